@@ -1,0 +1,3 @@
+std = "lua51"
+read_globals = { "redis" }
+max_line_length = 140
