@@ -1,0 +1,164 @@
+package functions_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// constants are the numbers and texts that Go and Lua must agree on, by their name in the source.
+var constants = map[string]string{
+	"VERSION":        "'" + functions.Version + "'",
+	"PROVISIONAL_MS": fmt.Sprint(functions.ProvisionalTTL),
+	"MAX_TTL_MS":     fmt.Sprint(functions.MaxTTL),
+	"MAX_BYTES":      fmt.Sprint(functions.MaxBytes),
+	"MAX_HOLD_BYTES": fmt.Sprint(functions.MaxHoldBytes),
+	"MAX_HOLDS":      fmt.Sprint(functions.MaxHolds),
+	"MAX_BLOCK":      fmt.Sprint(functions.MaxBlock),
+	"MAX_WAITERS":    fmt.Sprint(functions.MaxWaiters),
+}
+
+var codes = []string{functions.CodeArg, functions.CodeFull, functions.CodeServer, functions.CodeType}
+
+// check returns everything that is wrong between the source, the README and the Go package.
+func check(source, readme string) (findings []string) {
+	finding := func(format string, args ...any) { findings = append(findings, fmt.Sprintf(format, args...)) }
+	var names []string
+	var blocks []block
+	for _, m := range registered.FindAllStringSubmatch(source, -1) {
+		names = append(names, m[1])
+		if m[1] != m[2] {
+			finding("%s is registered with the function %s", m[1], m[2])
+		}
+		b, wrong := parseBlock(source, m[1])
+		findings = append(findings, wrong...)
+		if len(wrong) == 0 {
+			findings = append(findings, b.checkArity()...)
+			findings = append(findings, b.checkErrors(codes)...)
+		}
+		blocks = append(blocks, b)
+	}
+	if n := strings.Count(source, "\nregister('"); n != len(names) || n == 0 {
+		finding("%d functions are registered, %d understood", n, len(names))
+	}
+	if !slices.Equal(names, functions.Names()) {
+		finding("functions.Names() is %v, but the source registers %v", functions.Names(), names)
+	}
+	findings = append(findings, checkTable(readme, blocks)...)
+	return append(findings, checkConstants(source, readme)...)
+}
+
+func checkConstants(source, readme string) (findings []string) {
+	finding := func(format string, args ...any) { findings = append(findings, fmt.Sprintf(format, args...)) }
+	if !strings.HasPrefix(source, "#!lua name="+functions.Library+"\n") {
+		finding("the source is not the library %q", functions.Library)
+	}
+	for name, value := range constants {
+		m := regexp.MustCompile(`(?m)^local ` + name + ` = (\S+)`).FindStringSubmatch(source)
+		if m == nil || m[1] != value {
+			finding("the source has %q for %s, Go has %s", m, name, value)
+		}
+	}
+	found := map[string]bool{}
+	for _, code := range regexp.MustCompile(`'(HF[A-Z]+) `).FindAllStringSubmatch(source, -1) {
+		found[code[1]] = true
+	}
+	for _, code := range codes {
+		if !found[code] {
+			finding("the source never fails with %s", code)
+		}
+		delete(found, code)
+		if !strings.Contains(readme, "\n| `"+code+"` | ") {
+			finding("README's table of errors has no %s", code)
+		}
+	}
+	for code := range found {
+		finding("Go does not know the code %s of the source", code)
+	}
+	return findings
+}
+
+func readmeText(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestSourceReadmeAndGoAgree(t *testing.T) {
+	for _, f := range check(functions.Source, readmeText(t)) {
+		t.Error(f)
+	}
+}
+
+// mutation is a change that the checker must find, by a finding that contains a text.
+type mutation struct{ name, old, new, finding string }
+
+var sourceMutations = []mutation{
+	{"no comment block", "-- Repeat  safe: the second reply is 0\n", "-- Repeat  safe: the second reply is 0\n\n", "holdfast_leave: has no comment block"},
+	{"another function's block", "-- holdfast_leave\n", "-- holdfast_leaf\n", `holdfast_leave: the comment block begins with "-- holdfast_leaf"`},
+	{"line missing", "-- ARGV    owner, ttl_ms [, fence_block]\n", "", "holdfast_acquire: the comment block has the lines [KEYS Reply"},
+	{"order", "-- KEYS    -\n-- ARGV    -\n", "-- ARGV    -\n-- KEYS    -\n", "holdfast_version: the comment block has the lines [ARGV KEYS"},
+	{"empty line", "-- Reply   version\n", "-- Reply\n", "holdfast_version: "},
+	{"no purpose", "-- The version of the loaded library.\n", "", "holdfast_version: says no purpose"},
+	{"purpose changed", "-- The version of the loaded library.\n", "-- The version of the library.\n", "list of purposes differs for holdfast_version"},
+	{"least", "arity(args, 2, 3, 'owner, ttl_ms [, channel]')", "arity(args, 1, 3, 'owner, ttl_ms [, channel]')", "holdfast_renew: arity(1, 3)"},
+	{"most", "arity(args, 3, 5,", "arity(args, 3, 4,", "holdfast_wait: arity(3, 4)"},
+	{"names", "arity(args, 1, 2, 'owner [, scope]')", "arity(args, 1, 2, 'lock [, scope]')", `holdfast_leave: the arity error says "lock [, scope]"`},
+	{"no arity", "  arity(args, 0, 1, '[reason]')\n", "", "holdfast_break: has no arity call"},
+	{"argument unread", "local max_wait = args[5] and integer(args[5],", "local max_wait = args[4] and integer(args[4],", "holdfast_wait: never reads argument 5"},
+	{"argument undocumented", "local reason = bytes(args[1] or ''", "local reason = bytes(args[1] or args[2] or ''", "holdfast_break: reads 2 arguments"},
+	{"reply changed", "-- Reply   1 | 0\n", "-- Reply   0 | 1\n", "README's table differs for holdfast_leave"},
+	{"unknown error", "-- Errors  HFARG\n", "-- Errors  HFARG HFOOPS\n", "holdfast_version: Errors names HFOOPS"},
+	{"new function", "register('holdfast_break',", "register('holdfast_smash', holdfast_smash)\nregister('holdfast_break',", "holdfast_smash: is registered but not defined"},
+	{"function gone", "register('holdfast_leave', holdfast_leave, 'allow-oom')\n", "", "functions.Names() is"},
+	{"wrong body", "register('holdfast_leave', holdfast_leave,", "register('holdfast_leave', holdfast_break,", "holdfast_leave is registered with the function holdfast_break"},
+	{"odd registration", "\nregister('holdfast_leave', ", "\nregister('holdfast_leave' , ", "functions are registered, "},
+	{"version", "VERSION = '1.0.0'", "VERSION = '1.0.1'", "for VERSION"},
+	{"bound", "MAX_WAITERS = 10000", "MAX_WAITERS = 1000", "for MAX_WAITERS"},
+	{"library", "name=holdfast\n", "name=handfast\n", `not the library "holdfast"`},
+	{"new code", "fail('HFARG key must not be empty')", "fail('HFKEY key must not be empty')", "the code HFKEY"},
+	{"code gone", "redis.error_reply('HFSERVER ' ", "redis.error_reply('ERR ' ", "never fails with HFSERVER"},
+}
+
+var readmeMutations = []mutation{
+	{"no table", "| Function | KEYS |", "| Functions | KEYS |", "no table of functions"},
+	{"row gone", "| `holdfast_leave` | ", "holdfast_leave | ", "no row for holdfast_leave"},
+	{"row twice", "| `holdfast_leave` | ", "| `holdfast_version` | - | - |\n| `holdfast_leave` | ", "two rows for holdfast_version"},
+	{"strange row", "| `holdfast_leave` | ", "| `holdfast_smash` | - | - |\n| `holdfast_leave` | ", "holdfast_smash, which is not registered"},
+	{"ARGV", "`owner [, hold [, last_fence]]`", "`owner, hold`", "differs for holdfast_release"},
+	{"Reply", "`held, owner, holds, fence, pttl_ms, waiters` | `HFARG", "`held, owner` | `HFARG", "differs for holdfast_inspect"},
+	{"Errors", "`version` | `HFARG` |", "`version` | `HFTYPE` |", "differs for holdfast_version"},
+	{"Repeat", "| not safe: it breaks", "| safe: it breaks", "differs for holdfast_break"},
+	{"code", "| `HFFULL` | ", "| HFFULL | ", "no HFFULL"},
+	{"purpose", "- `holdfast_leave`: Give up", "- `holdfast_leave`: give up", "purposes differs for holdfast_leave"},
+}
+
+// The checker can fail: every kind of mistake is found in a broken copy.
+func TestCheckerFindsMistakes(t *testing.T) {
+	source, readme := functions.Source, readmeText(t)
+	run := func(m mutation, original string, broken func(string) []string) {
+		t.Run(m.name, func(t *testing.T) {
+			if !strings.Contains(original, m.old) {
+				t.Fatalf("the mutation no longer fits: %q is not there", m.old)
+			}
+			findings := broken(strings.Replace(original, m.old, m.new, 1))
+			if !slices.ContainsFunc(findings, func(f string) bool { return strings.Contains(f, m.finding) }) {
+				t.Errorf("no finding %q in %q", m.finding, findings)
+			}
+		})
+	}
+	for _, m := range sourceMutations {
+		run(m, source, func(s string) []string { return check(s, readme) })
+	}
+	for _, m := range readmeMutations {
+		run(m, readme, func(s string) []string { return check(source, s) })
+	}
+}
