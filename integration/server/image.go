@@ -1,0 +1,138 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ory/dockertest/v3/docker"
+
+	"github.com/holdfast-go/holdfast/integration/images"
+)
+
+const defaultImages = "redis:7.4,redis:8,valkey/valkey:8"
+
+// stalledAfter is how long a pull may make no progress.
+const stalledAfter = 10 * time.Second
+
+// containers returns the images that this machine has or can pull: those of
+// HOLDFAST_IMAGES, all of them or an error; else the public ones; else our own
+// ones, built here if that is wanted.
+func containers(ctx context.Context, mayBuild bool) ([]Flavour, error) {
+	e, err := connect()
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := lockMachine()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if list := os.Getenv("HOLDFAST_IMAGES"); list != "" {
+		found, err := e.obtain(ctx, strings.Split(list, ","))
+		if err != nil {
+			return nil, fmt.Errorf("HOLDFAST_IMAGES: %w", err)
+		}
+		return found, nil
+	}
+	found, err := e.obtain(ctx, strings.Split(defaultImages, ","))
+	if err != nil {
+		say("not all public images can be had: %v", firstLine(err))
+	}
+	if len(found) > 0 {
+		return found, nil
+	}
+	if mayBuild {
+		if err := build(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range images.Built() {
+		if e.has(name) {
+			found = append(found, Flavour{Runtime: Container, Image: name})
+		}
+	}
+	if len(found) == 0 {
+		return nil, errors.New("no image is here, none can be pulled, and HOLDFAST_RUNTIME=container does not ask to build any")
+	}
+	return found, nil
+}
+
+// obtain returns those of the images that are here or could be pulled, and an
+// error for the others.
+func (e *engine) obtain(ctx context.Context, names []string) ([]Flavour, error) {
+	errs := make([]error, len(names))
+	var wg sync.WaitGroup
+	for i, name := range names {
+		names[i] = strings.TrimSpace(name)
+		wg.Go(func() { errs[i] = e.pull(ctx, names[i]) })
+	}
+	wg.Wait()
+	var found []Flavour
+	for i, name := range names {
+		if errs[i] == nil {
+			found = append(found, Flavour{Runtime: Container, Image: name})
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+// pull brings an image here unless it is here. What cannot be pulled is
+// remembered for a while, for other test processes too.
+func (e *engine) pull(ctx context.Context, name string) error {
+	if e.has(name) {
+		return nil
+	}
+	if reason := remembered(name); reason != "" {
+		return errors.New(reason)
+	}
+	say("pulling %s", name)
+	repository, tag := docker.ParseRepositoryTag(name)
+	if tag == "" {
+		tag = "latest"
+	}
+	err := e.client.PullImage(docker.PullImageOptions{
+		Repository: repository, Tag: tag, OutputStream: io.Discard,
+		InactivityTimeout: stalledAfter, Context: ctx,
+	}, docker.AuthConfiguration{})
+	if err == nil && !e.has(name) {
+		// The engine reports some failures in the stream of progress only.
+		err = errors.New("the engine pulled nothing")
+	}
+	if err != nil {
+		err = fmt.Errorf("pull %s: %w", name, err)
+		remember(name, err.Error())
+	}
+	return err
+}
+
+func (e *engine) has(name string) bool {
+	_, err := e.client.InspectImage(name)
+	return err == nil
+}
+
+// binary returns the server inside an image: what its command runs, or
+// redis-server if the command is something else.
+func (e *engine) binary(image string) (string, error) {
+	about, err := e.client.InspectImage(image)
+	if err != nil {
+		return "", fmt.Errorf("image %s: %w", image, err)
+	}
+	if about.Config != nil && len(about.Config.Cmd) > 0 {
+		if name := about.Config.Cmd[0]; strings.HasSuffix(path.Base(name), "-server") {
+			return name, nil
+		}
+	}
+	return "redis-server", nil
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}

@@ -1,0 +1,52 @@
+package server
+
+import (
+	"context"
+	"fmt"
+)
+
+// newNode makes a node with a port and a place to run; it is not started.
+func (d *Deployment) newNode(role Role) (*Node, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{Addr: address(port), Role: role, port: port}
+	if d.Flavour.Runtime == Container {
+		n.proc, err = newContainer(d.Flavour, n, role == RoleSentinel)
+	} else {
+		n.proc, err = newLocal(d.Flavour, role == RoleSentinel)
+	}
+	return n, err
+}
+
+// launch starts a node for the first time and blocks until it answers.
+func (n *Node) launch(ctx context.Context) error {
+	bind, dir := n.proc.place()
+	n.Conf = n.placeConf(bind, dir) + n.settings
+	err := n.proc.start(n.Conf)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, readyWithin)
+		defer cancel()
+		err = n.ready(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("%s at %s: %w", n.Role, n.Addr, err)
+	}
+	return nil
+}
+
+// linked blocks until the replicas of one primary follow it.
+func (d *Deployment) linked(ctx context.Context) error {
+	return each(d.nodes, func(n *Node) error {
+		if n.Role != RoleReplica {
+			return nil
+		}
+		if err := until(ctx, func() (bool, error) {
+			return n.Info(ctx, "replication", "master_link_status") == "up", nil
+		}); err != nil {
+			return fmt.Errorf("replica at %s does not follow: %w\n%s", n.Addr, err, tail(n.Log()))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,134 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+)
+
+// local is a server as a process of this machine. Its directory holds
+// redis.conf, log, pid (for the janitor), and what the server writes.
+type local struct {
+	binary   string
+	dir      string
+	sentinel bool
+
+	mu   sync.Mutex
+	cmd  *exec.Cmd
+	done chan struct{} // closed when cmd has ended
+}
+
+func newLocal(f Flavour, sentinel bool) (*local, error) {
+	parent, err := watchedDir()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(parent, "node-")
+	if err != nil {
+		return nil, err
+	}
+	return &local{binary: f.Binary, dir: dir, sentinel: sentinel}, nil
+}
+
+func (l *local) place() (bind, dir string) { return "127.0.0.1", l.dir }
+
+func (l *local) start(conf string) error {
+	if err := os.WriteFile(filepath.Join(l.dir, "redis.conf"), []byte(conf), 0o600); err != nil {
+		return err
+	}
+	return l.restart()
+}
+
+// restart runs the server through a shell that writes its process id before it
+// becomes the server, so that there is no moment at which the janitor does not
+// know of it. A process group of its own keeps Ctrl-C at the terminal from it:
+// the janitor ends it.
+func (l *local) restart() error {
+	log, err := os.OpenFile(filepath.Join(l.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	args := []string{"-c", `echo $$ > "$0/pid" && exec "$@"`, l.dir, l.binary, filepath.Join(l.dir, "redis.conf")}
+	if l.sentinel {
+		args = append(args, "--sentinel")
+	}
+	cmd := exec.Command("/bin/sh", args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	l.mu.Lock()
+	l.cmd, l.done = cmd, done
+	l.mu.Unlock()
+	go func() {
+		defer close(done)
+		_ = cmd.Wait() // how a server ended shows in its log
+		// The number can soon be another process: the janitor must not see it.
+		_ = os.Remove(filepath.Join(l.dir, "pid"))
+	}()
+	return nil
+}
+
+func (l *local) running() (*exec.Cmd, chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cmd, l.done
+}
+
+func (l *local) signal(sig syscall.Signal) error {
+	cmd, _ := l.running()
+	if cmd == nil {
+		return os.ErrProcessDone
+	}
+	return cmd.Process.Signal(sig)
+}
+
+func (l *local) ended() bool {
+	_, done := l.running()
+	select {
+	case <-done:
+		return true
+	default:
+		return done == nil
+	}
+}
+
+func (l *local) wait(ctx context.Context) error {
+	cmd, done := l.running()
+	if done == nil {
+		return nil
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return errors.New("process " + strconv.Itoa(cmd.Process.Pid) + " does not end")
+	}
+}
+
+func (l *local) log() string {
+	text, _ := os.ReadFile(filepath.Join(l.dir, "log"))
+	return string(text)
+}
+
+func (l *local) remove() error {
+	if !l.ended() {
+		if err := l.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), endsWithin)
+		defer cancel()
+		if err := l.wait(ctx); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(l.dir)
+}

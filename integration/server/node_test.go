@@ -1,0 +1,106 @@
+package server_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+func TestKillAndRestart(t *testing.T) {
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		n := server.Single(t, server.WithFlavour(f), server.Owned()).Nodes()[0]
+		require.NoError(t, do(n, "SET", "k", "v"))
+		require.NoError(t, n.Kill())
+		require.Error(t, do(n, "PING"))
+		require.NoError(t, n.Kill(), "a second time")
+		require.NoError(t, n.Restart())
+		require.NoError(t, do(n, "PING"), "answers as soon as Restart returns")
+		m, err := n.Do(context.Background(), "DBSIZE")
+		require.NoError(t, err)
+		size, err := m.ToInt64()
+		require.NoError(t, err)
+		require.Zero(t, size, "nothing is persisted by default")
+	})
+}
+
+func TestRestartKeepsWhatIsPersisted(t *testing.T) {
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		persist := server.WithConfig("appendonly", "yes")
+		n := server.Single(t, server.WithFlavour(f), persist, server.WithConfig("appendfsync", "always")).Nodes()[0]
+		require.Contains(t, n.Conf, "appendonly yes")
+		require.NoError(t, do(n, "SET", "k", "v"))
+		require.NoError(t, n.Kill())
+		require.NoError(t, n.Restart())
+		m, err := n.Do(context.Background(), "GET", "k")
+		require.NoError(t, err)
+		v, err := m.ToString()
+		require.NoError(t, err)
+		require.Equal(t, "v", v)
+	})
+}
+
+func TestPause(t *testing.T) {
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		n := server.Single(t, server.WithFlavour(f), server.Owned()).Nodes()[0]
+		require.NoError(t, n.Pause())
+		conn, err := net.Dial("tcp", n.Addr)
+		require.NoError(t, err, "the kernel accepts connections")
+		defer conn.Close()
+		_, err = conn.Write([]byte("PING\r\n"))
+		require.NoError(t, err)
+		requireSilent(t, conn)
+		require.NoError(t, n.Resume())
+		requireReply(t, conn, "+PONG\r\n")
+
+		require.NoError(t, n.Pause())
+		require.NoError(t, n.Kill(), "a paused node can be killed")
+		require.NoError(t, n.Restart())
+		require.NoError(t, n.Stop())
+		require.Error(t, do(n, "PING"))
+		require.Contains(t, n.Log(), "Ready to accept connections")
+	})
+}
+
+func TestConfigAndACL(t *testing.T) {
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		d := server.Replicated(t, 1, server.WithFlavour(f), server.WithConfig("requirepass", "secret"),
+			server.WithACL("user alice on >wonder ~a:* +@all"))
+		require.Equal(t, "secret", d.ClientOption().Password)
+		require.NoError(t, set(client(t, d), "k", "v"))
+
+		o := d.ClientOption()
+		o.Username, o.Password = "alice", "wonder"
+		alice := clientOf(t, o)
+		require.NoError(t, set(alice, "a:k", "v"))
+		require.ErrorContains(t, set(alice, "k", "v"), "NOPERM")
+	})
+}
+
+func do(n *server.Node, command ...string) error {
+	_, err := n.Do(context.Background(), command...)
+	return err
+}
+
+// requireSilent fails the test if a byte arrives within a while.
+func requireSilent(t *testing.T, conn net.Conn) {
+	t.Helper()
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+	_, err := conn.Read(make([]byte, 1))
+	var timeout net.Error
+	require.ErrorAs(t, err, &timeout)
+	require.True(t, timeout.Timeout())
+}
+
+func requireReply(t *testing.T, conn net.Conn, want string) {
+	t.Helper()
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(soon)))
+	got := make([]byte, len(want))
+	_, err := conn.Read(got)
+	require.NoError(t, err)
+	require.Equal(t, want, string(got))
+}

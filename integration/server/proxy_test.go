@@ -1,0 +1,110 @@
+package server_test
+
+import (
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+func dial(t *testing.T, p *server.Proxy) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", p.Addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+func send(t *testing.T, conn net.Conn, command string) {
+	t.Helper()
+	_, err := conn.Write([]byte(command + "\r\n"))
+	require.NoError(t, err)
+}
+
+// requireCut fails the test unless the other side has closed the connection.
+func requireCut(t *testing.T, conn net.Conn) {
+	t.Helper()
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(soon)))
+	n, err := conn.Read(make([]byte, 1))
+	require.Zero(t, n)
+	require.Error(t, err)
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
+}
+
+func TestProxyStalls(t *testing.T) {
+	n := server.Single(t).Nodes()[0]
+	p := server.NewProxy(t, n.Addr)
+	conn := dial(t, p)
+	send(t, conn, "PING")
+	requireReply(t, conn, "+PONG\r\n")
+
+	p.Stall()
+	send(t, conn, "SET proxy:stalled 1")
+	requireSilent(t, conn)
+	late := dial(t, p)
+	send(t, late, "PING")
+	requireSilent(t, late)
+	m, err := n.Do(t.Context(), "GET", "proxy:stalled")
+	require.Error(t, err, "the request has not arrived: %v", m)
+
+	p.Resume()
+	requireReply(t, conn, "+OK\r\n")
+	requireReply(t, late, "+PONG\r\n")
+	require.NoError(t, do(n, "DEL", "proxy:stalled"))
+}
+
+func TestProxyCuts(t *testing.T) {
+	p := server.NewProxy(t, server.Single(t).Nodes()[0].Addr)
+	conn := dial(t, p)
+	send(t, conn, "PING")
+	requireReply(t, conn, "+PONG\r\n")
+	p.Stall()
+	send(t, conn, "PING")
+	p.Cut()
+	requireCut(t, conn)
+	p.Resume()
+	again := dial(t, p)
+	send(t, again, "PING")
+	requireReply(t, again, "+PONG\r\n")
+}
+
+func TestProxyDropsReplies(t *testing.T) {
+	n := server.Single(t).Nodes()[0]
+	p := server.NewProxy(t, n.Addr)
+	require.NoError(t, do(n, "DEL", "proxy:n"))
+	p.DropReplies(2, "INCR")
+	for range 2 {
+		conn := dial(t, p)
+		send(t, conn, "PING")
+		requireReply(t, conn, "+PONG\r\n")
+		send(t, conn, "INCR proxy:n")
+		requireCut(t, conn)
+	}
+	require.Equal(t, 2, p.Dropped())
+	conn := dial(t, p)
+	send(t, conn, "INCR proxy:n")
+	requireReply(t, conn, ":3\r\n") // the server ran those whose replies were lost
+	require.NoError(t, do(n, "DEL", "proxy:n"))
+}
+
+func TestProxyServesClients(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	p := server.NewProxy(t, d.Nodes()[0].Addr)
+	o := d.ClientOption()
+	o.InitAddress = []string{p.Addr}
+	c := clientOf(t, o)
+	require.NoError(t, set(c, "k", "v"))
+	p.Cut()
+	require.Eventually(t, func() bool { return set(c, "k", "v") == nil }, soon, 5*time.Millisecond)
+	require.NoError(t, d.Nodes()[0].Kill())
+	require.Error(t, set(c, "k", "v"))
+	require.NoError(t, p.Close())
+	require.NoError(t, p.Close(), "a second time")
+	_, err := rueidis.NewClient(o)
+	require.Error(t, err)
+}

@@ -1,0 +1,28 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+
+	"github.com/holdfast-go/holdfast/integration/images"
+)
+
+// install installs a server for the whole machine.
+func install(ctx context.Context) error {
+	return script(ctx, "install-server.sh", images.InstallServer)
+}
+
+// build makes the images of images.Built that are missing.
+func build(ctx context.Context) error { return script(ctx, "build.sh", images.Build) }
+
+// script runs one of our scripts; what it prints goes to standard error.
+func script(ctx context.Context, name, text string) error {
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", text)
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("integration/images/%s: %w", name, err)
+	}
+	return nil
+}

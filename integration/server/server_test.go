@@ -1,0 +1,111 @@
+package server_test
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+const soon = 15 * time.Second
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) != "" {
+		child()
+	}
+	// A closed Cluster client of rueidis leaves two kinds of goroutine that sleep
+	// for up to five seconds, after the topology changed, and then end.
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+}
+
+func TestSingle(t *testing.T) {
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		d := server.Single(t, server.WithFlavour(f))
+		c := client(t, d)
+		require.NoError(t, set(c, "server:single", "v"))
+		require.NoError(t, do(d.Nodes()[0], "DEL", "server:single"))
+		require.Len(t, d.Nodes(), 1)
+	})
+}
+
+func TestReplicated(t *testing.T) {
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		d := server.Replicated(t, 2, server.WithFlavour(f))
+		require.Len(t, d.Nodes(), 3)
+		require.Equal(t, []string{d.Nodes()[0].Addr}, d.Addrs())
+		c := client(t, d)
+		replies := c.DoMulti(context.Background(), c.B().Set().Key("k").Value("v").Build(),
+			c.B().Wait().Numreplicas(2).Timeout(soon.Milliseconds()).Build())
+		n, err := replies[1].AsInt64()
+		require.NoError(t, err)
+		require.EqualValues(t, 2, n)
+	})
+}
+
+func TestSentinelFailsOver(t *testing.T) {
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		d := server.Sentinel(t, server.WithFlavour(f))
+		require.Len(t, d.Nodes(), 3)
+		require.Len(t, d.Sentinels(), 3)
+		c := client(t, d)
+		require.NoError(t, set(c, "k", "v"))
+		require.NoError(t, d.Nodes()[0].Kill())
+		require.Eventually(t, func() bool { return set(c, "k", "w") == nil }, soon, 20*time.Millisecond)
+	})
+}
+
+func TestClusterFailsOver(t *testing.T) {
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		d := server.Cluster(t, server.WithFlavour(f))
+		require.Len(t, d.Nodes(), 6)
+		d.Load(t)
+		for _, n := range d.Nodes() {
+			m, err := n.Do(context.Background(), "FUNCTION", "LIST", "LIBRARYNAME", functions.Library)
+			require.NoError(t, err)
+			libraries, err := m.ToArray()
+			require.NoError(t, err)
+			require.Len(t, libraries, 1, "on %s", n.Addr)
+		}
+		c := client(t, d)
+		for _, k := range []string{"a", "b", "c", "d"} {
+			require.NoError(t, set(c, k, "v"))
+		}
+		require.NoError(t, d.Nodes()[0].Kill())
+		require.Eventually(t, func() bool {
+			for _, k := range []string{"a", "b", "c", "d"} {
+				if set(c, k, "w") != nil {
+					return false
+				}
+			}
+			return true
+		}, soon, 20*time.Millisecond)
+	})
+}
+
+func client(t *testing.T, d *server.Deployment) rueidis.Client {
+	t.Helper()
+	return clientOf(t, d.ClientOption())
+}
+
+func clientOf(t *testing.T, o rueidis.ClientOption) rueidis.Client {
+	t.Helper()
+	c, err := rueidis.NewClient(o)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func set(c rueidis.Client, key, value string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	return c.Do(ctx, c.B().Set().Key(key).Value(value).Build()).Error()
+}
