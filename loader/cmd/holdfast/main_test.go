@@ -1,0 +1,263 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/cluster"
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/loader"
+)
+
+const (
+	soon      = 20 * time.Second
+	pollEvery = 20 * time.Millisecond
+)
+
+// binary is the command, built once for all tests.
+var binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(buildAndRun(m))
+}
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "holdfast-command-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "holdfast")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+type result struct {
+	code        int
+	out, errors string
+}
+
+// holdfast runs the command. env adds to an environment that has none of the command's own variables.
+func holdfast(t *testing.T, env []string, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*soon)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, env...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		require.IsType(t, &exec.ExitError{}, err)
+	}
+	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+}
+
+// whole waits until the deployment sees itself in full.
+func whole(t *testing.T, d *server.Deployment) {
+	t.Helper()
+	opt := d.ClientOption()
+	opt.DisableCache = true
+	client, err := rueidis.NewClient(opt)
+	require.NoError(t, err)
+	defer client.Close()
+	require.Eventually(t, func() bool {
+		nodes, err := cluster.Topology(context.Background(), client)
+		return err == nil && len(nodes) == len(d.Nodes())
+	}, soon, pollEvery)
+}
+
+func TestEveryKindOfDeployment(t *testing.T) {
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		for name, start := range map[string]func(testing.TB, ...server.Option) *server.Deployment{
+			"single":   server.Single,
+			"sentinel": server.Sentinel,
+			"cluster":  server.Cluster,
+			"replicated": func(tb testing.TB, opts ...server.Option) *server.Deployment {
+				return server.Replicated(tb, 2, opts...)
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				d := start(t, server.WithFlavour(f), server.Owned())
+				whole(t, d)
+				where := []string{"--addr", strings.Join(d.Addrs(), ",")}
+				if d.SentinelMaster != "" {
+					where = append(where, "--sentinel-master", d.SentinelMaster)
+				}
+				fromNothingToUnloaded(t, d, where)
+			})
+		}
+	})
+}
+
+func fromNothingToUnloaded(t *testing.T, d *server.Deployment, where []string) {
+	do := func(command string, more ...string) result {
+		return holdfast(t, nil, append(append([]string{command}, where...), more...)...)
+	}
+	nodes := len(d.Nodes())
+
+	require.Equal(t, 3, do("verify").code)
+	r := do("load", "--dry-run")
+	require.Equal(t, 0, r.code, r)
+	require.Contains(t, r.out, "would be loaded")
+	require.Equal(t, 3, do("verify").code, "a dry run writes nothing")
+
+	r = do("load")
+	require.Equal(t, 0, r.code, r)
+	require.Equal(t, nodes+1, strings.Count(r.out, "\n"), "a line per node and one for all: %s", r.out)
+	for _, n := range d.Nodes() {
+		require.Contains(t, r.out, n.Addr)
+	}
+	r = do("load")
+	require.Equal(t, 0, r.code, r)
+	require.Equal(t, nodes, strings.Count(r.out, "unchanged"), r.out)
+	require.Contains(t, r.out, "nothing to change")
+
+	require.Equal(t, 0, do("verify").code)
+	r = do("version")
+	require.Equal(t, 0, r.code, r)
+	require.Equal(t, nodes+1, strings.Count(r.out, functions.Version), r.out)
+
+	r = do("unload", "--json")
+	require.Equal(t, 0, r.code, r)
+	var report struct {
+		Command  string
+		ExitCode int `json:"exit_code"`
+		Changed  bool
+		loader.Report
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.out), &report))
+	require.Equal(t, "unload", report.Command)
+	require.True(t, report.Changed)
+	require.Len(t, report.Nodes, nodes)
+	require.Equal(t, loader.Unloaded, report.Nodes[0].Action)
+	require.Equal(t, 3, do("verify").code)
+}
+
+func TestSeveralServers(t *testing.T) {
+	one, two := server.Single(t, server.Owned()), server.Replicated(t, 1)
+	whole(t, two)
+	// The replica is seen through its primary; naming it too changes nothing.
+	r := holdfast(t, nil, "load", "--addr", one.Addrs()[0], "--addr", two.Nodes()[0].Addr+","+two.Nodes()[1].Addr)
+	require.Equal(t, 0, r.code, r)
+	require.Equal(t, 2, strings.Count(r.out, " loaded "), r.out)
+	require.Equal(t, 1, strings.Count(r.out, " followed "), r.out)
+
+	require.NoError(t, one.Nodes()[0].Kill())
+	r = holdfast(t, nil, "verify", "--addr", one.Addrs()[0]+","+two.Addrs()[0])
+	require.Equal(t, 1, r.code, "one cannot be reached")
+	require.Contains(t, r.errors, one.Addrs()[0])
+	require.Equal(t, 2, strings.Count(r.out, " unchanged "), "the others are looked at all the same: %s", r.out)
+}
+
+func TestRefusalAndForce(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	newer := strings.Replace(functions.Source, "local VERSION = '"+functions.Version+"'", "local VERSION = '99.0.0'", 1)
+	_, err := d.Nodes()[0].Do(context.Background(), "FUNCTION", "LOAD", newer)
+	require.NoError(t, err)
+	r := holdfast(t, nil, "load", "--addr", d.Addrs()[0])
+	require.Equal(t, 4, r.code, r)
+	require.Contains(t, r.out, "99.0.0")
+	require.Contains(t, r.errors, "--force")
+	r = holdfast(t, nil, "load", "--addr", d.Addrs()[0], "--force")
+	require.Equal(t, 0, r.code, r)
+	require.Contains(t, r.out, "downgraded")
+}
+
+func TestPasswords(t *testing.T) {
+	d := server.Single(t, server.WithACL("user deployer on >s3cret -@all +ping +role +function|list +function|load",
+		"user reader on >s3cret -@all +ping +role +function|list"))
+	where := []string{"--addr", d.Addrs()[0], "--user", "deployer"}
+	r := holdfast(t, []string{"HOLDFAST_PASSWORD=s3cret"}, append([]string{"load"}, where...)...)
+	require.Equal(t, 0, r.code, r)
+
+	file := filepath.Join(t.TempDir(), "password")
+	require.NoError(t, os.WriteFile(file, []byte("s3cret\n"), 0o600))
+	r = holdfast(t, nil, append([]string{"verify", "--password-file", file}, where...)...)
+	require.Equal(t, 0, r.code, r)
+
+	r = holdfast(t, []string{"HOLDFAST_PASSWORD=wrong"}, append([]string{"verify"}, where...)...)
+	require.Equal(t, 1, r.code, r)
+	require.Contains(t, r.errors, "WRONGPASS")
+
+	r = holdfast(t, []string{"HOLDFAST_PASSWORD=s3cret"}, "unload", "--addr", d.Addrs()[0], "--user", "reader")
+	require.Equal(t, 1, r.code, r)
+	require.Contains(t, r.out, "+function|delete", "what is missing is named")
+}
+
+func TestSentinelPassword(t *testing.T) {
+	d := server.Sentinel(t)
+	whole(t, d)
+	for _, s := range d.Sentinels() {
+		_, err := s.Do(context.Background(), "ACL", "SETUSER", "watcher", "on", ">w4tch", "+@all", "allchannels")
+		require.NoError(t, err)
+	}
+	where := []string{"load", "--addr", strings.Join(d.Addrs(), ","), "--sentinel-master", d.SentinelMaster, "--sentinel-user", "watcher"}
+	r := holdfast(t, []string{"HOLDFAST_SENTINEL_PASSWORD=w4tch"}, where...)
+	require.Equal(t, 0, r.code, r)
+	r = holdfast(t, []string{"HOLDFAST_SENTINEL_PASSWORD=wrong"}, where...)
+	require.Equal(t, 1, r.code, r)
+
+	r = holdfast(t, nil, "load", "--addr", d.Addrs()[0])
+	require.Equal(t, 1, r.code, r)
+	require.Contains(t, r.errors, "--sentinel-master")
+}
+
+func TestUsage(t *testing.T) {
+	r := holdfast(t, nil)
+	require.Equal(t, 2, r.code)
+	require.Contains(t, r.errors, "Exit codes:")
+	for _, help := range [][]string{{"help"}, {"--help"}, {"load", "-h"}} {
+		r = holdfast(t, nil, help...)
+		require.Equal(t, 0, r.code)
+		require.Contains(t, r.out, "Example:")
+	}
+	for _, wrong := range [][]string{{"bogus"}, {"load", "extra"}, {"load", "--bogus"}, {"verify", "--force"}, {"load", "--timeout", "-1s"},
+		{"load", "--user", "u"}, {"load", "--addr", "a,,b"}, {"load", "--password-file", "/does/not/exist"},
+		{"load", "--tls-ca", "/does/not/exist"}, {"load", "--tls-cert", "x"}} {
+		r = holdfast(t, nil, wrong...)
+		require.Equal(t, 2, r.code, "%v: %v", wrong, r)
+		require.NotEmpty(t, r.errors)
+	}
+	for _, typed := range [][]string{{"load", "--password", "hunter2"}, {"load", "--password=hunter2"}} {
+		r = holdfast(t, nil, typed...)
+		require.Equal(t, 2, r.code)
+		require.NotContains(t, r.errors, "hunter2", "a password is not repeated")
+		require.Contains(t, r.errors, "HOLDFAST_PASSWORD")
+	}
+}
+
+func TestNoServer(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	require.NoError(t, d.Nodes()[0].Kill())
+	for _, command := range []string{"load", "verify", "unload", "version"} {
+		r := holdfast(t, nil, command, "--addr", d.Addrs()[0])
+		require.Equal(t, 1, r.code, r)
+		require.Contains(t, r.errors, d.Addrs()[0])
+	}
+}
+
+func TestAServerThatHangs(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	require.NoError(t, d.Nodes()[0].Pause())
+	start := time.Now()
+	r := holdfast(t, nil, "load", "--addr", d.Addrs()[0], "--timeout", "2s")
+	require.Equal(t, 1, r.code, r)
+	require.Less(t, time.Since(start), soon)
+	require.NoError(t, d.Nodes()[0].Resume())
+}

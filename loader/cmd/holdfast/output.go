@@ -1,0 +1,166 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/loader"
+)
+
+// output prints what happens, and keeps it for the end.
+type output struct {
+	cfg            *config
+	stdout, stderr io.Writer
+	nodes          []loader.NodeReport
+	errors         []string // that belong to no node
+	code           int      // the worst so far
+}
+
+// node prints the line of one node. It is loader.Options.Progress.
+func (o *output) node(n loader.NodeReport) {
+	if o.knows(n.Addr) {
+		return
+	}
+	o.nodes = append(o.nodes, n)
+	if o.cfg.json {
+		return
+	}
+	versions := orNone(n.After)
+	if n.Before != n.After {
+		versions = orNone(n.Before) + " -> " + orNone(n.After)
+	}
+	if n.Action == loader.Failed || n.Action == loader.NotChecked {
+		versions = "?"
+	}
+	line := fmt.Sprintf("%-24s %-8s %-12s %s", n.Addr, n.Role, n.Action, versions)
+	if n.Detail != "" && (o.cfg.command != "version" || n.Action == loader.Failed) {
+		line += "  (" + n.Detail + ")"
+	}
+	fmt.Fprintln(o.stdout, line)
+}
+
+func orNone(version string) string {
+	if version == "" {
+		return "none"
+	}
+	return version
+}
+
+func (o *output) knows(addr string) bool {
+	for _, n := range o.nodes {
+		if n.Addr == addr {
+			return true
+		}
+	}
+	return false
+}
+
+// problem prints those of joined errors that no node's line has told, and counts all for the exit code.
+func (o *output) problem(err error) {
+	if err == nil {
+		return
+	}
+	// Only what errors.Join made is taken apart; an error that wraps two others is one.
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && fmt.Sprintf("%T", err) == joinedType {
+		for _, each := range joined.Unwrap() {
+			o.problem(each)
+		}
+		return
+	}
+	o.count(o.codeOf(err))
+	if node := (*loader.NodeError)(nil); errors.As(err, &node) {
+		return
+	}
+	o.errors = append(o.errors, err.Error())
+	if !o.cfg.json {
+		fmt.Fprintf(o.stderr, "holdfast %s: %v\n", o.cfg.command, err)
+	}
+}
+
+var joinedType = fmt.Sprintf("%T", errors.Join(io.EOF))
+
+func (o *output) codeOf(err error) int {
+	differs := errors.Is(err, loader.ErrDiffers)
+	switch {
+	case differs && o.cfg.command == "version":
+		return exitOK
+	case differs && o.cfg.command == "verify":
+		return exitDiffers
+	case !differs && (errors.Is(err, loader.ErrDowngrade) || errors.Is(err, loader.ErrForeign)):
+		return exitRefused
+	}
+	return exitFailed
+}
+
+// count keeps the worst: a failure above a refusal above a difference.
+func (o *output) count(code int) {
+	rank := map[int]int{exitOK: 0, exitDiffers: 1, exitRefused: 2, exitFailed: 3}
+	if rank[code] > rank[o.code] {
+		o.code = code
+	}
+}
+
+// finish prints the last line, or the JSON object.
+func (o *output) finish(code int) {
+	// The lines came as the nodes answered.
+	slices.SortStableFunc(o.nodes, func(a, b loader.NodeReport) int { return strings.Compare(string(a.Role), string(b.Role)) })
+	report := loader.Report{Version: functions.Version, DryRun: o.cfg.dryRun, Nodes: o.nodes}
+	if o.cfg.json {
+		o.printJSON(report, code)
+		return
+	}
+	switch {
+	case code == exitRefused:
+		fmt.Fprintf(o.stderr, "holdfast %s: refused, and nothing was written; --force overrides this\n", o.cfg.command)
+	case code == exitDiffers:
+		fmt.Fprintf(o.stderr, "holdfast verify: not every node has %s; \"holdfast load\" brings it\n", functions.Version)
+	case code != exitOK:
+		fmt.Fprintf(o.stderr, "holdfast %s: failed; running it again is safe\n", o.cfg.command)
+	case o.cfg.command == "version":
+	case o.cfg.command == "verify":
+		fmt.Fprintf(o.stdout, "holdfast %s is on %s\n", functions.Version, o.all())
+	case !report.Changed():
+		fmt.Fprintln(o.stdout, "nothing to change")
+	case o.cfg.dryRun:
+		fmt.Fprintln(o.stdout, "dry run: nothing was written")
+	case o.cfg.command == "unload":
+		fmt.Fprintf(o.stdout, "holdfast is gone from %s\n", o.all())
+	default:
+		fmt.Fprintf(o.stdout, "holdfast %s is on %s\n", functions.Version, o.all())
+	}
+}
+
+// all names the nodes that were looked at.
+func (o *output) all() string {
+	n := 0
+	for _, node := range o.nodes {
+		if node.Action != loader.NotChecked {
+			n++
+		}
+	}
+	if n == 1 {
+		return "the node"
+	}
+	return fmt.Sprintf("all %d nodes", n)
+}
+
+func (o *output) printJSON(report loader.Report, code int) {
+	if report.Nodes == nil {
+		report.Nodes = []loader.NodeReport{}
+	}
+	encoder := json.NewEncoder(o.stdout)
+	encoder.SetIndent("", "  ")
+	// What is encoded are texts and numbers, and a failing standard output cannot be told to anybody.
+	_ = encoder.Encode(struct {
+		Command  string   `json:"command"`
+		ExitCode int      `json:"exit_code"`
+		Changed  bool     `json:"changed"`
+		Errors   []string `json:"errors,omitempty"` // that belong to no node
+		loader.Report
+	}{o.cfg.command, code, report.Changed(), o.errors, report})
+}

@@ -1,0 +1,120 @@
+package loader
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidiscompat"
+
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// library is what stands under our name at one node.
+type library struct {
+	present bool
+	code    string
+	version string  // "" if it is absent or not Holdfast
+	others  []other // further libraries that register functions of ours
+}
+
+// other is somebody else's library.
+type other struct {
+	name  string
+	code  string
+	names []string // functions of ours
+}
+
+// label is the library in a report.
+func (l library) label() string {
+	if l.present && l.version == "" {
+		return "foreign"
+	}
+	return l.version
+}
+
+// foreign returns why the node must not be touched, or nil.
+func (l library) foreign() error {
+	if l.present && l.version == "" {
+		return &ForeignError{Library: functions.Library}
+	}
+	for _, o := range l.others {
+		return &ForeignError{Library: o.name, Functions: o.names}
+	}
+	return nil
+}
+
+// differs compares what a node has with what it should have: Unchanged and nil if they are the same.
+func (l library) differs(want library) (Action, error) {
+	if err := l.foreign(); err != nil {
+		return Foreign, fmt.Errorf("%w: %w", ErrDiffers, err)
+	}
+	if !l.present {
+		return Missing, fmt.Errorf("%w: there is none, it should be %s", ErrDiffers, want.version)
+	}
+	if l.code == want.code {
+		return Unchanged, nil
+	}
+	err := fmt.Errorf("%w: it is %s, it should be %s", ErrDiffers, l.version, want.version)
+	switch compareVersions(l.version, want.version) {
+	case -1:
+		return Outdated, err
+	case 1:
+		return Newer, err
+	}
+	return Differs, fmt.Errorf("%w: the code was changed, though the version is %s", ErrDiffers, l.version)
+}
+
+// list reads what a node has. It works on replicas too.
+func list(ctx context.Context, node rueidis.Client) (library, error) {
+	adapter := rueidiscompat.NewAdapter(node)
+	all, err := adapter.FunctionList(ctx, rueidiscompat.FunctionListQuery{}).Result()
+	if err != nil {
+		return library{}, explain(err)
+	}
+	var found library
+	for _, lib := range all {
+		names := ours(lib)
+		if lib.Name != functions.Library && len(names) == 0 {
+			continue
+		}
+		code, err := codeOf(ctx, adapter, lib.Name)
+		if err != nil {
+			return library{}, explain(err)
+		}
+		if lib.Name != functions.Library {
+			found.others = append(found.others, other{name: lib.Name, code: code, names: names})
+			continue
+		}
+		found.present, found.code = code != "", code
+		if slices.Contains(names, functions.ReadVersion) {
+			found.version = versionOf(code)
+		}
+	}
+	return found, nil
+}
+
+// codeOf reads the source of one library; "" if it vanished meanwhile.
+func codeOf(ctx context.Context, adapter rueidiscompat.Cmdable, name string) (string, error) {
+	// The name is a pattern, but names of libraries are letters, digits and underscores only.
+	libs, err := adapter.FunctionList(ctx, rueidiscompat.FunctionListQuery{LibraryNamePattern: name, WithCode: true}).Result()
+	for _, lib := range libs {
+		if lib.Name == name {
+			return lib.Code, err
+		}
+	}
+	return "", err
+}
+
+// ours returns the functions of a library that have a name which our library registers.
+func ours(lib rueidiscompat.Library) []string {
+	var names []string
+	for _, function := range lib.Functions {
+		if slices.Contains(functions.Names(), function.Name) {
+			names = append(names, function.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,140 @@
+package loader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// DefaultTimeout is the Timeout of Options that name none.
+const DefaultTimeout = 5 * time.Second
+
+// Options of Load, Verify and Unload. The zero value is usable.
+type Options struct {
+	// DryRun looks and decides, but writes nothing. The report tells what would be done.
+	DryRun bool
+
+	// Force loads over a newer library, over another library under our name, and deletes other libraries that register a
+	// function of ours. For Unload: delete what stands under our name even if it is not Holdfast.
+	Force bool
+
+	// Timeout is how long one node may take to answer, and how long a replica may take to follow its primary.
+	// The context bounds the whole. Default: DefaultTimeout.
+	Timeout time.Duration
+
+	// Dial opens a client to one node that the given client has no connection to: the replicas of a single server or behind
+	// Sentinel, a primary that has no slots yet. What it opens is closed before the call returns. See Dialer.
+	// Default: none; then such replicas are reported as NotChecked, and such primaries as Failed.
+	Dial func(ctx context.Context, addr string) (rueidis.Client, error)
+
+	// Source is the library to load, verify or unload: functions/holdfast.lua of this or of another version, to roll back for
+	// example. Default: functions.Source.
+	Source string
+
+	// Progress is told of every node as soon as its entry in the report is final. It is never called concurrently.
+	Progress func(NodeReport)
+}
+
+// Load brings the library to every primary of the client's deployment and blocks until every node has it, replicas too.
+//
+// It first looks at all primaries. If one of them refuses (ErrDowngrade, ErrForeign) nothing is written anywhere. Then it
+// writes where the code differs, all primaries at once; a primary that fails does not keep the others from being loaded,
+// because an upgrade is compatible with its callers, so a mixture of versions is safe for as long as it takes to call Load again.
+// A primary that was demoted meanwhile (failover) is made up for by loading its successor, once. Finally every node is
+// looked at. A write with an unknown outcome (the connection broke) counts by what is found then.
+//
+// The report has an entry for every node, also when an error is returned. The error joins a *NodeError for each node that
+// failed or refused.
+// FUNCTION LOAD REPLACE is atomic on each server: calls find the old library or the new one. Two loaders of different
+// versions at the same time may overwrite each other; each node is compared again directly before it is written.
+//
+// The client is the caller's and stays open. Safe for concurrent use.
+func Load(ctx context.Context, client rueidis.Client, opt Options) (Report, error) {
+	return change(ctx, client, opt, func(offered library) task { return loading{offered, opt.Force} })
+}
+
+// Unload deletes the library from every primary and blocks until no node has it any more. It refuses (ErrForeign) to delete a
+// library under our name that is not Holdfast, unless forced; of which version it is does not matter. Locks that are held stay in the
+// database until their leases end, but nobody can renew or release them: unload only what nobody uses.
+// Otherwise it does as Load does.
+func Unload(ctx context.Context, client rueidis.Client, opt Options) (Report, error) {
+	return change(ctx, client, opt, func(library) task { return unloading{opt.Force} })
+}
+
+// Verify looks at every node and returns an error that wraps ErrDiffers for each that does not run exactly the library of
+// Options.Source: missing (a primary that joined the cluster later, for example), older, newer, changed, or not ours. It writes
+// nothing and waits for no replica. The report has an entry for every node, also when an error is returned.
+//
+// The client is the caller's and stays open. Safe for concurrent use.
+func Verify(ctx context.Context, client rueidis.Client, opt Options) (Report, error) {
+	run, err := begin(client, opt)
+	if err != nil {
+		return Report{}, err
+	}
+	defer run.conns.close()
+	nodes, err := run.conns.survey(ctx)
+	if err != nil {
+		return run.report(), err
+	}
+	run.each(nodes, func(m *member) {
+		found, err := run.look(ctx, m)
+		if err != nil {
+			m.unseen("verify", err)
+			return
+		}
+		action, err := found.differs(run.offered)
+		m.settle(action, "verify", err)
+	})
+	return run.finish()
+}
+
+func begin(client rueidis.Client, opt Options) (*run, error) {
+	if opt.Timeout <= 0 {
+		opt.Timeout = DefaultTimeout
+	}
+	if opt.Source == "" {
+		opt.Source = functions.Source
+	}
+	offered := library{present: true, code: opt.Source, version: versionOf(opt.Source)}
+	if offered.version == "" {
+		return nil, fmt.Errorf("load: %w: Options.Source has no line: local VERSION = '1.2.3'", ErrSource)
+	}
+	return &run{
+		opt:     opt,
+		offered: offered,
+		conns:   &connections{client: client, dial: opt.Dial, timeout: opt.Timeout},
+		members: map[string]*member{},
+	}, nil
+}
+
+// change is what Load and Unload have in common: look at all, write where the task says so, look at all again.
+func change(ctx context.Context, client rueidis.Client, opt Options, bring func(library) task) (Report, error) {
+	run, err := begin(client, opt)
+	if err != nil {
+		return Report{}, err
+	}
+	defer run.conns.close()
+	job := bring(run.offered)
+	nodes, err := run.conns.survey(ctx)
+	if err != nil {
+		return run.report(), err
+	}
+	refused := run.plan(ctx, nodes, job)
+	if refused || opt.DryRun {
+		run.hold(nodes, job, refused)
+		return run.finish()
+	}
+	err = run.write(ctx, nodes, job)
+	after, surveyErr := run.conns.survey(ctx)
+	if surveyErr != nil {
+		after = nodes
+	}
+	run.each(after, func(m *member) { run.confirm(ctx, m, job) })
+	report, failed := run.finish()
+	return report, errors.Join(failed, err, surveyErr)
+}

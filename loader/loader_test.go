@@ -1,0 +1,195 @@
+package loader_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/loader"
+)
+
+var ctx = context.Background()
+
+func TestFromNothingToUnloaded(t *testing.T) {
+	eachKind(t, func(t *testing.T, d *server.Deployment, primaries, replicas int) {
+		client, opt := connect(t, d)
+
+		report, err := loader.Verify(ctx, client, opt)
+		require.ErrorIs(t, err, loader.ErrDiffers)
+		require.Equal(t, repeat(primaries+replicas, loader.Missing, 0, ""), actions(report), "%v", err)
+
+		var told []loader.NodeReport
+		opt.Progress = func(node loader.NodeReport) { told = append(told, node) }
+		report, err = loader.Load(ctx, client, opt)
+		require.NoError(t, err)
+		require.Equal(t, repeat(primaries, loader.Loaded, replicas, loader.Followed), actions(report))
+		require.True(t, report.Changed())
+		require.ElementsMatch(t, report.Nodes, told, "each node told once")
+		for _, node := range report.Nodes {
+			require.Equal(t, [2]string{"", functions.Version}, [2]string{node.Before, node.After})
+		}
+		requireEverywhere(t, d, functions.Source)
+		opt.Progress = nil
+
+		report, err = loader.Load(ctx, client, opt)
+		require.NoError(t, err)
+		require.Equal(t, repeat(primaries+replicas, loader.Unchanged, 0, ""), actions(report))
+		require.False(t, report.Changed(), "a second run changes nothing")
+
+		report, err = loader.Verify(ctx, client, opt)
+		require.NoError(t, err)
+		require.Equal(t, repeat(primaries+replicas, loader.Unchanged, 0, ""), actions(report))
+
+		report, err = loader.Unload(ctx, client, opt)
+		require.NoError(t, err)
+		require.Equal(t, repeat(primaries, loader.Unloaded, replicas, loader.Followed), actions(report))
+		requireEverywhere(t, d, "")
+
+		report, err = loader.Unload(ctx, client, opt)
+		require.NoError(t, err)
+		require.False(t, report.Changed())
+	})
+}
+
+func TestUpgradeAndRollBack(t *testing.T) {
+	ofKinds(t, func(t *testing.T, d *server.Deployment, primaries, replicas int) {
+		client, opt := connect(t, d)
+		opt.Source = source("0.9.0")
+		_, err := loader.Load(ctx, client, opt)
+		require.NoError(t, err)
+
+		opt.Source = ""
+		report, err := loader.Load(ctx, client, opt)
+		require.NoError(t, err)
+		require.Equal(t, repeat(primaries, loader.Upgraded, replicas, loader.Followed), actions(report))
+		require.Equal(t, "0.9.0", report.Nodes[0].Before)
+		require.Equal(t, functions.Version, report.Nodes[0].After)
+
+		opt.Source = source("0.9.0")
+		report, err = loader.Load(ctx, client, opt)
+		require.ErrorIs(t, err, loader.ErrDowngrade)
+		var downgrade *loader.DowngradeError
+		require.ErrorAs(t, err, &downgrade)
+		require.Equal(t, loader.DowngradeError{Running: functions.Version, Offered: "0.9.0"}, *downgrade)
+		require.Equal(t, repeat(primaries, loader.Refused, replicas, loader.HeldBack), actions(report))
+		requireEverywhere(t, d, functions.Source)
+
+		opt.Force = true
+		report, err = loader.Load(ctx, client, opt)
+		require.NoError(t, err)
+		require.Equal(t, repeat(primaries, loader.Downgraded, replicas, loader.Followed), actions(report))
+		requireEverywhere(t, d, source("0.9.0"))
+	})
+}
+
+func TestDryRunWritesNothing(t *testing.T) {
+	d := server.Cluster(t)
+	client, opt := connect(t, d)
+	opt.DryRun = true
+	report, err := loader.Load(ctx, client, opt)
+	require.NoError(t, err)
+	require.Equal(t, repeat(3, "would be loaded", 3, loader.WouldFollow), actions(report))
+	require.True(t, report.Changed())
+	requireEverywhere(t, d, "")
+
+	d.Load(t)
+	report, err = loader.Load(ctx, client, opt)
+	require.NoError(t, err)
+	require.Equal(t, repeat(6, loader.Unchanged, 0, ""), actions(report))
+	require.False(t, report.Changed())
+
+	report, err = loader.Unload(ctx, client, opt)
+	require.NoError(t, err)
+	require.Equal(t, repeat(3, "would be unloaded", 3, loader.WouldFollow), actions(report))
+	requireEverywhere(t, d, functions.Source)
+}
+
+// One primary of three refuses: the others stay as they are, so that a deployment is not left half downgraded.
+func TestOneRefusalHoldsAllBack(t *testing.T) {
+	d := server.Cluster(t)
+	client, opt := connect(t, d)
+	put(t, d.Nodes()[1], source("9.0.0"))
+	before := codes(t, d)
+	report, err := loader.Load(ctx, client, opt)
+	require.ErrorIs(t, err, loader.ErrDowngrade)
+	require.Equal(t, loader.Refused, entry(t, report, d.Nodes()[1]).Action)
+	require.Equal(t, loader.HeldBack, entry(t, report, d.Nodes()[0]).Action, "%+v", report)
+	require.Equal(t, loader.HeldBack, entry(t, report, d.Nodes()[2]).Action)
+	require.False(t, report.Changed())
+	require.Empty(t, before[d.Nodes()[0].Addr])
+	require.Empty(t, codes(t, d)[d.Nodes()[0].Addr])
+}
+
+func TestVerifySaysWhatDiffers(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	client, opt := connect(t, d)
+	for _, c := range []struct {
+		source string
+		want   loader.Action
+	}{
+		{source("0.9.0"), loader.Outdated},
+		{source("1.0.0-rc.1"), loader.Outdated},
+		{source("10.0.0"), loader.Newer},
+		{functions.Source + "\n-- patched", loader.Differs},
+		{"#!lua name=holdfast\nredis.register_function('holdfast_mine', function() end)", loader.Foreign},
+	} {
+		put(t, d.Nodes()[0], c.source)
+		report, err := loader.Verify(ctx, client, opt)
+		require.ErrorIs(t, err, loader.ErrDiffers)
+		require.Equal(t, []loader.Action{c.want}, actions(report))
+		var node *loader.NodeError
+		require.ErrorAs(t, err, &node)
+		require.Equal(t, d.Nodes()[0].Addr, node.Addr)
+		require.True(t, codeOf(t, d.Nodes()[0], functions.Library) == c.source, "verify writes nothing")
+	}
+}
+
+func TestChangedCodeOfTheSameVersionIsReplaced(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	client, opt := connect(t, d)
+	put(t, d.Nodes()[0], functions.Source+"\n-- patched")
+	report, err := loader.Load(ctx, client, opt)
+	require.NoError(t, err)
+	require.Equal(t, []loader.Action{loader.Replaced}, actions(report))
+	requireEverywhere(t, d, functions.Source)
+}
+
+// Without Dial the replicas of a single server cannot be looked at. That is said, and is no failure.
+func TestWithoutDialReplicasAreNotChecked(t *testing.T) {
+	d := server.Replicated(t, 1)
+	client, _ := connect(t, d)
+	for range 2 {
+		report, err := loader.Load(ctx, client, loader.Options{})
+		require.NoError(t, err)
+		require.Equal(t, loader.NotChecked, report.Nodes[1].Action)
+		require.Contains(t, report.Nodes[1].Detail, "Options.Dial")
+	}
+}
+
+// A deploy that was pointed at a replica loads the primary.
+func TestAClientOfAReplicaLeadsToThePrimary(t *testing.T) {
+	d := server.Replicated(t, 2)
+	connect(t, d)
+	opt := d.ClientOption()
+	opt.InitAddress = []string{d.Nodes()[1].Addr}
+	opt.DisableCache = true
+	client := open(t, opt)
+	report, err := loader.Load(ctx, client, loader.Options{Dial: loader.Dialer(opt)})
+	require.NoError(t, err)
+	require.Equal(t, repeat(1, loader.Loaded, 2, loader.Followed), actions(report))
+	requireEverywhere(t, d, functions.Source)
+
+	report, err = loader.Load(ctx, client, loader.Options{})
+	require.ErrorIs(t, err, loader.ErrNoConnection, "without Dial there is no way to the primary")
+	require.Equal(t, loader.Failed, report.Nodes[0].Action)
+}
+
+func TestASourceThatIsNotOurs(t *testing.T) {
+	client, opt := connect(t, server.Single(t, server.Owned()))
+	opt.Source = "#!lua name=holdfast\nredis.register_function('x', function() end)"
+	_, err := loader.Load(ctx, client, opt)
+	require.ErrorIs(t, err, loader.ErrSource)
+}

@@ -1,0 +1,81 @@
+package loader
+
+import (
+	"strings"
+
+	"github.com/holdfast-go/holdfast/cluster"
+)
+
+// Action says what was done at a node, or what was found there.
+type Action string
+
+// What was done. In a dry run "would be " stands before it, and a replica WouldFollow.
+const (
+	Unchanged  Action = "unchanged"  // the node had what was asked for already
+	Loaded     Action = "loaded"     // there was none
+	Upgraded   Action = "upgraded"   // there was an older one
+	Downgraded Action = "downgraded" // there was a newer one (forced)
+	Replaced   Action = "replaced"   // there was another code of the same version, or another's library (forced)
+	Unloaded   Action = "unloaded"   // it was deleted
+	Followed   Action = "followed"   // a replica that has what its primary has, by replication
+)
+
+// What was found by Verify, or in the look at every node after a change.
+const (
+	Missing  Action = "missing"  // the node has no library
+	Outdated Action = "outdated" // an older one
+	Newer    Action = "newer"    // a newer one
+	Differs  Action = "differs"  // another code of the same version
+	Foreign  Action = "foreign"  // another's library has our name, or registers a function of ours
+	Present  Action = "present"  // it should have been unloaded
+)
+
+// Why nothing was done.
+const (
+	Refused    Action = "refused"     // NodeReport.Err wraps ErrDowngrade or ErrForeign
+	HeldBack   Action = "held back"   // another node refused, so nothing was written here either
+	NotChecked Action = "not checked" // NodeReport.Detail says why the node was not asked
+	Failed     Action = "failed"      // NodeReport.Err says why
+)
+
+// WouldFollow is a replica in a dry run whose primary would be written to.
+const WouldFollow Action = "would follow"
+
+const wouldBe = "would be "
+
+// changed says whether the action wrote something, or would in a dry run.
+func (a Action) changed() bool {
+	switch Action(strings.TrimPrefix(string(a), wouldBe)) {
+	case Loaded, Upgraded, Downgraded, Replaced, Unloaded:
+		return true
+	}
+	return false
+}
+
+// NodeReport is what happened at one node.
+type NodeReport struct {
+	Addr   string       `json:"addr"`
+	Role   cluster.Role `json:"role"`
+	Before string       `json:"before"` // the version found at first; "" if there was none or it was not seen; "foreign" if it is not Holdfast
+	After  string       `json:"after"`  // the version found at last
+	Action Action       `json:"action"`
+	Detail string       `json:"detail,omitempty"` // why, for those that need an explanation
+	Err    error        `json:"-"`                // a *NodeError, or nil
+}
+
+// Report is what happened at all nodes: primaries first, then replicas, each sorted by address.
+type Report struct {
+	Version string       `json:"version"` // of the library that was offered
+	DryRun  bool         `json:"dry_run"`
+	Nodes   []NodeReport `json:"nodes"`
+}
+
+// Changed says whether any node was written to, or would be in a dry run.
+func (r Report) Changed() bool {
+	for _, node := range r.Nodes {
+		if node.Action.changed() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,125 @@
+package loader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidiscompat"
+
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// task is what a change brings about at each primary.
+type task interface {
+	op() string
+	// decide says what is to be done where found stands: Unchanged for nothing, Refused with the reason.
+	decide(found library) (Action, error)
+	// write does it.
+	write(ctx context.Context, node rueidis.Client, found library) error
+	// check compares what a node has afterwards with what it should have: Unchanged and nil if it is so.
+	check(found library) (Action, error)
+}
+
+type loading struct {
+	offered library
+	force   bool
+}
+
+func (loading) op() string { return "load" }
+
+func (l loading) decide(found library) (Action, error) {
+	if err := found.foreign(); err != nil && !l.force {
+		return Refused, err
+	}
+	switch {
+	case found.present && found.version == "":
+		return Replaced, nil
+	case !found.present:
+		return Loaded, nil
+	case found.code == l.offered.code && len(found.others) == 0:
+		return Unchanged, nil
+	}
+	switch compareVersions(found.version, l.offered.version) {
+	case -1:
+		return Upgraded, nil
+	case 1:
+		if !l.force {
+			return Refused, &DowngradeError{Running: found.version, Offered: l.offered.version}
+		}
+		return Downgraded, nil
+	}
+	return Replaced, nil
+}
+
+// write deletes other libraries that have our functions first (decide let them pass: force), because the server refuses ours
+// as long as they are there. If ours is refused all the same, they are put back.
+func (l loading) write(ctx context.Context, node rueidis.Client, found library) error {
+	adapter := rueidiscompat.NewAdapter(node)
+	for i, o := range found.others {
+		if err := acknowledged(adapter.FunctionDelete(ctx, o.name)); err != nil {
+			return errors.Join(fmt.Errorf("deleting library '%s': %w", o.name, err), restore(ctx, adapter, found.others[:i]))
+		}
+	}
+	var reply *rueidiscompat.StringCmd
+	if found.present {
+		reply = adapter.FunctionLoadReplace(ctx, l.offered.code)
+	} else {
+		// Without REPLACE: if somebody was quicker, theirs stays, and the look afterwards tells what it is.
+		reply = adapter.FunctionLoad(ctx, l.offered.code)
+	}
+	if err := acknowledged(reply); err != nil {
+		return errors.Join(err, restore(ctx, adapter, found.others))
+	}
+	return nil
+}
+
+func (l loading) check(found library) (Action, error) { return found.differs(l.offered) }
+
+func restore(ctx context.Context, adapter rueidiscompat.Cmdable, deleted []other) error {
+	var failed []error
+	for _, o := range deleted {
+		if err := acknowledged(adapter.FunctionLoad(ctx, o.code)); err != nil {
+			failed = append(failed, fmt.Errorf("putting library '%s' back: %w", o.name, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// acknowledged makes an error of the adapter's silence: it asks the node for its ROLE first, and where that is not "master" it sends
+// nothing and returns neither a value nor an error.
+func acknowledged(reply *rueidiscompat.StringCmd) error {
+	text, err := reply.Result()
+	if err == nil && text == "" {
+		return ErrDemoted
+	}
+	return explain(err)
+}
+
+type unloading struct {
+	force bool
+}
+
+func (unloading) op() string { return "unload" }
+
+func (u unloading) decide(found library) (Action, error) {
+	switch {
+	case !found.present:
+		return Unchanged, nil
+	case found.version == "" && !u.force:
+		return Refused, &ForeignError{Library: functions.Library}
+	}
+	return Unloaded, nil
+}
+
+func (unloading) write(ctx context.Context, node rueidis.Client, _ library) error {
+	return acknowledged(rueidiscompat.NewAdapter(node).FunctionDelete(ctx, functions.Library))
+}
+
+func (unloading) check(found library) (Action, error) {
+	if found.present {
+		return Present, fmt.Errorf("%w: version %s is still there", ErrDiffers, found.label())
+	}
+	return Unchanged, nil
+}
