@@ -1,0 +1,157 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/redis/rueidis"
+)
+
+// address is of the real server that the Examples run on.
+var address string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	d, err := server.Start(context.Background(), server.Spec{})
+	if err != nil {
+		log.Print(err)
+		return 1
+	}
+	defer d.Close()
+	address = d.Addrs()[0]
+	c := open()
+	defer c.Close()
+	// Other tests of the process must find the library; a client with AutoLoad loads it with its first call.
+	if _, err := c.Inspect(context.Background(), "example"); err != nil {
+		log.Print(err)
+		return 1
+	}
+	return m.Run()
+}
+
+func open() *client.Client {
+	c, err := client.Open(rueidis.ClientOption{InitAddress: []string{address}}, client.Config{AutoLoad: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return c
+}
+
+func ExampleClient_Do() {
+	c := open()
+	defer c.Close()
+	err := c.Do(context.Background(), "order:42", func(ctx context.Context) error {
+		fmt.Println("shipping, alone") // under ctx, which ends if the lock is lost
+		token := client.Fence(ctx)     // for the resource: it refuses a lower one than it has seen
+		fmt.Println(token > 0)
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// shipping, alone
+	// true
+	// <nil>
+}
+
+func ExampleClient_TryAcquire() {
+	c := open()
+	defer c.Close()
+	ctx := context.Background()
+	lock, err := c.TryAcquire(ctx, "report", client.WithLabel("nightly"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lock.Release(ctx)
+
+	var busy *client.BusyError
+	if _, err := c.TryAcquire(ctx, "report"); errors.As(err, &busy) {
+		fmt.Println("held by", busy.Holder.Label, "- waiting:", busy.Waiters)
+	}
+	// Output: held by nightly - waiting: 0
+}
+
+func ExampleClient_Acquire() {
+	c := open()
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	lock, err := c.Acquire(ctx, "stock:7") // waits in line, at most until ctx ends
+	if err != nil {
+		log.Fatal(err)
+	}
+	work := lock.Context() // ends before anybody else can have the lock
+	fmt.Println(work.Err(), lock.Fence() > 0)
+	if err := lock.Release(ctx); errors.Is(err, client.ErrLost) {
+		fmt.Println("what was done may have run beside another holder")
+	}
+	fmt.Println(context.Cause(work))
+	// Output:
+	// <nil> true
+	// released
+}
+
+// A lock's context re-enters the lock; a fresh one waits for it.
+func ExampleLock_Context() {
+	c := open()
+	defer c.Close()
+	outer, err := c.Acquire(context.Background(), "tree")
+	if err != nil {
+		log.Fatal(err)
+	}
+	inner, err := c.Acquire(outer.Context(), "tree")
+	fmt.Println(err, inner.Fence() == outer.Fence())
+	_, err = c.TryAcquire(context.Background(), "tree")
+	fmt.Println(errors.Is(err, client.ErrBusy))
+	fmt.Println(inner.Release(context.Background()), outer.Release(context.Background()))
+	// Output:
+	// <nil> true
+	// true
+	// <nil> <nil>
+}
+
+func ExampleWrap() {
+	c := open()
+	defer c.Close()
+	left := map[string]int{"apple": 3}
+	take := client.Wrap(c,
+		func(product string) string { return client.Name("stock", product) },
+		func(_ context.Context, product string) (int, error) {
+			if left[product] == 0 {
+				return 0, errors.New("sold out")
+			}
+			left[product]--
+			return left[product], nil
+		})
+	fmt.Println(take(context.Background(), "apple"))
+	fmt.Println(take(context.Background(), "pear"))
+	// Output:
+	// 2 <nil>
+	// 0 sold out
+}
+
+func ExampleClient_Inspect() {
+	c := open()
+	defer c.Close()
+	ctx := context.Background()
+	lock, err := c.Acquire(ctx, "batch", client.WithLabel("import"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	info, err := c.Inspect(ctx, "batch")
+	fmt.Println(err, info.Held, info.Holder.Label, info.Fence == lock.Fence(), info.Waiters)
+	broken, err := c.Break(ctx, "batch", "runaway job")
+	fmt.Println(err, broken.Holder.Label)
+	fmt.Println(errors.Is(lock.Release(ctx), client.ErrLost))
+	// Output:
+	// <nil> true import true 0
+	// <nil> import
+	// true
+}
