@@ -1,0 +1,146 @@
+package contract
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+// aclLine is the line of functions/README.md for users of locks.
+func aclLine(t *testing.T) []string {
+	t.Helper()
+	readme, err := os.ReadFile("../../functions/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`(?m)^ACL SETUSER locker on '>secret' (.*)$`).FindSubmatch(readme)
+	if m == nil {
+		t.Fatal("functions/README.md has no ACL line for the user 'locker'")
+	}
+	return strings.Fields(strings.ReplaceAll(string(m[1]), "'", ""))
+}
+
+// as gives a fresh user these rules and returns a connection of that user.
+func (b *bed) as(rules []string) *conn {
+	b.tb.Helper()
+	b.c.do("ACL", "DELUSER", "locker")
+	want(b.tb, b.c.do(append([]string{"ACL", "SETUSER", "locker", "on", ">secret"}, rules...)...), "OK")
+	c := b.dial(2)
+	want(b.tb, c.do("AUTH", "locker", "secret"), "OK")
+	b.tb.Cleanup(func() { b.c.do("ACL", "DELUSER", "locker") })
+	return c
+}
+
+// aclTour calls everything a lock user needs, with a line, holes in it, foreign keys, subscribers and reserved runs. It returns
+// the replies that are errors. All keys begin with lock:
+func (b *bed) aclTour(c *conn, key string) []failure {
+	b.tb.Helper()
+	var errs []failure
+	call := func(function string, args ...string) {
+		b.tb.Helper()
+		if f, bad := c.fcall(function, key, args...).(failure); bad {
+			errs = append(errs, f)
+		}
+		if pttl := b.c.do("PTTL", key); pttl == int64(-1) && b.c.do("TYPE", key) != "string" {
+			b.tb.Errorf("%s left a key without a TTL", function)
+		}
+	}
+	call(functions.Break)
+	call(functions.Inspect)
+	call(functions.Acquire, "a", long, "10")
+	call(functions.AcquireReentrant, "a", long, "h")
+	call(functions.Acquire, "x", long)
+	call(functions.Release, "a", "h")
+	call(functions.Renew, "a", long, key+":channel")
+	for _, w := range []string{"b", "c", "d", "e"} {
+		call(functions.Wait, w, long, "")
+	}
+	call(functions.Leave, "c")
+	call(functions.Wait, "e", long, "")
+	call(functions.Release, "a")
+	call(functions.Renew, "b", long, key+":channel")
+	call(functions.Wait, "f", long, key+":channel")
+	call(functions.Break, "why")
+	call(functions.Release, "d")
+	call(functions.Release, "e")
+	for _, o := range []string{"a", "b", "c", "d", "e", "f"} {
+		call(functions.Leave, o)
+	}
+	b.c.do("DEL", key)
+	b.c.do("SET", key, "theirs", "PX", long)
+	call(functions.Acquire, "a", long)
+	call(functions.Break)
+	b.c.do("DEL", key)
+	return errs
+}
+
+func TestMinimalACL(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		rules := aclLine(t)
+		c := b.as(rules)
+		key := "lock:" + b.run
+		if errs := b.aclTour(c, key); len(errs) > 0 {
+			t.Fatalf("errors with %v: %v", rules, errs)
+		}
+		want(t, c.do("SSUBSCRIBE", key+":channel"), []any{"ssubscribe", key + ":channel", 1})
+		b.take(key, "a", long)
+		b.wait(key, "b", key+":channel", 1)
+		want(t, b.call(functions.Release, key, "a"), []any{1, 0})
+		_, _, owner := grant(t, c.message())
+		want(t, owner, "b")
+		b.c.do("DEL", key)
+	}, server.Owned())
+}
+
+// Nothing in the line is there for no reason, and where one is missing no key is left without a TTL.
+func TestMissingInnerCommandIsATellingError(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		rules := aclLine(t)
+		for _, missing := range rules {
+			if !strings.HasPrefix(missing, "+") || strings.HasPrefix(missing, "+fcall") || missing == "+ssubscribe" {
+				continue
+			}
+			fewer := slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return r == missing })
+			errs := b.aclTour(b.as(fewer), "lock:"+b.run)
+			if len(errs) == 0 && missing != "+spublish" { // without it nobody can be told: no error
+				t.Errorf("%s is not needed", missing)
+			}
+			for _, e := range errs {
+				if !matches(e, prefix("HFSERVER ")) {
+					t.Errorf("without %s: %s", missing, e)
+				}
+				expectNoTraceOfLua(t, string(e))
+			}
+		}
+	}, server.Owned())
+}
+
+// luaTrace is what Lua or the server say of the inside of a script.
+var luaTrace = regexp.MustCompile(`user_function|script:|stack|\[string|\.lua|attempt to|nil value`)
+
+func expectNoTraceOfLua(tb testing.TB, text string) {
+	tb.Helper()
+	if luaTrace.MatchString(text) {
+		tb.Errorf("an error shows the inside of the library: %s", text)
+	}
+}
+
+// A lock outside the user's keys, or a channel outside its channels, is refused like anywhere.
+func TestACLOfKeysAndChannels(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		c := b.as(aclLine(t))
+		want(t, c.fcall(functions.Acquire, "other:"+b.run, "a", long), prefix("NOPERM "))
+		k, ch := "lock:"+b.run, "other:"+b.run
+		sub := b.subscribe(ch)
+		b.take(k, "a", long)
+		b.wait(k, "b", ch, 1) // by a user who may
+		want(t, c.fcall(functions.Release, k, "a"), []any{1, 0})
+		sub.silent()
+		b.expectFree(k)
+	}, server.Owned())
+}

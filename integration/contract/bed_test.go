@@ -1,0 +1,196 @@
+package contract
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+const long = "600000" // a lease that does not end while a test runs
+
+// bed is a server with the library on it, and connections to it.
+type bed struct {
+	tb   testing.TB
+	d    *server.Deployment
+	addr string
+	c    *conn // RESP2
+	run  string
+}
+
+// lay loads the library on the first primary of a deployment.
+func lay(tb testing.TB, d *server.Deployment) *bed {
+	tb.Helper()
+	b := &bed{tb: tb, d: d, addr: d.Addrs()[0], run: rand.Text()[:8]}
+	if d.SentinelMaster != "" {
+		tb.Fatal("the contract has no business with sentinels")
+	}
+	b.c = b.dial(2)
+	b.load()
+	return b
+}
+
+// dial opens one more connection to the server.
+func (b *bed) dial(resp int) *conn {
+	b.tb.Helper()
+	c := dial(b.tb, b.addr, 2)
+	if o := b.d.ClientOption(); o.Password != "" {
+		user := o.Username
+		if user == "" {
+			user = "default"
+		}
+		c.do("AUTH", user, o.Password)
+	}
+	if resp == 3 {
+		c.do("HELLO", "3")
+	}
+	return c
+}
+
+func (b *bed) load() {
+	b.tb.Helper()
+	want(b.tb, b.c.do("FUNCTION", "LOAD", "REPLACE", functions.Source), functions.Library)
+}
+
+// key returns a name that no other test uses, on a server that others may use.
+func (b *bed) key(name string) string {
+	key := "contract:" + b.run + ":" + strings.ReplaceAll(b.tb.Name(), " ", "_") + ":" + name
+	b.tb.Cleanup(func() {
+		if c, err := newQuiet(b); err == nil {
+			defer c.close()
+			c.send("DEL", key)
+			_, _ = c.read()
+		}
+	})
+	return key
+}
+
+// newQuiet returns a connection for clean-up, where a server that is gone is no failure.
+func newQuiet(b *bed) (*conn, error) {
+	if b.d.ClientOption().Password == "" && os.Getenv("HOLDFAST_REDIS") == "" {
+		return nil, os.ErrClosed // the whole server is thrown away
+	}
+	return b.dial(2), nil
+}
+
+// call runs a function over RESP2.
+func (b *bed) call(function, key string, args ...string) any {
+	b.tb.Helper()
+	return b.c.fcall(function, key, args...)
+}
+
+func (c *conn) fcall(function, key string, args ...string) any {
+	c.tb.Helper()
+	return c.do(append([]string{"FCALL", function, "1", key}, args...)...)
+}
+
+// take acquires a lock that must be free, and returns its token.
+func (b *bed) take(key, owner, ttl string, more ...string) int64 {
+	b.tb.Helper()
+	got := b.call(functions.Acquire, key, append([]string{owner, ttl}, more...)...)
+	want(b.tb, got, []any{1, token, number(ttl), 1})
+	return got.([]any)[1].(int64)
+}
+
+// wait joins a line and must get the position.
+func (b *bed) wait(key, owner, channel string, position int) {
+	b.tb.Helper()
+	got := b.call(functions.Wait, key, owner, long, channel)
+	want(b.tb, got, []any{0, anything, anything, position, anything})
+}
+
+// expectLock asserts what inspect says, the token and the remaining lease aside.
+func (b *bed) expectLock(key, owner string, holds, waiters int) {
+	b.tb.Helper()
+	want(b.tb, b.call(functions.Inspect, key), []any{1, owner, holds, token, between{0, 31536000000}, waiters})
+}
+
+func (b *bed) expectFree(key string) {
+	b.tb.Helper()
+	want(b.tb, b.call(functions.Inspect, key), []any{0, "", 0, 0, 0, 0})
+	want(b.tb, b.c.do("EXISTS", key), 0)
+}
+
+// end puts the end of a lease into the past. The key stays as long as its line lets it.
+func (b *bed) end(key string) {
+	b.tb.Helper()
+	want(b.tb, b.c.do("HSET", key, "until", "1"), 0)
+}
+
+// subscribe returns a connection that is subscribed to a channel.
+func (b *bed) subscribe(channel string) *conn {
+	b.tb.Helper()
+	c := b.dial(2)
+	want(b.tb, c.do("SSUBSCRIBE", channel), []any{"ssubscribe", channel, 1})
+	return c
+}
+
+// message returns the next message of a subscribed connection.
+func (c *conn) message() string {
+	c.tb.Helper()
+	got, ok := c.receive(ioWithin).([]any)
+	if !ok || len(got) != 3 || got[0] != "smessage" {
+		c.tb.Fatalf("not a message: %v", got)
+	}
+	return got[2].(string)
+}
+
+// silent asserts that no message is on its way: an answer to a later PING would come after it.
+func (c *conn) silent() {
+	c.tb.Helper()
+	want(c.tb, c.do("PING"), []any{"pong", ""})
+}
+
+// grant splits a grant message into its token, its end and its owner.
+func grant(tb testing.TB, message string) (fence, until int64, owner string) {
+	tb.Helper()
+	parts := strings.SplitN(message, " ", 3)
+	if len(parts) != 3 {
+		tb.Fatalf("not a grant: %q", message)
+	}
+	return number(parts[0]), number(parts[1]), parts[2]
+}
+
+func (b *bed) serverMS() int64 {
+	b.tb.Helper()
+	t := b.c.do("TIME").([]any)
+	return number(t[0].(string))*1000 + number(t[1].(string))/1000
+}
+
+// eventually polls a condition of the server, which tells nobody when it becomes true.
+func eventually(tb testing.TB, what string, condition func() bool) {
+	tb.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(ioWithin)
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			tb.Fatal("never happened: " + what)
+		}
+	}
+}
+
+func number(text string) int64 {
+	var n int64
+	if _, err := fmt.Sscan(text, &n); err != nil {
+		panic(fmt.Sprintf("not a number: %q", text))
+	}
+	return n
+}
+
+// dirty counts the changes of the data set since the last save.
+func (b *bed) dirty() int64 {
+	b.tb.Helper()
+	const field = "rdb_changes_since_last_save:"
+	text := b.c.do("INFO", "persistence").(string)
+	_, text, _ = strings.Cut(text, field)
+	text, _, _ = strings.Cut(text, "\r\n")
+	return number(text)
+}

@@ -1,0 +1,98 @@
+package contract
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/cluster"
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+// nodeOf returns the beds of all primaries, each with the library, and a way to find the one that has a key's slot.
+func clusterBeds(t *testing.T, f server.Flavour) func(key string) *bed {
+	t.Helper()
+	d := server.Cluster(t, server.WithFlavour(f))
+	var beds []*bed
+	for _, n := range d.Nodes()[:3] {
+		b := &bed{tb: t, d: d, addr: n.Addr, run: "cluster"}
+		b.c = b.dial(2)
+		b.load()
+		beds = append(beds, b)
+	}
+	return func(key string) *bed {
+		t.Helper()
+		for _, b := range beds {
+			if _, moved := b.c.do("EXISTS", key).(failure); !moved {
+				return b
+			}
+		}
+		t.Fatalf("no primary has the slot of %q", key)
+		return nil
+	}
+}
+
+func TestCluster(t *testing.T) {
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		on := clusterBeds(t, f)
+		t.Run("every lock works where its slot is", func(t *testing.T) {
+			for i := range 30 {
+				k := fmt.Sprint("any lock ", i)
+				b := on(k)
+				b.take(k, "a", long)
+				b.wait(k, "b", "", 1)
+				want(t, b.call(functions.Release, k, "a"), []any{1, 0})
+				b.expectLock(k, "b", 1, 0)
+			}
+		})
+		t.Run("channel in the slot of the lock", func(t *testing.T) {
+			k := "lock one"
+			b := on(k)
+			sub := b.subscribe("{" + k + "}:channel")
+			b.take(k, "a", long)
+			b.wait(k, "b", "{"+k+"}:channel", 1)
+			want(t, b.call(functions.Release, k, "a"), []any{1, 0})
+			_, _, owner := grant(t, sub.message())
+			want(t, owner, "b")
+		})
+		t.Run("channels of other slots are nobody", func(t *testing.T) {
+			k := "lock two"
+			b := on(k)
+			here, there := channels(t, on, k)
+			sub := b.subscribe(here)
+			b.take(k, "a", long)
+			b.wait(k, "b", here, 1)
+			b.wait(k, "c", there, 2)
+			b.wait(k, "d", "", 3)
+			want(t, b.call(functions.Release, k, "a"), []any{1, 0})
+			b.expectLock(k, "d", 1, 0)
+			sub.silent()
+			want(t, b.call(functions.Renew, k, "d", long, there), []any{1, token, 600000, 1})
+			want(t, b.call(functions.Break, k), []any{1, "d", token})
+			b.expectFree(k)
+		})
+		t.Run("keys of two slots", func(t *testing.T) {
+			want(t, on("x").c.do("FCALL", functions.Acquire, "2", "x", "y", "a", long), prefix("CROSSSLOT "))
+			want(t, on("x").c.do("FCALL", functions.Acquire, "2", "x", "{x}2", "a", long), prefix("HFARG "))
+		})
+		t.Run("version asks any node", func(t *testing.T) {
+			want(t, on("x").c.do("FCALL", functions.ReadVersion, "0"), functions.Version)
+		})
+	})
+}
+
+// channels finds a channel of another slot on the same node as the key, and one on another node.
+func channels(t *testing.T, on func(string) *bed, key string) (here, there string) {
+	t.Helper()
+	for i := 0; here == "" || there == ""; i++ {
+		ch := fmt.Sprint("channel", i)
+		switch {
+		case cluster.Slot(ch) == cluster.Slot(key):
+		case on(ch) == on(key):
+			here = ch
+		default:
+			there = ch
+		}
+	}
+	return here, there
+}

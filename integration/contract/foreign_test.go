@@ -1,0 +1,92 @@
+package contract
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// lockCalls are right calls of all functions that take a lock's key.
+var lockCalls = [][]string{
+	{functions.Acquire, "a", long}, {functions.AcquireReentrant, "a", long, "h"}, {functions.Renew, "a", long}, {functions.Release, "a"},
+	{functions.Wait, "a", long, ""}, {functions.Leave, "a"}, {functions.Inspect}, {functions.Break},
+}
+
+// A plain SET of another service is a lock: nobody takes it, even by the same name, and only break removes it.
+func TestPlainStringIsALockOfSomeoneElse(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		for ttl, pttl := range map[string]any{"": int64(-1), long: between{599_000, 600_000}} {
+			k := b.key("k" + ttl)
+			set := []string{"SET", k, "a", "NX"}
+			if ttl != "" {
+				set = append(set, "PX", ttl)
+			}
+			want(t, b.c.do(set...), "OK")
+			busy := []any{0, pttl, "a", 0}
+			for _, call := range lockCalls[:4] {
+				want(t, b.call(call[0], k, call[1:]...), busy)
+			}
+			want(t, b.call(functions.Wait, k, "a", long, ""), append(busy, between{1, 1 << 53}))
+			want(t, b.call(functions.Leave, k, "a"), []any{0})
+			want(t, b.call(functions.Inspect, k), []any{1, "a", 1, 0, pttl, 0})
+			want(t, b.c.do("GET", k), "a")
+			want(t, b.c.do("PTTL", k), pttl)
+			want(t, b.call(functions.Break, k), []any{1, "a", 0})
+			b.expectFree(k)
+		}
+	})
+}
+
+// The other service's value is told no longer than an owner may be.
+func TestLongPlainStringIsCut(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		k := b.key("k")
+		value := strings.Repeat("v", functions.MaxBytes)
+		want(t, b.c.do("SET", k, value+strings.Repeat("w", 512<<10)), "OK")
+		want(t, b.call(functions.Acquire, k, "a", long), []any{0, -1, value, 0})
+		want(t, b.c.do("SET", k, ""), "OK")
+		want(t, b.call(functions.Inspect, k), []any{1, "", 1, 0, -1, 0})
+	})
+}
+
+// And the other service respects ours: SET NX fails while our lock is there, and works when it is not.
+func TestPlainSetRespectsOurLock(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		k := b.key("k")
+		b.take(k, "a", long)
+		want(t, b.c.do("SET", k, "theirs", "NX", "PX", long), nil)
+		want(t, b.call(functions.Release, k, "a"), []any{1, 0})
+		want(t, b.c.do("SET", k, "theirs", "NX", "PX", "20"), "OK")
+		want(t, b.call(functions.Acquire, k, "a", long), []any{0, between{0, 20}, "theirs", 0})
+		eventually(t, "their lease ends", func() bool { return matches(b.call(functions.Acquire, k, "a", long), []any{1, token, 600000, 1}) })
+	})
+}
+
+// What is not a lock is refused by every function, and stays as it is.
+func TestForeignKeysStayUntouched(t *testing.T) {
+	stream := "XADD"
+	makers := map[string][]string{
+		"list": {"RPUSH", "x"}, "set": {"SADD", "x"}, "zset": {"ZADD", "1", "x"}, stream: {"XADD", "*", "f", "v"}, "hash": {"HSET", "f", "v"},
+		"hash with an owner":       {"HSET", "owner", "a"},
+		"hash without a token":     {"HSET", "owner", "a", "until", "99999999999999"},
+		"hash without an end":      {"HSET", "owner", "a", "fence", "1"},
+		"hash with a broken state": {"HSET", "owner", "a", "until", "99999999999999", "fence", "1", "state", "1 2 3"},
+		"hash with an endless one": {"HSET", "owner", "a", "until", "99999999999999", "fence", "1", "state", "0 99999999 1 0 1 "},
+		"hash with other numbers":  {"HSET", "owner", "a", "until", "soon", "fence", "many"},
+	}
+	each(t, func(t *testing.T, b *bed) {
+		for name, cmd := range makers {
+			k := b.key(name)
+			b.c.do(append([]string{cmd[0], k}, cmd[1:]...)...)
+			before := b.c.do("DUMP", k)
+			for _, call := range lockCalls {
+				if got := b.call(call[0], k, call[1:]...); !matches(got, prefix("HFTYPE the key holds ")) {
+					t.Errorf("%s on a %s: %s", call[0], name, show(got))
+				}
+			}
+			want(t, b.c.do("DUMP", k), before)
+			want(t, b.c.do("PTTL", k), -1)
+		}
+	})
+}

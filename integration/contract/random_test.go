@@ -1,0 +1,57 @@
+package contract
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+func randomBytes(seed uint64, n int) []byte {
+	var key [32]byte
+	binary.LittleEndian.PutUint64(key[:], seed)
+	data := make([]byte, n)
+	_, _ = rand.NewChaCha8(key).Read(data) // never fails
+	return data
+}
+
+func join(lines []string) string { return "  " + strings.Join(lines, "\n  ") }
+
+// Thousands of random calls do to the server what they do to the model. HOLDFAST_SEED repeats a run.
+func TestRandomCalls(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("HOLDFAST_SEED"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("HOLDFAST_SEED: %v", err)
+		}
+		seed = n
+	}
+	t.Logf("HOLDFAST_SEED=%d", seed)
+	each(t, func(t *testing.T, b *bed) {
+		if p := random(t, b, seed, 60_000); p.played < 6000 {
+			t.Errorf("only %d calls in 60000 bytes", p.played)
+		}
+	})
+}
+
+// FuzzCalls lets the fuzzer choose the calls. Without -fuzz it plays its seeds. With it, give -fuzzminimizetime 10x: what a
+// server does differs a little from run to run, and the fuzzer would spend its time on shortening what it cannot repeat.
+func FuzzCalls(f *testing.F) {
+	for seed := range uint64(8) {
+		f.Add(randomBytes(seed, 400))
+	}
+	f.Add([]byte{})
+	ff, err := server.Default()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		newPlayer(lay(t, share(t, ff))).play(data[:min(len(data), 4000)])
+	})
+}

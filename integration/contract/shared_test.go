@@ -1,0 +1,60 @@
+package contract
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+// shared are the servers of the tests that only use keys of their own, one of each flavour: starting one takes longer
+// than most tests.
+var shared = map[string]*server.Deployment{}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, d := range shared {
+		if err := d.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// each runs a test on a server of every flavour. With options the server is the test's own, otherwise it is shared with
+// other tests, one after the other.
+func each(t *testing.T, test func(t *testing.T, b *bed), opts ...server.Option) {
+	t.Helper()
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		if len(opts) > 0 {
+			test(t, lay(t, server.Single(t, append(opts, server.WithFlavour(f))...)))
+			return
+		}
+		test(t, lay(t, share(t, f)))
+	})
+}
+
+func share(tb testing.TB, f server.Flavour) *server.Deployment {
+	tb.Helper()
+	if d := shared[f.String()]; d != nil {
+		return d
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	d, err := server.Start(ctx, server.Spec{Kind: server.KindSingle, Flavour: f})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	shared[f.String()] = d
+	return d
+}
