@@ -1,0 +1,70 @@
+package conformance
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+)
+
+func TestABadConfigNamesItsField(t *testing.T) {
+	e := lay(t, share(t, "default", defaultSpec(t)))
+	year := 366 * 24 * time.Hour
+	for field, configs := range map[string][]client.Config{
+		"Prefix":      {{Prefix: "a{b"}, {Prefix: "a{}b"}},
+		"Lease":       {{Lease: -1}, {Lease: 9 * time.Millisecond}, {Lease: year}},
+		"MaxWait":     {{MaxWait: -1}},
+		"Tries":       {{Tries: -1}},
+		"Interval":    {{Interval: -1}},
+		"RenewEvery":  {{RenewEvery: -1}, {RenewEvery: 30 * time.Second}, {Lease: time.Second, RenewEvery: time.Second}},
+		"MaxRenewals": {{MaxRenewals: -1}},
+		"MaxHold":     {{MaxHold: -1}},
+		"Grace":       {{Grace: -1}},
+		"Label":       {{Label: strings.Repeat("x", 129)}},
+	} {
+		for _, cfg := range configs {
+			_, err := client.New(e.Redis, cfg)
+			require.ErrorIs(t, err, client.ErrArgument, field)
+			require.Contains(t, err.Error(), field)
+			_, err = client.Open(e.D.ClientOption(), cfg)
+			require.ErrorIs(t, err, client.ErrArgument, field)
+		}
+	}
+	c := e.open(client.Config{})
+	for field, opt := range map[string]client.Option{
+		"Lease":       client.WithLease(0),
+		"MaxWait":     client.WithMaxWait(-1),
+		"Tries":       client.WithPolling(-1, time.Second),
+		"Interval":    client.WithPolling(1, 0),
+		"RenewEvery":  client.WithRenewal(time.Hour),
+		"MaxRenewals": client.WithMaxRenewals(-1),
+		"MaxHold":     client.WithMaxHold(-1, 0),
+		"Grace":       client.WithMaxHold(1, -1),
+		"Label":       client.WithLabel(strings.Repeat("x", 129)),
+		"Owner":       client.WithOwner(strings.Repeat("x", 513)),
+	} {
+		_, err := c.TryAcquire(e.Ctx, "a", opt)
+		require.ErrorIs(t, err, client.ErrArgument, field)
+		require.Contains(t, err.Error(), field)
+		_, err = c.Acquire(e.Ctx, "a", opt)
+		require.ErrorIs(t, err, client.ErrArgument, field)
+		require.Contains(t, err.Error(), `"a"`)
+	}
+	require.False(t, e.Exists("a"))
+	e.Release(e.Take(c, "a", client.WithLease(10*time.Millisecond+time.Hour), client.WithLabel(strings.Repeat("x", 128))))
+}
+
+func TestTheDefaultPrefix(t *testing.T) {
+	e := lay(t, share(t, "default", defaultSpec(t)))
+	c, err := client.New(e.Redis, client.Config{})
+	require.NoError(t, err)
+	defer c.Close()
+	name := e.Prefix + "default"
+	l := e.Take(c, name)
+	e.Prefix = "lock:"
+	require.True(t, e.Exists(name))
+	e.Release(l)
+}

@@ -1,0 +1,116 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+)
+
+var errMine = errors.New("of the caller's own")
+
+func TestDoHoldsTheLockWhileItRuns(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		c := e.open(client.Config{})
+		err := c.Do(e.Ctx, "a", func(ctx context.Context) error {
+			require.NoError(t, ctx.Err())
+			require.True(t, e.inspect(c, "a").Held)
+			return nil
+		})
+		require.NoError(t, err)
+		require.False(t, e.Exists("a"))
+
+		err = c.Do(e.Ctx, "a", func(context.Context) error { return errMine })
+		require.True(t, err == errMine, "untouched, not wrapped")
+		require.False(t, e.Exists("a"))
+
+		require.PanicsWithValue(t, "boom", func() {
+			_ = c.Do(e.Ctx, "a", func(context.Context) error { panic("boom") })
+		})
+		require.False(t, e.Exists("a"), "a panic releases")
+
+		ctx, cancel := context.WithCancel(e.Ctx)
+		err = c.Do(ctx, "a", func(ctx context.Context) error {
+			cancel()
+			return ctx.Err()
+		})
+		require.True(t, err == context.Canceled)
+		require.False(t, e.Exists("a"), "a cancelled caller releases")
+	})
+}
+
+func TestDoDoesNotRunWithoutTheLock(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		c := e.open(client.Config{})
+		l := e.Take(c, "a")
+		fn := func(context.Context) error { t.Error("it ran"); return nil }
+		err := c.Do(e.Ctx, "a", fn, client.WithMaxWait(1))
+		require.ErrorIs(t, err, client.ErrTimeout)
+		v, err := client.TryValue(e.Ctx, c, "a", func(ctx context.Context) (int, error) { return 7, fn(ctx) })
+		require.ErrorIs(t, err, client.ErrBusy)
+		require.NotErrorIs(t, err, client.ErrTimeout, "TryValue does not wait")
+		require.Zero(t, v)
+		require.ErrorIs(t, c.Do(e.Ctx, "", fn), client.ErrArgument)
+		e.Release(l)
+	})
+}
+
+func TestDoReportsALostLock(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		c := e.open(client.Config{})
+		for _, own := range []error{nil, errMine} {
+			v, err := client.Value(e.Ctx, c, "a", func(ctx context.Context) (string, error) {
+				require.NoError(t, e.Do("a", "DEL").Error())
+				_, err := c.TryAcquire(ctx, "a") // finds out, as the next renewal would
+				require.ErrorIs(t, err, client.ErrTaken)
+				return "done anyway", own
+			})
+			require.Equal(t, "done anyway", v)
+			if own != nil {
+				require.True(t, err == own, "fn's error is untouched")
+				continue
+			}
+			require.ErrorIs(t, err, client.ErrLost)
+			require.ErrorIs(t, err, client.ErrTaken)
+			require.Equal(t, "a", as[*client.LostError](e, err).Name)
+		}
+		e.Eventually("the attempt to re-enter left nothing", func() bool { return !e.Exists("a") })
+	})
+}
+
+func TestValueAndWrapKeepTheResult(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		c := e.open(client.Config{})
+		v, err := client.Value(e.Ctx, c, "a", func(context.Context) (int, error) { return 7, nil })
+		require.NoError(t, err)
+		require.Equal(t, 7, v)
+		v, err = client.TryValue(e.Ctx, c, "a", func(context.Context) (int, error) { return 8, errMine })
+		require.True(t, err == errMine)
+		require.Equal(t, 8, v, "with an error too")
+
+		type order struct{ shop, id string }
+		ship := client.Wrap(c, func(o order) string {
+			if o.id == "" {
+				return ""
+			}
+			return client.Name("order", o.shop, o.id)
+		}, func(ctx context.Context, o order) (string, error) {
+			require.True(t, e.inspect(c, "order:s%3A1:"+o.id).Held)
+			return "shipped " + o.id, errMine
+		})
+		text, err := ship(e.Ctx, order{"s:1", "42"})
+		require.True(t, err == errMine)
+		require.Equal(t, "shipped 42", text)
+		_, err = ship(e.Ctx, order{})
+		require.ErrorIs(t, err, client.ErrArgument, "an empty name is no shared default")
+	})
+}
+
+func TestNameKeepsPartsApart(t *testing.T) {
+	require.Equal(t, "order:42", client.Name("order", 42))
+	require.NotEqual(t, client.Name("a:b", "c"), client.Name("a", "b:c"))
+	require.NotEqual(t, client.Name("a%3Ab"), client.Name("a:b"))
+}

@@ -1,0 +1,68 @@
+package conformance
+
+import (
+	"crypto/rand"
+	"errors"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/integration/testbed"
+)
+
+// env is a deployment with the library on it, and a prefix of keys that no other test uses.
+type env struct{ *testbed.Bed }
+
+func lay(tb testing.TB, d *server.Deployment) *env {
+	tb.Helper()
+	return &env{testbed.Lay(tb, d, "conf:"+rand.Text()[:10]+":")}
+}
+
+// open returns a client of its own, closed at the end of the test.
+func (e *env) open(cfg client.Config) *client.Client {
+	e.TB.Helper()
+	return e.Connect(e.D.ClientOption(), cfg)
+}
+
+// fcall calls a function of the library as any other client can.
+func (e *env) fcall(function, name string, args ...string) rueidis.RedisResult {
+	e.TB.Helper()
+	return e.Redis.Do(e.Ctx, e.Redis.B().Fcall().Function(function).Numkeys(1).Key(e.Prefix+name).Arg(args...).Build())
+}
+
+func (e *env) inspect(c *client.Client, name string) client.Info {
+	e.TB.Helper()
+	info, err := c.Inspect(e.Ctx, name)
+	require.NoError(e.TB, err)
+	return info
+}
+
+var fcalls = regexp.MustCompile(`(?m)^cmdstat_fcall:calls=(\d+)`)
+
+// calls counts the FCALLs that the deployment ever ran.
+func (e *env) calls() (n int) {
+	e.TB.Helper()
+	for _, node := range e.D.Nodes() {
+		m, err := node.Do(e.Ctx, "INFO", "commandstats")
+		require.NoError(e.TB, err)
+		text, err := m.ToString()
+		require.NoError(e.TB, err)
+		if found := fcalls.FindStringSubmatch(text); found != nil {
+			calls, _ := strconv.Atoi(found[1])
+			n += calls
+		}
+	}
+	return n
+}
+
+// as returns the error of a type in err's tree.
+func as[T error](e *env, err error) (target T) {
+	e.TB.Helper()
+	require.True(e.TB, errors.As(err, &target), "%T in %v", target, err)
+	return target
+}

@@ -1,0 +1,208 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/testbed"
+)
+
+func TestAcquireOfAFreeLockIsOneCommand(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		c := e.open(client.Config{})
+		e.Release(e.Take(c, "a")) // the client knows the deployment now
+		before := e.calls()
+		for range 10 {
+			l, err := c.Acquire(e.Ctx, "a")
+			require.NoError(t, err)
+			e.Release(l)
+		}
+		require.Equal(t, 20, e.calls()-before, "two commands for each cycle")
+	})
+}
+
+func TestAcquireIsServedInStrictOrder(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		a := e.open(client.Config{Lease: testbed.Long})
+		l := e.Take(a, "a")
+		var waiting []<-chan testbed.Outcome
+		for i := range 8 { // a client of its own each: those of one client may pass it on among themselves
+			waiting = append(waiting, e.Acquire(e.Ctx, e.open(client.Config{Lease: testbed.Long}), "a"))
+			e.Line(a, "a", i+1)
+		}
+		before := e.calls()
+		fence := l.Fence()
+		for i, w := range waiting {
+			e.Release(l)
+			l = e.Locked(w).Lock
+			require.Greater(t, l.Fence(), fence)
+			fence = l.Fence()
+			for j, later := range waiting[i+1:] {
+				require.Empty(t, later, "number %d has it with %d", i+j+1, i)
+			}
+		}
+		e.Release(l)
+		require.False(t, e.Exists("a"))
+		t.Logf("%d commands for 8 handovers", e.calls()-before)
+	})
+}
+
+// A lease that nobody renews, as after the death of its holder.
+func TestAcquireTakesOverFromADeadHolder(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		c := e.open(client.Config{Lease: testbed.Long})
+		require.NoError(t, e.fcall(functions.Acquire, "a", "the dead", "600").Error())
+		waiting := e.Acquire(e.Ctx, c, "a")
+		e.Line(c, "a", 1)
+		left := e.inspect(c, "a").Remaining
+		ends := time.Now().Add(left)
+		o := testbed.Got(e.TB, waiting)
+		require.NoError(t, o.Err)
+		require.True(t, o.At.After(ends.Add(-50*time.Millisecond)), "not before it")
+		require.Less(t, o.At.Sub(ends), 5*time.Second, "not a poll of a whole lease")
+		t.Logf("%v after the lease's end", o.At.Sub(ends))
+		e.Release(o.Lock)
+	})
+}
+
+func TestMaxWaitEndsTheWait(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		c := e.open(client.Config{Lease: testbed.Long, MaxWait: 200 * time.Millisecond})
+		l := e.Take(c, "a", client.WithLabel("holder"))
+		started := time.Now()
+		_, err := c.Acquire(e.Ctx, "a")
+		waited := time.Since(started)
+		require.GreaterOrEqual(t, waited, 200*time.Millisecond)
+		require.Less(t, waited, 2*time.Second)
+		require.ErrorIs(t, err, client.ErrTimeout)
+		require.ErrorIs(t, err, client.ErrBusy, "and by whom")
+		require.NotErrorIs(t, err, client.ErrUnreachable)
+		stopped := as[*client.WaitError](e, err)
+		require.Equal(t, "a", stopped.Name)
+		require.Equal(t, 1, stopped.Position)
+		require.GreaterOrEqual(t, stopped.Waited, 200*time.Millisecond)
+		require.Equal(t, l.Owner(), stopped.Last.Holder.Owner)
+		require.Equal(t, "holder", as[*client.BusyError](e, err).Holder.Label)
+		e.Line(c, "a", 0)
+		_, err = c.Acquire(e.Ctx, "a", client.WithMaxWait(time.Millisecond))
+		require.ErrorIs(t, err, client.ErrTimeout, "the option is for the call")
+		unbounded := e.Acquire(e.Ctx, c, "a", client.WithMaxWait(0))
+		e.Line(c, "a", 1)
+		e.Release(l)
+		e.Release(e.Locked(unbounded).Lock)
+	})
+}
+
+func TestTheContextEndsTheWait(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		c, other := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
+		l := e.Take(c, "a")
+		cause := errors.New("shutting down")
+		ctx, cancel := context.WithCancelCause(e.Ctx)
+		first := e.Acquire(ctx, c, "a")
+		e.Line(c, "a", 1)
+		second := e.Acquire(e.Ctx, other, "a")
+		e.Line(c, "a", 2)
+		cancel(cause)
+		o := testbed.Got(e.TB, first)
+		require.ErrorIs(t, o.Err, context.Canceled)
+		require.ErrorIs(t, o.Err, cause)
+		require.NotErrorIs(t, o.Err, client.ErrTimeout)
+		require.NotErrorIs(t, o.Err, client.ErrUnreachable)
+		require.Equal(t, 1, as[*client.WaitError](e, o.Err).Position)
+		e.Line(c, "a", 1)
+		e.Release(l)
+		e.Release(e.Locked(second).Lock)
+
+		l = e.Take(c, "a")
+		ctx, stop := context.WithTimeout(e.Ctx, 50*time.Millisecond)
+		defer stop()
+		_, err := c.Acquire(ctx, "a")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, client.ErrTimeout)
+		e.Line(c, "a", 0)
+		e.Release(l)
+	})
+}
+
+func TestAGrantThatCrossesACancelGoesOn(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		c, other := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
+		for i := range 25 {
+			name := fmt.Sprint("a", i)
+			l := e.Take(c, name)
+			ctx, cancel := context.WithCancel(e.Ctx)
+			first := e.Acquire(ctx, other, name)
+			e.Line(c, name, 1)
+			second := e.Acquire(e.Ctx, c, name)
+			e.Line(c, name, 2)
+			go cancel()
+			e.Release(l)
+			if o := testbed.Got(e.TB, first); o.Err == nil {
+				e.Release(o.Lock)
+			} else {
+				require.ErrorIs(t, o.Err, context.Canceled)
+			}
+			e.Release(e.Locked(second).Lock)
+			e.Eventually("nothing is left", func() bool { return !e.Exists(name) })
+		}
+	})
+}
+
+func TestGiveUpEarly(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		c := e.open(client.Config{Lease: testbed.Long, GiveUpEarly: true})
+		l := e.Take(c, "a")
+		// The server learns from handovers how long a turn takes: this one takes 300 ms at least.
+		next := e.Acquire(e.Ctx, c, "a")
+		e.Line(c, "a", 1)
+		third := e.Acquire(e.Ctx, c, "a")
+		e.Line(c, "a", 2)
+		since := time.Now()
+		e.Eventually("300 ms", func() bool { return time.Since(since) > 300*time.Millisecond })
+		e.Release(l)
+		l = e.Locked(next).Lock
+		started := time.Now()
+		_, err := c.Acquire(e.Ctx, "a", client.WithMaxWait(50*time.Millisecond))
+		require.Less(t, time.Since(started), 5*time.Second)
+		require.ErrorIs(t, err, client.ErrTimeout)
+		require.ErrorIs(t, err, client.ErrBusy)
+		require.Contains(t, err.Error(), "too late")
+		require.Equal(t, 1, as[*client.BusyError](e, err).Waiters)
+		e.Line(c, "a", 1)
+		patient := e.Acquire(e.Ctx, c, "a", client.WithMaxWait(testbed.Long))
+		e.Line(c, "a", 2)
+		e.Release(l)
+		e.Release(e.Locked(third).Lock)
+		e.Release(e.Locked(patient).Lock)
+	})
+}
+
+func TestPolling(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		c := e.open(client.Config{Lease: testbed.Long, Tries: 3, Interval: 20 * time.Millisecond})
+		l := e.Take(c, "a")
+		before, started := e.calls(), time.Now()
+		_, err := c.Acquire(e.Ctx, "a")
+		require.GreaterOrEqual(t, time.Since(started), 40*time.Millisecond)
+		require.ErrorIs(t, err, client.ErrTimeout)
+		require.ErrorIs(t, err, client.ErrBusy)
+		require.Zero(t, as[*client.WaitError](e, err).Position, "not in line")
+		require.Contains(t, err.Error(), "3 tries")
+		require.Equal(t, 3, e.calls()-before)
+		_, err = c.Acquire(e.Ctx, "a", client.WithPolling(1, time.Hour))
+		require.ErrorIs(t, err, client.ErrTimeout, "one try has no interval")
+		_, err = c.Acquire(e.Ctx, "a", client.WithPolling(1000, time.Hour), client.WithMaxWait(50*time.Millisecond))
+		require.ErrorIs(t, err, client.ErrTimeout)
+		polling := e.Acquire(e.Ctx, c, "a", client.WithPolling(1_000_000, 5*time.Millisecond))
+		e.Release(l)
+		e.Release(e.Locked(polling).Lock)
+	})
+}
