@@ -1,0 +1,157 @@
+package failure
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/integration/testbed"
+)
+
+// lose makes the proxy lose the next reply to a function and blocks, when the returned func is called, until it did.
+func lose(b *bed, proxy *server.Proxy, function string) (lost func()) {
+	proxy.DropReplies(1, function)
+	return func() {
+		b.TB.Helper()
+		b.Eventually("the reply to "+function+" is lost", func() bool { return proxy.Dropped() == 1 })
+	}
+}
+
+func TestALostReplyToAcquire(t *testing.T) {
+	b := single(t)
+	c, proxy := b.through(testbed.Long)
+	for range 3 {
+		lost := lose(b, proxy, "holdfast_acquire")
+		_, err := c.TryAcquire(b.Ctx, "a")
+		lost()
+		require.ErrorIs(t, err, client.ErrUnreachable)
+		require.NotErrorIs(t, err, client.ErrBusy)
+		b.Eventually("no lock is left behind", func() bool { return !b.Exists("a") })
+	}
+	b.Release(b.Take(b.open(testbed.Long), "a"))
+}
+
+func TestALostReplyToAcquireOfAHold(t *testing.T) {
+	b := single(t)
+	c, proxy := b.through(testbed.Long)
+	outer := b.Take(c, "a")
+	lost := lose(b, proxy, "holdfast_acquire_reentrant")
+	_, err := c.TryAcquire(outer.Context(), "a")
+	lost()
+	require.ErrorIs(t, err, client.ErrUnreachable)
+	b.Eventually("one hold is left", func() bool {
+		info, err := c.Inspect(b.Ctx, "a")
+		return err == nil && info.Holds == 1
+	})
+	b.Release(outer)
+	require.False(t, b.Exists("a"))
+}
+
+func TestALostReplyToWait(t *testing.T) {
+	b := single(t)
+	holder := b.open(testbed.Long)
+	c, proxy := b.through(testbed.Long)
+	l := b.Take(holder, "a")
+	// Of the first one: it is not known whether there is a place in line, so the wait fails or goes on, but leaves nothing.
+	lost := lose(b, proxy, "holdfast_wait")
+	waiting := b.Acquire(b.Ctx, c, "a")
+	lost()
+	select {
+	case o := <-waiting:
+		require.ErrorIs(t, o.Err, client.ErrUnreachable)
+		b.Line(holder, "a", 0)
+		b.Eventually("the connection is back", func() bool { _, err := c.Version(b.Ctx); return err == nil })
+		waiting = b.Acquire(b.Ctx, c, "a")
+	case <-time.After(time.Second): // it goes on
+	}
+	b.Line(holder, "a", 1)
+	// Of a later one: the place is kept.
+	lost = lose(b, proxy, "holdfast_wait")
+	lost()
+	b.Release(l)
+	next := b.Locked(waiting).Lock
+	require.Greater(t, next.Fence(), l.Fence())
+	b.Release(next)
+	require.False(t, b.Exists("a"))
+
+	// The reply that says 'taken' is lost: the client is subscribed, so it asks by wait at once.
+	lost = lose(b, proxy, "holdfast_wait")
+	waiting = b.Acquire(b.Ctx, c, "b")
+	o := testbed.Got(b.TB, waiting)
+	lost()
+	if o.Err == nil {
+		require.NoError(t, o.Lock.Renew(b.Ctx))
+		b.Release(o.Lock)
+	} else {
+		require.ErrorIs(t, o.Err, client.ErrUnreachable)
+	}
+	b.Eventually("no lock is left behind", func() bool { return !b.Exists("b") })
+}
+
+func TestALostReplyToRenew(t *testing.T) {
+	b := single(t)
+	c, proxy := b.through(2 * time.Second)
+	l := b.Take(c, "a", client.WithoutRenewal())
+	lost := lose(b, proxy, "holdfast_renew")
+	require.ErrorIs(t, l.Renew(b.Ctx), client.ErrUnreachable)
+	lost()
+	require.Positive(t, l.Remaining(), "held for as long as it says")
+	b.Eventually("the connection is back", func() bool { return l.Renew(b.Ctx) == nil })
+	b.Release(l)
+
+	l = b.Take(c, "a")
+	lost = lose(b, proxy, "holdfast_renew")
+	lost()
+	b.renewed("a", 3)
+	require.NoError(t, l.Context().Err())
+	b.Release(l)
+	require.False(t, b.Exists("a"))
+}
+
+func TestALostReplyToRelease(t *testing.T) {
+	b := single(t)
+	c, proxy := b.through(testbed.Long)
+	l := b.Take(c, "a")
+	next := b.Acquire(b.Ctx, b.open(testbed.Long), "a")
+	b.Line(c, "a", 1)
+	lost := lose(b, proxy, "holdfast_release")
+	require.NoError(t, l.Release(b.Ctx), "'not yours' after a lost reply means that it was done")
+	lost()
+	o := b.Locked(next)
+	require.NoError(t, o.Lock.Renew(b.Ctx), "the repeat left the next holder alone")
+	b.Release(o.Lock)
+
+	// Without a line, and with a hold of its own.
+	outer := b.Take(c, "a")
+	inner, err := c.TryAcquire(outer.Context(), "a")
+	require.NoError(t, err)
+	lost = lose(b, proxy, "holdfast_release")
+	require.NoError(t, inner.Release(b.Ctx))
+	lost()
+	require.NoError(t, outer.Renew(b.Ctx))
+	lost = lose(b, proxy, "holdfast_release")
+	require.NoError(t, outer.Release(b.Ctx))
+	lost()
+	require.False(t, b.Exists("a"))
+}
+
+func TestALostReplyToLeave(t *testing.T) {
+	b := single(t)
+	holder := b.open(testbed.Long)
+	c, proxy := b.through(testbed.Long)
+	l := b.Take(holder, "a")
+	ctx, cancel := context.WithCancel(b.Ctx)
+	waiting := b.Acquire(ctx, c, "a")
+	b.Line(holder, "a", 1)
+	lost := lose(b, proxy, "holdfast_leave")
+	cancel()
+	require.ErrorIs(t, testbed.Got(b.TB, waiting).Err, context.Canceled)
+	lost()
+	b.Line(holder, "a", 0)
+	b.Release(l)
+	require.False(t, b.Exists("a"))
+}

@@ -1,0 +1,190 @@
+package failure
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/integration/testbed"
+)
+
+// gone returns a channel that gets the time at which a direct connection saw that the lock was free.
+func (b *bed) gone(name string) <-chan time.Time {
+	seen := make(chan time.Time, 1)
+	go func() {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for {
+			n, err := b.Redis.Do(b.Ctx, b.Redis.B().Exists().Key(prefix+name).Build()).AsInt64()
+			if err != nil {
+				return
+			}
+			if n == 0 {
+				seen <- time.Now()
+				return
+			}
+			<-tick.C
+		}
+	}()
+	return seen
+}
+
+// However a connection stalls, the lock's context ends before the server's lease does. A machine that is too busy to run a
+// plain timer on time shows here too, and is told apart by such a timer.
+func TestAStalledConnectionEndsTheContextFirst(t *testing.T) {
+	b := serial(t)
+	const lease = 500 * time.Millisecond
+	var all sync.WaitGroup
+	early := make([]time.Duration, 20)
+	for lane := range 4 {
+		c, proxy := b.through(lease)
+		all.Go(func() {
+			for round := range 5 {
+				early[lane*5+round] = b.stall(c, proxy, fmt.Sprint("a", lane*5+round), lane*5+round)
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("the context ended before the server's lease by %v", early)
+}
+
+// stall takes a lock and stalls its connection at a moment that depends on i. It returns how much earlier than the server's
+// lease the context ended.
+func (b *bed) stall(c *client.Client, proxy *server.Proxy, name string, i int) time.Duration {
+	var l *client.Lock
+	for l == nil || l.Context().Err() != nil { // a machine that is too busy to renew in time loses it before the stall
+		proxy.Resume()
+		b.Eventually("the lock", func() bool { // after the last stall the connection must come back
+			l, _ = c.TryAcquire(b.Ctx, name)
+			return l != nil
+		})
+		for range i % 3 {
+			left := l.Remaining()
+			b.Eventually("a renewal", func() bool {
+				now := l.Remaining()
+				renewed := now > left
+				left = now
+				return renewed || l.Context().Err() != nil
+			})
+		}
+		<-time.After(time.Duration(i) * 8 * time.Millisecond) // somewhere between two renewals
+		proxy.Stall()
+	}
+	now, left := time.Now(), l.Remaining()
+	deadline, ends := now.Add(left), b.ends(name)
+	assert.True(b.TB, ends.IsZero() || deadline.Before(ends), "%s: the local lease ends %v late", name, deadline.Sub(ends))
+	timer := make(chan time.Time, 1)
+	time.AfterFunc(left, func() { timer <- time.Now() })
+	gone := b.gone(name)
+	cause := b.Ended(l.Context())
+	ended := time.Now()
+	assert.ErrorIs(b.TB, cause, client.ErrExpired)
+	early, late := testbed.Got(b.TB, gone).Sub(ended), testbed.Got(b.TB, timer).Sub(deadline)
+	assert.True(b.TB, early > 0 || late > 5*time.Millisecond, "%s: the context ended %v late, a plain timer %v", name, -early, late)
+	proxy.Resume()
+	proxy.Cut()
+	assert.ErrorIs(b.TB, l.Release(b.Ctx), client.ErrExpired)
+	return early
+}
+
+// Nothing waits for a stalled server longer than the lease: not Release, not Renew, not an Acquire with a deadline.
+func TestCallsBehindAStalledConnection(t *testing.T) {
+	b := single(t)
+	c, proxy := b.through(time.Second)
+	l := b.Take(c, "a")
+	proxy.Stall()
+	started := time.Now()
+	ctx, cancel := context.WithTimeout(b.Ctx, 200*time.Millisecond)
+	defer cancel()
+	_, err := c.Acquire(ctx, "b")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, client.ErrBusy)
+	require.Error(t, l.Renew(ctx))
+	require.Error(t, l.Release(b.Ctx))
+	require.Less(t, time.Since(started), 3*time.Second)
+	proxy.Resume()
+	b.Eventually("what the server ran later is cleaned up", func() bool { return !b.Exists("a") && !b.Exists("b") })
+}
+
+// A waiter that is silently dead, at the head of the line, costs about two seconds and not a whole lease. When it comes
+// back to life it does not believe the grant that is over.
+func TestASilentlyDeadWaiter(t *testing.T) {
+	b := single(t)
+	holder, next := b.open(testbed.Long), b.open(testbed.Long)
+	dead, proxy := b.through(testbed.Long)
+	l := b.Take(holder, "a")
+	first := b.Acquire(b.Ctx, dead, "a")
+	b.Line(holder, "a", 1)
+	second := b.Acquire(b.Ctx, next, "a")
+	b.Line(holder, "a", 2)
+	proxy.Stall()
+	released := time.Now()
+	b.Release(l)
+	o := b.Locked(second)
+	t.Logf("the next one had it after %v", o.At.Sub(released))
+	require.Less(t, o.At.Sub(released), 2500*time.Millisecond)
+	proxy.Resume()
+	b.Line(holder, "a", 1)
+	require.Empty(t, first, "two holders")
+	require.NoError(t, o.Lock.Context().Err())
+	b.Release(o.Lock)
+	b.Release(b.Locked(first).Lock)
+}
+
+// A waiter whose connection is closed costs nothing that can be measured.
+func TestAWaiterWhoseConnectionIsClosed(t *testing.T) {
+	b := single(t)
+	holder, next := b.open(testbed.Long), b.open(testbed.Long)
+	dead, proxy := b.through(testbed.Long)
+	l := b.Take(holder, "a")
+	ctx, cancel := context.WithCancel(b.Ctx)
+	first := b.Acquire(ctx, dead, "a")
+	b.Line(holder, "a", 1)
+	second := b.Acquire(b.Ctx, next, "a")
+	b.Line(holder, "a", 2)
+	channels := func() int {
+		m, err := b.Redis.Do(b.Ctx, b.Redis.B().PubsubShardchannels().Build()).AsStrSlice()
+		require.NoError(t, err)
+		return len(m)
+	}
+	before := channels()
+	require.NoError(t, proxy.Close())
+	b.Eventually("the server knows that it is closed", func() bool { return channels() < before })
+	released := time.Now()
+	b.Release(l)
+	o := b.Locked(second)
+	t.Logf("the next one had it after %v", o.At.Sub(released))
+	require.Less(t, o.At.Sub(released), 500*time.Millisecond)
+	cancel()
+	require.Error(t, testbed.Got(b.TB, first).Err)
+	b.Release(o.Lock)
+}
+
+// A grant whose message is lost with the connection is found by asking again.
+func TestALostGrantMessage(t *testing.T) {
+	b := single(t)
+	holder := b.open(testbed.Long)
+	waiter, proxy := b.through(testbed.Long)
+	for range 3 {
+		l := b.Take(holder, "a")
+		waiting := b.Acquire(b.Ctx, waiter, "a")
+		b.Line(holder, "a", 1)
+		proxy.Stall()
+		released := time.Now()
+		b.Release(l) // the message is on its way, and stays there
+		proxy.Cut()
+		proxy.Resume()
+		o := b.Locked(waiting)
+		t.Logf("it had the lock after %v", o.At.Sub(released))
+		require.Less(t, o.At.Sub(released), 2500*time.Millisecond)
+		require.NoError(t, o.Lock.Renew(b.Ctx))
+		b.Release(o.Lock)
+	}
+}

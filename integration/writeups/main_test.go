@@ -1,0 +1,50 @@
+package writeups
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+// The server of the tests that only use keys of their own.
+var shared = sync.OnceValues(func() (*server.Deployment, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	var err error
+	if started, err = server.Start(ctx, server.Spec{}); err == nil {
+		err = started.LoadFunctions(ctx)
+	}
+	return started, err
+})
+
+// started is that server once a test has asked for it.
+var started *server.Deployment
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVariable); role != "" {
+		if err := roles[role](); err != nil {
+			fmt.Fprintln(os.Stderr, role, err)
+			os.Exit(1)
+		}
+		return
+	}
+	code := m.Run()
+	if started != nil {
+		if err := started.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
