@@ -1,0 +1,143 @@
+package polyglot
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const within = time.Minute // of one worker, its start on a busy machine included
+
+// language is how to run a worker. A probe tells whether this machine has what that takes; packages of Debian bring it.
+type language struct {
+	name     string
+	programs []string // the first that the probe likes
+	probe    []string // arguments of the program
+	worker   string
+	env      []string
+	packages []string
+	compiled bool
+}
+
+func languages() []language {
+	return []language{
+		{name: "redis-cli", programs: []string{"sh"}, probe: []string{"-c", "command -v redis-cli"}, worker: "worker.sh", packages: []string{"redis-tools"}},
+		{name: "python", programs: []string{"python3", "/usr/bin/python3"}, probe: []string{"-c", "import redis"}, worker: "worker.py",
+			packages: []string{"python3-redis"}},
+		{name: "node", programs: []string{"node", "nodejs"}, probe: []string{"-e", `require("redis")`}, worker: "worker.js",
+			env: []string{"NODE_PATH=/usr/share/nodejs"}, packages: []string{"node-redis"}},
+		{name: "ruby", programs: []string{"ruby", "/usr/bin/ruby"}, probe: []string{"-e", `require "redis"`}, worker: "worker.rb", packages: []string{"ruby-redis"}},
+		{name: "php", programs: []string{"php", "/usr/bin/php"}, probe: []string{"-r", `exit(extension_loaded("redis") ? 0 : 1);`}, worker: "worker.php",
+			packages: []string{"php-cli", "php-redis"}},
+		{name: "c", programs: []string{"cc", "gcc"}, probe: []string{"-include", "hiredis/hiredis.h", "-E", "-x", "c", os.DevNull, "-o", os.DevNull},
+			worker: "worker.c", packages: []string{"gcc", "libc6-dev", "libhiredis-dev"}, compiled: true},
+	}
+}
+
+// worker is a language that is ready to run.
+type worker struct {
+	name string
+	argv []string
+	env  []string
+}
+
+var installing sync.Once
+
+// ready finds the program, installs it if that is possible here, and compiles what must be. The error says why the
+// language cannot be tested.
+func (l language) ready(tb testing.TB) (worker, error) {
+	tb.Helper()
+	program, err := l.find()
+	if err != nil {
+		if why := install(tb, l.packages); why != nil {
+			return worker{}, fmt.Errorf("%w; %w", err, why)
+		}
+		if program, err = l.find(); err != nil {
+			return worker{}, err
+		}
+	}
+	source := filepath.Join("testdata", l.worker)
+	if !l.compiled {
+		return worker{l.name, []string{program, source}, l.env}, nil
+	}
+	binary := filepath.Join(tb.TempDir(), "worker")
+	if out, err := exec.Command(program, "-Wall", "-Werror", "-O", "-o", binary, source, "-lhiredis").CombinedOutput(); err != nil {
+		tb.Fatalf("compile %s: %v\n%s", source, err, out)
+	}
+	return worker{l.name, []string{binary}, l.env}, nil
+}
+
+func (l language) find() (program string, err error) {
+	for _, p := range l.programs {
+		cmd := exec.Command(p, l.probe...)
+		cmd.Env = append(os.Environ(), l.env...)
+		out, e := cmd.CombinedOutput()
+		if e == nil {
+			return p, nil
+		}
+		line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+		err = fmt.Errorf("%s is not ready: %w %s", p, e, line)
+	}
+	return "", err
+}
+
+// install installs packages where that is possible without asking: as root on Debian and its kin.
+func install(tb testing.TB, packages []string) error {
+	tb.Helper()
+	if _, err := exec.LookPath("apt-get"); err != nil || os.Getuid() != 0 {
+		return fmt.Errorf("install %s to test it", strings.Join(packages, " "))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	installing.Do(func() {
+		_ = exec.CommandContext(ctx, "apt-get", "-qq", "update").Run() // if that fails, so does the next
+	})
+	tb.Logf("apt-get install %s", strings.Join(packages, " "))
+	cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-qq", "-y", "--no-install-recommends", "install"}, packages...)...)
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("apt-get install %s: %w: %.300s", strings.Join(packages, " "), err, out)
+	}
+	return nil
+}
+
+// workers returns the languages that can be tested here, and prints why the others cannot.
+func workers(t *testing.T) []worker {
+	t.Helper()
+	var all []worker
+	for _, l := range languages() {
+		w, err := l.ready(t)
+		if err != nil {
+			t.Logf("skipped: %s: %v", l.name, err)
+			fmt.Fprintf(os.Stderr, "polyglot: %s is skipped: %v\n", l.name, err)
+			continue
+		}
+		all = append(all, w)
+	}
+	if len(all) == 0 {
+		t.Skip("no language can be tested here, for the reasons above")
+	}
+	return all
+}
+
+// run runs a worker to its end and returns the lines that it printed.
+func (w worker) run(args ...string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, w.argv[0], append(w.argv[1:len(w.argv):len(w.argv)], args...)...)
+	cmd.Env = append(os.Environ(), w.env...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: %w\n%s%s", w.name, args, err, out, stderr.String())
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n"), nil
+}
