@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+// small is a demo that is over soon.
+var small = []string{"-stock", "200", "-buyers", "300", "-processes", "4"}
+
+// demo prepares a run of the built program on a server.
+func demo(t *testing.T, url string, args ...string) (cmd *exec.Cmd, errs *strings.Builder) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "demo")
+	out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	cmd, errs = exec.CommandContext(t.Context(), program, args...), &strings.Builder{}
+	cmd.Env = append(os.Environ(), "HOLDFAST_REDIS="+url)
+	cmd.Stderr = errs
+	return cmd, errs
+}
+
+// shared gives a server that is not the demo's own, its URL, and a key on it.
+func shared(t *testing.T) (redis rueidis.Client, url string) {
+	t.Helper()
+	d := server.Single(t, server.Owned())
+	redis, err := rueidis.NewClient(d.ClientOption())
+	require.NoError(t, err)
+	t.Cleanup(redis.Close)
+	require.NoError(t, redis.Do(t.Context(), redis.B().Set().Key("others").Value("untouched").Build()).Error())
+	return redis, "redis://" + d.Addrs()[0]
+}
+
+func keys(t *testing.T, redis rueidis.Client) []string {
+	t.Helper()
+	keys, err := redis.Do(t.Context(), redis.B().Keys().Pattern("*").Build()).AsStrSlice()
+	require.NoError(t, err)
+	return keys
+}
+
+func TestDemo(t *testing.T) {
+	redis, url := shared(t)
+	cmd, errs := demo(t, url, small...)
+	out, err := cmd.Output()
+	text := string(out)
+	require.NoError(t, err, "%s\n%s", text, errs)
+	t.Log(text)
+
+	require.Regexp(t, `(?m)^sale +stock +buyers +sold +oversold +next holder +stale writes +time$`, text)
+	over := regexp.MustCompile(`(?m)^no lock +200 +300 +(\d+) +(\d+) +- +- +[\d.]+ s$`).FindStringSubmatch(text)
+	require.NotNil(t, over, text)
+	require.NotEqual(t, "0", over[2])
+	require.Regexp(t, `(?m)^Holdfast +200 +300 +200 +0 +- +- +[\d.]+ s$`, text)
+	require.Regexp(t, `(?m)^Holdfast, holder killed +200 +300 +200 +0 +lease end [+-][\d.]+ ms +- +[\d.]+ s$`, text)
+	require.Regexp(t, `(?m)^Holdfast, holder paused +200 +300 +200 +0 +lease end [+-][\d.]+ ms +refused +[\d.]+ s$`, text)
+	require.Equal(t, 14, strings.Count(text, "\ntrue "), text)
+	require.NotContains(t, text, "FALSE")
+	require.NotContains(t, text, "\x1b", "no refreshed line where there is no terminal")
+	require.Contains(t, errs.String(), "HOLDFAST_REDIS at ", "says which server it uses")
+
+	require.Equal(t, []string{"others"}, keys(t, redis), "it leaves no key behind, and those of others alone")
+}
+
+// An interrupt in the middle of a sale ends all processes and removes all keys.
+func TestInterrupt(t *testing.T) {
+	redis, url := shared(t)
+	cmd, errs := demo(t, url, small...)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+
+	var victim int
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		if _, err := fmt.Sscanf(lines.Text(), " paused process %d while", &victim); err == nil {
+			require.NoError(t, cmd.Process.Signal(os.Interrupt))
+		}
+	}
+	require.NotZero(t, victim)
+	require.Error(t, cmd.Wait())
+	require.Equal(t, 130, cmd.ProcessState.ExitCode(), errs.String())
+	require.Contains(t, errs.String(), "interrupted")
+	require.ErrorIs(t, syscall.Kill(victim, 0), syscall.ESRCH, "the paused process is gone too")
+	require.Equal(t, []string{"others"}, keys(t, redis))
+}
+
+// When the demo itself is killed, its processes see their input end.
+func TestWorkersDoNotOutliveTheirParent(t *testing.T) {
+	_, url := shared(t)
+	cmd, _ := demo(t, url, append(small, "-lease", "1m")...)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+
+	killed := 0
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		if _, err := fmt.Sscanf(lines.Text(), " killed process %d while", &killed); err == nil {
+			break
+		}
+	}
+	require.NotZero(t, killed)
+	require.NoError(t, cmd.Process.Kill())
+	// Everyone who is left waits for a lease of a minute. The pipe ends when the last of them is gone.
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "workers are left")
+	}
+}
+
+func TestSizesThatCannotWork(t *testing.T) {
+	for _, test := range []struct {
+		size size
+		says string
+	}{
+		{size{Stock: 600, Buyers: 900, Processes: 1, Lease: time.Second}, "at least 2 processes"},
+		{size{Stock: 100, Buyers: 900, Processes: 6, Lease: time.Second}, "a stock of at least 120"},
+		{size{Stock: 600, Buyers: 600, Processes: 6, Lease: time.Second}, "at least 750"},
+		{size{Stock: 600, Buyers: 900, Processes: 6}, "lease"},
+	} {
+		require.ErrorContains(t, test.size.check(), test.says)
+	}
+}
