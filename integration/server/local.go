@@ -88,7 +88,14 @@ func (l *local) signal(sig syscall.Signal) error {
 	if cmd == nil {
 		return os.ErrProcessDone
 	}
-	return cmd.Process.Signal(sig)
+	if sig != syscall.SIGKILL || l.ended() {
+		return cmd.Process.Signal(sig)
+	}
+	// With its group: a child that saves the data would still write to dir.
+	if err := syscall.Kill(-cmd.Process.Pid, sig); err != syscall.ESRCH {
+		return err
+	}
+	return os.ErrProcessDone
 }
 
 func (l *local) ended() bool {
