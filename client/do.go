@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -9,8 +10,8 @@ import (
 // Do runs fn while holding the lock: Acquire, fn under the lock's context, Release, also when fn panics. fn's error is
 // returned untouched; fn is not run when the lock was not acquired, and that error is returned instead.
 //
-// When fn returned nil but the lock was lost meanwhile, Do returns the *LostError: fn's work may have run beside another
-// holder. A Release that the server did not hear of is only logged: fn's work was done under the lock, and the lease
+// When fn returned nil but the lock was lost meanwhile, Do returns the *LostError, also when that shows only at the
+// Release: fn's work may have run beside another holder. A Release that the server did not hear of is only logged: fn's work was done under the lock, and the lease
 // ends it.
 func (c *Client) Do(ctx context.Context, name string, fn func(context.Context) error, opts ...Option) error {
 	_, err := Value(ctx, c, name, func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }, opts...)
@@ -41,7 +42,11 @@ func run[T any](ctx context.Context, lock *Lock, fn func(context.Context) (T, er
 		lost := lock.held.check(lock)
 		released := lock.Release(ctx)
 		if lost == nil && released != nil {
-			lock.held.client.log.Warn("holdfast: release failed; the lease will end the lock", "lock", lock.Name(), "error", released)
+			if late := (*LostError)(nil); errors.As(released, &late) { // only the server knew
+				lost = late
+			} else {
+				lock.held.client.log.Warn("holdfast: release failed; the lease will end the lock", "lock", lock.Name(), "error", released)
+			}
 		}
 		if err == nil && lost != nil {
 			err = opError("do", lock.Name(), lost)

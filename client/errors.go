@@ -12,7 +12,7 @@ var (
 	ErrTimeout     = errors.New("waited too long")            // *WaitError
 	ErrLost        = errors.New("lock lost")                  // *LostError; the more precise ones follow
 	ErrExpired     = errors.New("the lease ended")            // is also ErrLost: not renewed in time, or the server could not be reached
-	ErrTaken       = errors.New("the server says not ours")   // is also ErrLost: deleted, evicted, or taken after a failover
+	ErrTaken       = errors.New("the server says not ours")   // is also ErrLost: deleted, evicted, taken after a failover, or broken and the news not yet here
 	ErrBroken      = errors.New("broken by an operator")      // is also ErrLost: see LostError.Reason
 	ErrMaxHold     = errors.New("held for the maximum time")  // is also ErrLost
 	ErrMaxRenewals = errors.New("renewed the maximum number") // is also ErrLost

@@ -81,6 +81,34 @@ func TestDoReportsALostLock(t *testing.T) {
 	})
 }
 
+func TestDoReportsALossThatOnlyTheReleaseShows(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		c, other := e.open(client.Config{}), e.open(client.Config{})
+		for name, end := range map[string]func(){
+			"deleted": func() { require.NoError(t, e.Do("deleted", "DEL").Error()) },
+			"broken": func() {
+				_, err := other.Break(e.Ctx, "broken", "for a test")
+				require.NoError(t, err)
+			},
+			"another's": func() {
+				require.NoError(t, e.Do("another's", "DEL").Error())
+				e.Take(other, "another's")
+			},
+		} {
+			for _, own := range []error{nil, errMine} {
+				v, err := client.TryValue(e.Ctx, c, name, func(context.Context) (int, error) { end(); return 7, own })
+				require.Equal(t, 7, v)
+				if own != nil {
+					require.True(t, err == own, "fn's error is untouched")
+				} else {
+					require.ErrorIs(t, err, client.ErrLost, name)
+				}
+				require.NoError(t, e.Do(name, "DEL").Error())
+			}
+		}
+	})
+}
+
 func TestValueAndWrapKeepTheResult(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
 		c := e.open(client.Config{})
