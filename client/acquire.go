@@ -53,6 +53,7 @@ func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Loc
 	if h := a.outer(ctx); h != nil {
 		return a.reenter(ctx, h)
 	}
+	a.started = time.Now()
 	until := ctx
 	if a.set.maxWait > 0 {
 		var cancel context.CancelFunc
@@ -72,7 +73,6 @@ func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Loc
 
 // share is Acquire together with the others of this process: one of them leads, the lock is passed on among them.
 func (a *attempt) share(ctx, until context.Context) (*Lock, error) {
-	started := time.Now()
 	for {
 		room, ticket := a.client.rooms.enter(a)
 		a.room = room
@@ -82,7 +82,7 @@ func (a *attempt) share(ctx, until context.Context) (*Lock, error) {
 		}
 		turn, err := room.await(ticket, until)
 		if err != nil {
-			w := &wait{attempt: a, started: started}
+			w := &wait{attempt: a}
 			if h, waiters := room.snapshot(); h != nil {
 				w.last = &BusyError{Name: a.name, Holder: parseHolder(h.owner, h.fence), Remaining: h.remaining(), Waiters: waiters}
 			}
@@ -102,7 +102,7 @@ func (a *attempt) share(ctx, until context.Context) (*Lock, error) {
 
 // poll is Acquire for those who asked for tries instead of a place in line.
 func (a *attempt) poll(ctx, until context.Context) (*Lock, error) {
-	w := &wait{attempt: a, started: time.Now()}
+	w := &wait{attempt: a}
 	for try := 1; ; try++ {
 		l, busy, err := a.try(ctx, until)
 		if err != nil {

@@ -19,6 +19,8 @@ type attempt struct {
 	set    *settings // the client's own, or a copy that options changed; never written after
 	room   *room     // its line inside the process; nil if it does not share
 
+	started time.Time // Acquire: when the wait began, all of it
+
 	question question // set: remember the answer 'busy' until the key changes
 }
 

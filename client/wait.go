@@ -13,7 +13,6 @@ import (
 // wait is one Acquire in line.
 type wait struct {
 	*attempt
-	started  time.Time
 	heard    time.Time // when the server last answered
 	position int
 	last     *BusyError
@@ -26,7 +25,7 @@ const provisional = functions.ProvisionalTTL * time.Millisecond
 // wait takes the lock or stands in line for it, and leads its room meanwhile: if it fails, the next one of the room leads,
 // and takes over the place in line.
 func (a *attempt) wait(ctx, until context.Context) (*Lock, error) {
-	w := &wait{attempt: a, started: time.Now()}
+	w := &wait{attempt: a}
 	l, err := w.queue(ctx, until)
 	if w.asked {
 		defer a.client.tasks.Done()
