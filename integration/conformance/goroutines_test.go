@@ -45,17 +45,18 @@ func TestHeldLocksCostNoGoroutines(t *testing.T) {
 
 func TestCloseEndsEverything(t *testing.T) {
 	e := alone(t)
+	cfg := client.Config{Prefix: e.Prefix, Lease: 3 * time.Second, RenewEvery: 50 * time.Millisecond}
 	for _, owned := range []bool{true, false} {
 		ignore := goleak.IgnoreCurrent()
 		var c *client.Client
 		redis := rueidis.Client(nil)
 		var err error
 		if owned {
-			c, err = client.Open(e.D.ClientOption(), client.Config{Prefix: e.Prefix, Lease: short})
+			c, err = client.Open(e.D.ClientOption(), cfg)
 		} else {
 			redis, err = rueidis.NewClient(e.D.ClientOption())
 			require.NoError(t, err)
-			c, err = client.New(redis, client.Config{Prefix: e.Prefix, Lease: short})
+			c, err = client.New(redis, cfg)
 		}
 		require.NoError(t, err)
 		l := e.Take(c, "a")
@@ -96,7 +97,7 @@ func TestCloseEndsEverything(t *testing.T) {
 
 func TestNewOverTheCallersOwnClient(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
-		c, err := client.New(e.Redis, client.Config{Prefix: e.Prefix, Lease: short})
+		c, err := client.New(e.Redis, client.Config{Prefix: e.Prefix, Lease: testbed.Long, RenewEvery: 50 * time.Millisecond})
 		require.NoError(t, err)
 		defer c.Close()
 		other := e.open(client.Config{Lease: testbed.Long})

@@ -23,7 +23,7 @@ func TestAKilledHoldersLockGoesToTheNextWaiter(t *testing.T) {
 		}
 		var delays []time.Duration
 		for range 5 {
-			h := b.spawn("a", 700*time.Millisecond)
+			h := b.spawn("a", time.Second)
 			c := b.open(testbed.Long)
 			waiting := b.Acquire(b.Ctx, c, "a")
 			b.Line(c, "a", 1)
@@ -45,7 +45,7 @@ func TestAKilledHoldersLockGoesToTheNextWaiter(t *testing.T) {
 // looking is refused by its token.
 func TestAPausedHolder(t *testing.T) {
 	b := single(t)
-	h := b.spawn("a", 500*time.Millisecond)
+	h := b.spawn("a", 1500*time.Millisecond)
 	require.Equal(t, "written true <nil>", h.ask("write stock"))
 	c := b.open(testbed.Long)
 	waiting := b.Acquire(b.Ctx, c, "a")

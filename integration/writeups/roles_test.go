@@ -155,7 +155,7 @@ func hold() error {
 	if err != nil {
 		return err
 	}
-	l, err := a.locks.Acquire(ctx, "lock", client.WithLease(500*time.Millisecond))
+	l, err := a.locks.Acquire(ctx, "lock", client.WithLease(alive))
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // S1 compares the value and deletes the key in two steps; in between the lease can end and the next one lock. Here it is
-// one call; twenty times a release meets the very end of its lease, with the next one in line.
+// one call; ten times a release meets the very end of its lease, with the next one in line.
 func TestS1_GetThenDeleteRace(t *testing.T) {
 	s := open(t)
 	require.True(t, s.plain.lock(s.key("naive"), "a", short))
@@ -24,8 +24,8 @@ func TestS1_GetThenDeleteRace(t *testing.T) {
 	require.True(t, s.plain.del(s.key("naive")), "that was b's")
 
 	one, two := s.client(client.Config{}), s.client(client.Config{})
-	for range 20 {
-		late := s.take(one, "lock", client.WithLease(20*time.Millisecond), client.WithoutRenewal())
+	for range 10 {
+		late := s.takeLate(one, "lock")
 		next := make(chan *client.Lock, 1)
 		go func() {
 			l, _ := two.Acquire(s.ctx, "lock")
@@ -73,7 +73,7 @@ func TestS1_RenewalOfAnotherServicesLock(t *testing.T) {
 // S1 keeps a list of what to renew, from which the end of the work removes nothing. Here the end is the end.
 func TestS1_NothingIsRenewedAfterTheWork(t *testing.T) {
 	s := open(t)
-	c := s.client(client.Config{Lease: 150 * time.Millisecond})
+	c := s.client(client.Config{Lease: alive, RenewEvery: 50 * time.Millisecond})
 	for range 100 {
 		require.NoError(t, c.Do(s.ctx, "lock", func(context.Context) error { return nil }))
 	}
@@ -106,7 +106,7 @@ func TestS1_MaximumRenewalsEndTheWork(t *testing.T) {
 // When the work does not even stop within its lease, its release still says why the lock ended.
 func TestS1_ReleaseLongAfterTheMaximum(t *testing.T) {
 	s := open(t)
-	hung := s.take(s.client(client.Config{}), "lock", client.WithLease(short), client.WithoutRenewal(), client.WithMaxHold(short/4, long))
+	hung := s.take(s.client(client.Config{}), "lock", client.WithLease(alive), client.WithoutRenewal(), client.WithMaxHold(short, long))
 	s.ended(hung, client.ErrMaxHold)
 	s.plain.expired(s.key("lock"))
 	require.ErrorIs(t, hung.Release(s.ctx), client.ErrMaxHold)

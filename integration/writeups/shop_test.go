@@ -18,7 +18,7 @@ import (
 
 const (
 	long  = time.Minute             // a lease that does not end while a test runs
-	short = 100 * time.Millisecond  // one whose end a test waits for
+	short = 300 * time.Millisecond  // one whose end a test waits for
 	alive = 1500 * time.Millisecond // one that is renewed, also on a machine that is busy
 	soon  = 10 * time.Second        // more than anything here takes
 )
