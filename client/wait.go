@@ -16,6 +16,7 @@ type wait struct {
 	heard    time.Time // when the server last answered
 	position int
 	last     *BusyError
+	retried  bool // the first call in line was repeated
 	asked    bool // the owner may stand in line, or have been granted the lock; Close waits for it to leave
 }
 
@@ -60,7 +61,7 @@ func (w *wait) queue(ctx, until context.Context) (*Lock, error) {
 		if l != nil {
 			return l, nil
 		}
-		w.last = busy
+		w.heard, w.last = time.Now(), busy
 	}
 	seat, err := w.client.inbox.seat(slot, w.owner)
 	if err != nil {
@@ -189,11 +190,15 @@ func (w *wait) patience(until context.Context) time.Duration {
 	return max(time.Millisecond, time.Until(deadline))
 }
 
-// outage decides about a failed call: nil to ask again after a pause. A place in line survives an outage of a lease.
+// outage decides about a failed call: nil to ask again after a pause. A place in line survives an outage of a lease; a
+// first call whose answer was lost with its connection is repeated once, because there may be a place by then.
 func (w *wait) outage(until context.Context, err error) error {
-	if w.heard.IsZero() || !errors.Is(err, ErrUnreachable) || time.Since(w.heard) > w.set.lease {
+	first := w.heard.IsZero()
+	again := first && unknown(err) && !w.retried || !first && time.Since(w.heard) <= w.set.lease
+	if !again || !errors.Is(err, ErrUnreachable) {
 		return w.failed(until, err)
 	}
+	w.retried = true
 	return w.sleep(until, 20*time.Millisecond+rand.N(80*time.Millisecond))
 }
 
