@@ -36,11 +36,34 @@ func (b *bed) gone(name string) <-chan time.Time {
 	return seen
 }
 
-// However a connection stalls, the lock's context ends before the server's lease does. A machine that is too busy to run a
-// plain timer on time shows here too, and is told apart by such a timer.
+// late watches how late plain timers are. The func that it returns ends that and tells the worst.
+func late() func() time.Duration {
+	stop, worst := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		most := time.Duration(0)
+		for {
+			const pause = time.Millisecond
+			since := time.Now()
+			select {
+			case <-time.After(pause):
+				most = max(most, time.Since(since)-pause)
+			case <-stop:
+				worst <- most
+				return
+			}
+		}
+	}()
+	return func() time.Duration {
+		close(stop)
+		return <-worst
+	}
+}
+
+// However a connection stalls, the lock's context ends before the server's lease does, by a margin of 12 ms. A machine that
+// is too busy to run goroutines on time shows here too, and is told apart by plain timers that are late by half of that.
 func TestAStalledConnectionEndsTheContextFirst(t *testing.T) {
 	b := serial(t)
-	const lease = 500 * time.Millisecond
+	const lease = time.Second
 	var all sync.WaitGroup
 	early := make([]time.Duration, 20)
 	for lane := range 4 {
@@ -74,20 +97,19 @@ func (b *bed) stall(c *client.Client, proxy *server.Proxy, name string, i int) t
 				return renewed || l.Context().Err() != nil
 			})
 		}
-		<-time.After(time.Duration(i) * 8 * time.Millisecond) // somewhere between two renewals
+		<-time.After(time.Duration(i) * 16 * time.Millisecond) // somewhere between two renewals
 		proxy.Stall()
 	}
 	now, left := time.Now(), l.Remaining()
 	deadline, ends := now.Add(left), b.ends(name)
 	assert.True(b.TB, ends.IsZero() || deadline.Before(ends), "%s: the local lease ends %v late", name, deadline.Sub(ends))
-	timer := make(chan time.Time, 1)
-	time.AfterFunc(left, func() { timer <- time.Now() })
-	gone := b.gone(name)
+	timers, gone := late(), b.gone(name)
 	cause := b.Ended(l.Context())
 	ended := time.Now()
 	assert.ErrorIs(b.TB, cause, client.ErrExpired)
-	early, late := testbed.Got(b.TB, gone).Sub(ended), testbed.Got(b.TB, timer).Sub(deadline)
-	assert.True(b.TB, early > 0 || late > 5*time.Millisecond, "%s: the context ended %v late, a plain timer %v", name, -early, late)
+	early := testbed.Got(b.TB, gone).Sub(ended)
+	worst := timers()
+	assert.True(b.TB, early > 0 || worst > 6*time.Millisecond, "%s: the context ended %v late, plain timers at most %v", name, -early, worst)
 	proxy.Resume()
 	proxy.Cut()
 	assert.ErrorIs(b.TB, l.Release(b.Ctx), client.ErrExpired)
