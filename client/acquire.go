@@ -43,8 +43,9 @@ func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 // re-enters that lock instead of waiting for it.
 //
 // Errors: *WaitError when the wait ended without the lock (ErrTimeout, or the context's error); the rest as TryAcquire.
-// A server that cannot be reached is ErrUnreachable at once; one that is lost while waiting in line, when it could not
-// be reached for a whole lease. After an error the lock is neither held nor waited for.
+// A server that cannot be reached is ErrUnreachable at once, after one more call if the answer to the first in line was
+// lost; one that is lost once it has said that the lock is busy, when it could not be reached for a whole lease. After an
+// error the lock is neither held nor waited for.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
 	a, err := c.attempt(name, opts)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // returned untouched; fn is not run when the lock was not acquired, and that error is returned instead.
 //
 // When fn returned nil but the lock was lost meanwhile, Do returns the *LostError, also when that shows only at the
-// Release: fn's work may have run beside another holder. A Release that the server did not hear of is only logged: fn's work was done under the lock, and the lease
-// ends it.
+// Release: fn's work may have run beside another holder. A Release that the server did not hear of is only logged: fn's
+// work was done under the lock, and the lease ends it.
 func (c *Client) Do(ctx context.Context, name string, fn func(context.Context) error, opts ...Option) error {
 	_, err := Value(ctx, c, name, func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }, opts...)
 	return err
@@ -40,9 +40,9 @@ func TryValue[T any](ctx context.Context, c *Client, name string, fn func(contex
 func run[T any](ctx context.Context, lock *Lock, fn func(context.Context) (T, error)) (value T, err error) {
 	defer func() {
 		lost := lock.held.check(lock)
-		released := lock.Release(ctx)
-		if lost == nil && released != nil {
-			if late := (*LostError)(nil); errors.As(released, &late) { // only the server knew
+		if released := lock.Release(ctx); lost == nil && released != nil {
+			var late *LostError
+			if errors.As(released, &late) { // only the server knew
 				lost = late
 			} else {
 				lock.held.client.log.Warn("holdfast: release failed; the lease will end the lock", "lock", lock.Name(), "error", released)

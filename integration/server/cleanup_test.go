@@ -69,6 +69,7 @@ func testNothingIsLeft(t *testing.T, f server.Flavour, end func(*exec.Cmd) error
 	lines := bufio.NewScanner(stdout)
 	for len(servers) < 2 && lines.Scan() {
 		addr, id, _ := strings.Cut(lines.Text(), " ")
+		require.NotEmpty(t, id)
 		require.True(t, answers(addr, id))
 		servers = append(servers, [2]string{addr, id})
 	}
