@@ -12,15 +12,13 @@ import (
 
 	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/leaks"
 	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/holdfast-go/holdfast/loader"
 )
 
 func TestMain(m *testing.M) {
-	// rueidis closes a connection that its refreshed view of a cluster does not need any more 5 s later, and waits up to 1 s before
-	// it refreshes that view, even if the client is closed.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+	goleak.VerifyTestMain(m, leaks.Late()...)
 }
 
 const (

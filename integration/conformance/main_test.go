@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/integration/leaks"
 	"github.com/holdfast-go/holdfast/integration/server"
-	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
 // shared are the deployments that the tests use one after the other: starting one takes longer than most tests.
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		}
 		return true
 	})
-	os.Exit(testbed.Leaks(code))
+	os.Exit(leaks.Check(code))
 }
 
 // each runs a test on every deployment, all at once. Within one top-level test a deployment serves that test alone.

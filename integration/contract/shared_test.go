@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/holdfast-go/holdfast/integration/leaks"
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
@@ -24,11 +23,7 @@ func TestMain(m *testing.M) {
 			code = max(code, 1)
 		}
 	}
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(leaks.Check(code))
 }
 
 // each runs a test on a server of every flavour. With options the server is the test's own, otherwise it is shared with

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/integration/testbed"
+	"github.com/holdfast-go/holdfast/integration/leaks"
 )
 
 func TestMain(m *testing.M) {
@@ -15,5 +15,5 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	_ = flag.Set("test.parallel", "4") // tests here wait more than they compute
 	code := m.Run()
-	os.Exit(testbed.Leaks(code))
+	os.Exit(leaks.Check(code))
 }
