@@ -4,119 +4,119 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/tracking"
 )
 
-// TryAcquire takes the lock if it is free, and fails at once if not. One command; it never overtakes a waiter. Under the
-// context of a Lock of the same name it re-enters that lock.
+// TryAcquire takes the lock if it is free, and fails at once if not. One command; it never
+// overtakes a waiter. Under the context of a Lock of the same name it re-enters that lock, in
+// memory.
 //
-// Errors: *BusyError (ErrBusy) with who has it; ErrUnreachable, ErrLibrary, ErrDenied, ErrNotALock, ErrArgument; the
-// context's error. After an error the lock is not held: if the outcome was unknown, a clean-up goes on in the background.
+// A lock that is known to be held is refused from memory, without a command: see WithFreshAnswer.
+//
+// Errors: *BusyError (ErrBusy) with who has it; ErrUnreachable, ErrInvalid, ErrClosed; ErrLost or
+// ErrNotHeld when the lock to re-enter is over; context.Canceled; ErrTimeout when the context's
+// deadline had passed before the call. After an error the lock is not held: if the outcome was
+// unknown, a clean-up goes on in the background.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
 	a, err := c.attempt(name, opts)
 	if err != nil {
 		return nil, opError("try", name, err)
 	}
-	if h := a.outer(ctx); h != nil {
-		return a.reenter(ctx, h)
+	if c.gate.closed() {
+		return nil, opError("try", name, ErrClosed)
 	}
-	if a.hold == "" {
-		busy, question := c.cache.busy(a.key)
-		if busy != nil && ctx.Err() == nil {
-			return nil, busy
+	if t := a.outer(ctx); t != nil {
+		l, err := t.reenter(a.parent(ctx))
+		return l, opError("re-enter", name, err)
+	}
+	if err := begun(ctx); err != nil {
+		return nil, opError("try", name, err)
+	}
+	if a.hold == "" && !a.set.fresh {
+		value, age, question := c.cache.Answer(a.key, tracking.Refusal)
+		if value != nil {
+			busy := *value.(*BusyError)
+			busy.Remaining -= age
+			return nil, &busy
 		}
 		a.question = question
 	}
+	if !c.gate.enter() {
+		return nil, opError("try", name, ErrClosed)
+	}
+	defer c.gate.leave()
 	a.identify()
-	l, busy, err := a.try(ctx, ctx)
+	l, busy, err := a.try(ctx, a.parent(ctx))
 	switch {
 	case err != nil:
-		return nil, opError("try", name, err)
+		return nil, opError("try", name, c.ended(ctx, err))
 	case l == nil:
 		return nil, busy
 	}
 	return l, nil
 }
 
-// Acquire takes the lock, waiting for it in line until ctx ends or MaxWait is over. Waiting costs no polling: whoever
-// releases the lock hands it to the first in line; when a holder dies, the first in line takes it at the lease's end.
-// Where the server permits no subscription it asks again every Interval. Under the context of a Lock of the same name it
-// re-enters that lock instead of waiting for it.
+// Acquire takes the lock, waiting for it in line until ctx ends or MaxWait is over. Waiting costs
+// no polling: a release hands the lock to the first in line; when a holder dies, the first in line
+// takes it at the lease's end. Where the server permits no subscription it asks again every
+// Interval. Under the context of a Lock of the same name it re-enters that lock, in memory, instead
+// of waiting for it.
 //
-// Errors: *WaitError when the wait ended without the lock (ErrTimeout, or the context's error); the rest as TryAcquire.
-// A server that cannot be reached is ErrUnreachable at once, after one more call if the answer to the first in line was
-// lost; one that is lost once it has said that the lock is busy, when it could not be reached for a whole lease. After an
-// error the lock is neither held nor waited for.
+// Errors: *WaitError when the wait ended without the lock, which says why: ErrTimeout, ErrBusy,
+// ErrUnreachable, ErrClosed or context.Canceled; the rest as TryAcquire. If the server is
+// unreachable from the start, Acquire fails with ErrUnreachable, after one retry if only the reply
+// was lost. Once it is waiting, it rides out outages of up to one lease. After an error the lock is
+// neither held nor waited for.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
 	a, err := c.attempt(name, opts)
 	if err != nil {
 		return nil, opError("acquire", name, err)
 	}
-	if h := a.outer(ctx); h != nil {
-		return a.reenter(ctx, h)
+	if !c.gate.enter() {
+		return nil, opError("acquire", name, ErrClosed)
 	}
-	a.started = time.Now()
-	until := ctx
+	defer c.gate.leave()
+	if t := a.outer(ctx); t != nil {
+		l, err := t.reenter(a.parent(ctx))
+		return l, opError("re-enter", name, err)
+	}
+	if err := begun(ctx); err != nil {
+		return nil, opError("acquire", name, err)
+	}
+	a.began, a.until = time.Now(), ctx
 	if a.set.maxWait > 0 {
 		var cancel context.CancelFunc
-		until, cancel = context.WithTimeoutCause(ctx, a.set.maxWait, ErrTimeout)
+		a.until, cancel = context.WithTimeoutCause(ctx, a.set.maxWait, errMaxWait)
 		defer cancel()
 	}
-	if a.set.tries > 0 {
-		a.identify()
-		return a.poll(ctx, until)
+	switch {
+	case a.set.tries > 0:
+		return a.poll(ctx)
+	case a.hold != "": // a place in the server's line of its own
+		return a.wait(ctx, "")
 	}
-	if a.hold != "" || a.set.giveUpEarly { // a place in Redis's line of its own
-		a.identify()
-		return a.wait(ctx, until)
-	}
-	return a.share(ctx, until)
-}
-
-// share is Acquire together with the others of this process: one of them leads, the lock is passed on among them.
-func (a *attempt) share(ctx, until context.Context) (*Lock, error) {
-	for {
-		room, ticket := a.client.rooms.enter(a)
-		a.room = room
-		if ticket == nil {
-			a.identify()
-			return a.wait(ctx, until)
-		}
-		turn, err := room.await(ticket, until)
-		if err != nil {
-			w := &wait{attempt: a}
-			if h, waiters := room.snapshot(); h != nil {
-				w.last = &BusyError{Name: a.name, Holder: parseHolder(h.owner, h.fence), Remaining: h.remaining(), Waiters: waiters}
-			}
-			return nil, w.failed(until, err)
-		}
-		if turn.held == nil {
-			if a.owner = turn.owner; a.owner == "" {
-				a.identify()
-			}
-			return a.wait(ctx, until)
-		}
-		if l, lost := turn.held.lock(ctx, ""); lost == nil {
-			return l, nil
-		} // lost on the way: stand in line again
-	}
+	return a.share(ctx)
 }
 
 // poll is Acquire for those who asked for tries instead of a place in line.
-func (a *attempt) poll(ctx, until context.Context) (*Lock, error) {
+func (a *attempt) poll(ctx context.Context) (*Lock, error) {
+	a.identify()
 	w := &wait{attempt: a}
 	for try := 1; ; try++ {
-		l, busy, err := a.try(ctx, until)
+		w.asks()
+		l, busy, err := a.try(a.until, a.parent(ctx))
 		if err != nil {
-			return nil, w.failed(until, err)
+			return nil, w.failed(err)
 		}
 		if l != nil {
 			return l, nil
 		}
-		w.last = busy
+		w.answered(busy)
 		if try >= a.set.tries {
-			return nil, w.error(fmt.Errorf("%w: %d tries", ErrTimeout, try))
+			return nil, w.error(fmt.Errorf("%w: %d tries", ErrBusy, try))
 		}
-		if err := w.sleep(until, a.set.interval); err != nil {
+		if err := w.sleep(a.set.interval); err != nil {
 			return nil, err
 		}
 	}

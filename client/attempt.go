@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/lease"
+	"github.com/holdfast-go/holdfast/client/internal/tracking"
 	"github.com/holdfast-go/holdfast/functions"
 )
 
@@ -17,11 +20,12 @@ type attempt struct {
 	owner  string
 	hold   string    // "" for an acquisition with an owner of its own
 	set    *settings // the client's own, or a copy that options changed; never written after
-	room   *room     // its line inside the process; nil if it does not share
+	line   *line     // inside the process; nil if it does not share
 
-	started time.Time // Acquire: when the wait began, all of it
+	began time.Time
+	until context.Context // Acquire: of the wait, all of it
 
-	question question // set: remember the answer 'busy' until the key changes
+	question tracking.Question // Try: keep the answer 'busy' until the key changes
 }
 
 func (c *Client) attempt(name string, opts []Option) (*attempt, error) {
@@ -32,21 +36,39 @@ func (c *Client) attempt(name string, opts []Option) (*attempt, error) {
 	a := &attempt{client: c, name: name, key: key, set: &c.settings}
 	if len(opts) > 0 {
 		set := c.settings
-		for _, o := range opts {
-			o(&set)
-		}
-		if err := set.validate(); err != nil {
+		WithOptions(opts...)(&set)
+		if err := set.complete(); err != nil {
 			return nil, err
 		}
+		if set.owner != "" && set.label != c.settings.label {
+			return nil, fmt.Errorf("%w: WithLabel has no effect beside WithOwner, whose string is all that others see", ErrArgument)
+		}
 		a.set = &set
-	}
-	if c.closing.Err() != nil {
-		return nil, ErrClosed
 	}
 	if a.owner = a.set.owner; a.owner != "" {
 		a.hold = c.holdID()
 	}
 	return a, nil
+}
+
+// parent is of the lock's context.
+func (a *attempt) parent(ctx context.Context) context.Context {
+	if a.set.parent != nil {
+		return a.set.parent
+	}
+	return ctx
+}
+
+// outer is the lock of this name that ctx was taken under, if it is to be re-entered.
+func (a *attempt) outer(ctx context.Context) *tenure {
+	if a.set.alone {
+		return nil
+	}
+	t, _ := ctx.Value(tenureKey{&a.client.core, a.key}).(*tenure)
+	if t == nil || a.set.owner != "" && a.set.owner != t.held.owner {
+		return nil
+	}
+	return t
 }
 
 // identify makes the owner string, before the first command.
@@ -56,127 +78,137 @@ func (a *attempt) identify() {
 	}
 }
 
-// block is how many tokens an acquisition that finds the lock free reserves: a run if others of this process wait for it.
-func (a *attempt) block() int64 {
-	if a.room != nil && a.room.crowded() {
-		return passRun
+// run is how many tokens to ask for: more than one for who shares the lock with others of the
+// process.
+func (a *attempt) run(waiting bool) int64 {
+	if a.line == nil || a.set.minHold > 0 || !waiting && a.line.Waiting() == 0 {
+		return 1
 	}
-	return 1
+	return min(passRun, int64(a.set.terms.Length/time.Microsecond))
 }
 
-// try asks once. until bounds the call, ctx is the lock's.
-func (a *attempt) try(ctx, until context.Context) (*Lock, *BusyError, error) {
-	block, sent := a.block(), time.Now()
-	var r reply
+// try asks once, by a call that ctx bounds.
+func (a *attempt) try(ctx, parent context.Context) (*Lock, *BusyError, error) {
+	sent := time.Now()
+	calls, ttl := a.client.calls, a.set.terms.ttl
+	var r fcall.Reply
 	var err error
 	switch {
 	case a.hold != "":
-		r, err = a.client.acquireHold(until, a.key, a.owner, a.set.ttl, a.hold)
-	case a.question.view != nil:
-		r, err = a.client.acquireTracked(until, a.key, a.owner, a.set.ttl)
+		r, err = calls.Join(ctx, a.key, a.owner, ttl, a.hold)
+	case a.question.Tracked():
+		r, err = calls.AcquireTracked(ctx, a.key, a.owner, ttl)
 	default:
-		r, err = a.client.acquire(until, a.key, a.owner, a.set.ttl, block)
+		r, err = calls.Acquire(ctx, a.key, a.owner, ttl, a.run(false))
 	}
 	if err != nil {
-		if unknown(err) {
-			a.giveUp(a.owner, a.hold)
+		if fcall.Unknown(err) {
+			a.giveUp(a.owner)
 		}
 		return nil, nil, err
 	}
-	if !r.yes {
-		busy := r.busy(a.name)
+	if !r.Yes {
+		busy := a.busy(r)
 		a.remember(busy, sent)
 		return nil, busy, nil
 	}
-	if a.question.view != nil {
-		a.client.cache.drop(a.key)
-	}
-	l, err := a.granted(ctx, r.fence, block, sent, sent.Add(a.set.lease-margin(a.set.lease)))
+	l, err := a.granted(parent, grant{r.Fence, r.Block, lease.New(&a.set.terms.Terms, sent), false})
 	return l, nil, err
 }
 
-// remember that the lock is busy, for the tries that follow: the first time only that it was, the next time until when.
+// grant is what the server gave to an attempt.
+type grant struct {
+	fence, block int64
+	machine      lease.Lease
+	lined        bool // the owner stood in the server's line
+}
+
+func (a *attempt) newHeld(g grant) *held {
+	h := &held{core: &a.client.core, name: a.name, key: a.key, owner: a.owner, hold: a.hold, terms: &a.set.terms, line: a.line,
+		first: g.fence, top: g.fence + g.block - 1, since: time.Now(), machine: g.machine, lined: g.lined}
+	h.entry = entry{timed: h, index: -1}
+	h.initial = tenure{held: h, fence: g.fence, began: h.since}
+	h.tenure = &h.initial
+	return h
+}
+
+func (a *attempt) busy(r fcall.Reply) *BusyError {
+	return &BusyError{Name: a.name, Holder: parseHolder(r.Holder, 0), Remaining: r.Remaining, Waiters: int(r.Waiters)}
+}
+
+// remember that the lock is busy, for the tries that follow: the first time only that it was, the
+// next time until when.
 func (a *attempt) remember(busy *BusyError, sent time.Time) {
 	switch {
-	case a.room != nil: // those who wait have no use for it
-	case a.question.view == nil:
-		a.client.cache.notice(a.key)
-	case busy.Remaining > 0:
-		a.client.cache.keep(a.question, busy, nil, sent, busy.Remaining)
+	case a.line != nil: // those who wait have no use for it
+	case a.question.Tracked():
+		a.client.cache.Keep(a.question, tracking.Refusal, busy, sent, busy.Remaining)
+	default:
+		a.client.cache.Notice(a.key)
 	}
 }
 
-// granted makes the Lock that the server granted. A grant that took so long that its lease is over is given back.
-func (a *attempt) granted(ctx context.Context, fence, block int64, sent, until time.Time) (*Lock, error) {
-	h := a.newHeld(fence, block, sent, until)
-	if !time.Now().Before(until) {
-		a.giveUp(a.owner, a.hold)
-		return nil, fmt.Errorf("%w: the answer took longer than the lease", ErrUnreachable)
-	}
-	l, err := h.lock(ctx, a.hold)
-	if err == nil {
-		err = a.client.renewals.add(h)
+// errLate says nothing about the server: another one may have asked for a longer lease.
+var errLate = errors.New("the answer took longer than the lease")
+
+// granted makes the Lock that the server granted. What comes too late is given back.
+func (a *attempt) granted(parent context.Context, g grant) (*Lock, error) {
+	h := a.newHeld(g)
+	l, err := h.tenure.lock(parent, false)
+	switch {
+	case err != nil:
+	case parent.Err() != nil:
+		err = canceled(parent)
+	case !g.machine.Ours(time.Now()):
+		err = fmt.Errorf("%w: %w", ErrUnreachable, errLate)
+	default:
+		if a.line != nil {
+			a.line.Show(h)
+		}
+		err = h.keepalive.add(&h.entry)
 	}
 	if err != nil {
-		a.giveUp(a.owner, a.hold)
+		if l != nil {
+			l.hold.cancel(err)
+		}
+		a.giveUp(a.owner)
 		return nil, err
-	}
-	if a.room != nil {
-		a.room.took(h)
 	}
 	return l, nil
 }
 
-// giveUp undoes, in the background, what a call whose outcome is unknown may have done. The lease bounds what this
-// cannot undo.
-func (a *attempt) giveUp(owner, hold string) {
-	c, key := a.client, a.key
-	a.undo(func(ctx context.Context) error {
-		if hold == "" {
-			return c.leave(ctx, key, owner)
-		}
-		_, err := c.release(ctx, key, owner, hold)
-		return err
-	})
-}
-
-// leaveLine ends a wait: in the background, or at once for Close, which waits for it.
-func (a *attempt) leaveLine() {
-	if a.client.closing.Err() == nil {
-		a.undo(a.quit)
-		return
-	}
-	ctx, cancel := context.WithTimeout(a.client.working, closeWait)
-	defer cancel()
-	_ = a.quit(ctx) // if it fails, the line finds nobody to tell here and goes on to the next
-}
-
-// quit leaves the line. Under a shared owner the lock may be held by another process meanwhile, and giving it back would
-// take it away: then a grant that crossed with this lapses unconfirmed.
-func (a *attempt) quit(ctx context.Context) error {
-	c := a.client
+// giveUp undoes, in the background, what a call whose outcome is unknown may have done.
+func (a *attempt) giveUp(owner string) {
 	if a.hold == "" {
-		return c.leave(ctx, a.key, a.owner)
+		a.client.departed.add(owner, a.key)
 	}
-	if _, err := c.release(ctx, a.key, a.owner, a.hold); err != nil {
-		return err
-	}
-	return c.leaveLine(ctx, a.key, a.owner)
+	h := &held{core: &a.client.core, name: a.name, key: a.key, owner: owner, hold: a.hold, terms: &a.set.terms}
+	a.client.core.giveUp(h, a.set.terms.Length+lineTime)
 }
 
-// undo runs clean-up in the background until the server has answered it.
-func (a *attempt) undo(clean func(context.Context) error) {
-	a.client.detach(min(a.set.lease, 5*time.Second), func(ctx context.Context) {
-		for pause := 5 * time.Millisecond; ; pause *= 2 {
-			if err := clean(ctx); err == nil || !errors.Is(err, ErrUnreachable) || !pauseFor(ctx, pause) {
-				return
-			}
+// abdicate ends the lead of the process's line. owner, if not "", may stand in the server's line:
+// the next one takes that place over if its terms are the same, and then abdicate returns true. An
+// outage ends the waiting of all.
+func (a *attempt) abdicate(owner string, outage error) (adopted bool) {
+	if outage != nil {
+		a.line.Dismiss(turn{err: outage})
+		return false
+	}
+	a.line.Leave(func(next shows) turn {
+		if owner == "" || *next.terms != a.set.terms || over(next.until) {
+			return turn{}
 		}
+		adopted = true
+		return turn{owner: owner}
 	})
+	return adopted
 }
+
+// lineTime is how long a line outlives the last lease.
+const lineTime = time.Minute
 
 // holdID names a hold: unlike any other of this owner, also of other processes.
 func (c *Client) holdID() string {
-	id := c.identity[len(c.identity)-16:] + "." + c.next()
+	id := c.id + "." + c.next()
 	return id[:min(len(id), functions.MaxHoldBytes)]
 }

@@ -7,19 +7,21 @@ import (
 	"strings"
 )
 
-// Do runs fn while holding the lock: Acquire, fn under the lock's context, Release, also when fn panics. fn's error is
-// returned untouched; fn is not run when the lock was not acquired, and that error is returned instead.
+// Do runs fn while holding the lock: Acquire, fn under the lock's context, Release, also when fn
+// panics. fn's error is returned untouched; fn is not run when the lock was not acquired, and that
+// error is returned instead.
 //
-// When fn returned nil but the lock was lost meanwhile, Do returns the *LostError, also when that shows only at the
-// Release: fn's work may have run beside another holder. A Release that the server did not hear of is only logged: fn's
-// work was done under the lock, and the lease ends it.
+// When fn returned nil but the lock was lost meanwhile, Do returns the *LostError, also when that
+// shows only at the Release: fn's work may have run beside another holder. A Release that the
+// server did not answer is only logged: fn's work was done under the lock, and the lease ends it.
+// Do returns when ctx has ended and fn has returned, see [Lock.Release].
 func (c *Client) Do(ctx context.Context, name string, fn func(context.Context) error, opts ...Option) error {
 	_, err := Value(ctx, c, name, func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }, opts...)
 	return err
 }
 
-// Value is Do for a function with a result: it returns fn's value and error untouched. With the *LostError of a lock
-// that was lost it returns fn's value too.
+// Value is Do for a function with a result: it returns fn's value and error untouched. With the
+// *LostError of a lock that was lost it returns fn's value too.
 func Value[T any](ctx context.Context, c *Client, name string, fn func(context.Context) (T, error), opts ...Option) (value T, err error) {
 	lock, err := c.Acquire(ctx, name, opts...)
 	if err != nil {
@@ -39,32 +41,30 @@ func TryValue[T any](ctx context.Context, c *Client, name string, fn func(contex
 
 func run[T any](ctx context.Context, lock *Lock, fn func(context.Context) (T, error)) (value T, err error) {
 	defer func() {
-		lost := lock.held.check(lock)
-		if released := lock.Release(ctx); lost == nil && released != nil {
-			var late *LostError
-			if errors.As(released, &late) { // only the server knew
-				lost = late
-			} else {
-				lock.held.client.log.Warn("holdfast: release failed; the lease will end the lock", "lock", lock.Name(), "error", released)
+		released := lock.Release(ctx)
+		var lost *LostError
+		if errors.As(released, &lost) {
+			if err == nil {
+				err = opError("do", lock.Name(), lost)
 			}
-		}
-		if err == nil && lost != nil {
-			err = opError("do", lock.Name(), lost)
+		} else if released != nil {
+			lock.tenure.held.journal.unreleased(lock.Name(), released)
 		}
 	}()
 	return fn(lock.Context())
 }
 
-// Wrap makes a function that holds a lock while it runs, the lock named by its argument: what annotations do elsewhere,
-// with the value and the error of fn kept. An empty name is an ErrArgument, not a shared default.
+// Wrap makes a function that holds a lock while it runs, the lock named by its argument: what
+// annotations do elsewhere, with the value and the error of fn kept. An empty name is an
+// ErrArgument, not a shared default.
 func Wrap[A, T any](c *Client, name func(A) string, fn func(context.Context, A) (T, error), opts ...Option) func(context.Context, A) (T, error) {
 	return func(ctx context.Context, arg A) (T, error) {
 		return Value(ctx, c, name(arg), func(ctx context.Context) (T, error) { return fn(ctx, arg) }, opts...)
 	}
 }
 
-// Name joins parts to a lock's name with ':'. A ':' or '%' within a part is escaped (%3A, %25), so different parts never
-// make the same name.
+// Name joins parts to a lock's name with ':'. A ':' or '%' within a part is escaped (%3A, %25), so
+// different parts never make the same name.
 func Name(parts ...any) string {
 	escape := strings.NewReplacer("%", "%25", ":", "%3A")
 	texts := make([]string, len(parts))

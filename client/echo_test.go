@@ -24,7 +24,8 @@ func (c lateNews) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// With RESP2 messages have a connection of their own, so an answer can overtake the news of the break that it shows.
+// With RESP2 messages have a connection of their own, so an answer can overtake the news of the
+// break that it shows.
 func TestTheReasonOfABreakIsNotOvertaken(t *testing.T) {
 	c, err := client.Open(rueidis.ClientOption{
 		InitAddress: []string{address}, AlwaysRESP2: true, DisableCache: true,

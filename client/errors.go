@@ -1,38 +1,70 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
 )
 
-// What happened, for errors.Is. The typed errors below carry the data, for errors.As.
+// The kinds of errors. Every error of this package is exactly one of them, or context.Canceled when
+// the caller's own context was cancelled. The number is what a web handler answers.
 var (
-	ErrBusy        = errors.New("held by another")            // *BusyError
-	ErrTimeout     = errors.New("waited too long")            // *WaitError
-	ErrLost        = errors.New("lock lost")                  // *LostError; the more precise ones follow
-	ErrExpired     = errors.New("the lease ended")            // is also ErrLost: not renewed in time, or the server could not be reached
-	ErrTaken       = errors.New("the server says not ours")   // is also ErrLost: deleted, evicted, taken after a failover, or broken and the news not yet here
-	ErrBroken      = errors.New("broken by an operator")      // is also ErrLost: see LostError.Reason
-	ErrMaxHold     = errors.New("held for the maximum time")  // is also ErrLost
-	ErrMaxRenewals = errors.New("renewed the maximum number") // is also ErrLost
-	ErrReleased    = errors.New("released")                   // the cause of a lock's context after its Release
-	ErrNotHeld     = errors.New("not held")                   // released before
-	ErrClosed      = errors.New("client closed")
-	ErrUnreachable = errors.New("server unreachable") // an outage, never 'held by another'; the outcome may be unknown
-	ErrLibrary     = errors.New("functions library missing or too old")
-	ErrDenied      = errors.New("permission denied by the server")
-	ErrLineFull    = errors.New("line is full") // or the set of holds
-	ErrNotALock    = errors.New("the key is not a lock")
-	ErrArgument    = errors.New("bad argument")
+	// ErrBusy (409): another has the lock, and the call did not want to wait, or the line is full.
+	ErrBusy = fcall.ErrBusy
+
+	// ErrTimeout (504): the call waited until MaxWait or the context's deadline. The server
+	// answered.
+	ErrTimeout = errors.New("waited too long")
+
+	// ErrUnreachable (503): the server is gone, silent, full, starting, or refuses. The outcome of
+	// the call may be unknown.
+	ErrUnreachable = fcall.ErrUnreachable
+
+	// ErrClosed (503): Close was called.
+	ErrClosed = errors.New("client closed")
+
+	// ErrLost (500): the lock ended early. The work may have run beside another holder.
+	ErrLost = errors.New("lock lost")
+
+	// ErrInvalid (500): the program or the deployment is wrong. To try again does not help.
+	ErrInvalid = fcall.ErrInvalid
+)
+
+// ErrReleased is the cause of a lock's context after its Release. No call returns it.
+var ErrReleased = errors.New("released")
+
+// More precise errors. Each is of one kind too.
+var (
+	// ErrBusy: 5000 wait already, or the lock has 128 holds.
+	ErrLineFull = error(fcall.ErrLineFull)
+
+	// ErrLost, all of these: not renewed in time; deleted, evicted, or taken after a failover;
+	// broken (see LostError.Reason); and the limits that the caller set.
+	ErrExpired     = error(fcall.NewKind("the lease ended", ErrLost))
+	ErrTaken       = error(fcall.NewKind("the server says not ours", ErrLost))
+	ErrBroken      = error(fcall.NewKind("broken by an operator", ErrLost))
+	ErrMaxHold     = error(fcall.NewKind("held for the maximum time", ErrLost))
+	ErrMaxRenewals = error(fcall.NewKind("renewed the maximum number", ErrLost))
+
+	// ErrInvalid, all of these: released before; the functions are missing or too old; an ACL or a
+	// password; the key holds something else; an argument, which the text names.
+	ErrNotHeld  = error(fcall.NewKind("not held", ErrInvalid))
+	ErrLibrary  = error(fcall.ErrLibrary)
+	ErrDenied   = error(fcall.ErrDenied)
+	ErrNotALock = error(fcall.ErrNotALock)
+	ErrArgument = error(fcall.ErrArgument)
 )
 
 // BusyError says who has the lock. It is ErrBusy.
 type BusyError struct {
-	Name      string
-	Holder    Holder
-	Remaining time.Duration // of the holder's lease; negative: it has none (a plain string set by another service)
-	Waiters   int           // in line for it
+	Name   string
+	Holder Holder
+	// of the holder's lease; negative: it has none (a plain string set by another service)
+	Remaining time.Duration
+	Waiters   int // places in line; goroutines of one process share one
 }
 
 func (e *BusyError) Error() string {
@@ -42,12 +74,15 @@ func (e *BusyError) Error() string {
 // Unwrap makes it ErrBusy.
 func (e *BusyError) Unwrap() error { return ErrBusy }
 
-// WaitError says that Acquire stopped waiting, and what it knew last. It is ErrTimeout when MaxWait, the tries or the
-// context's deadline ended it, and it is the context's error and cause too.
+// WaitError says that Acquire stopped waiting, and what it knew last. It is what Err says:
+// ErrTimeout (and context.DeadlineExceeded, if a deadline was why), ErrBusy when the tries of
+// WithPolling were used up or the turn would come too late, ErrUnreachable when the server did not
+// answer, ErrClosed, or context.Canceled.
 type WaitError struct {
-	Name     string
-	Waited   time.Duration
-	Position int        // in line, the first is 1; 0: not in line
+	Name   string
+	Waited time.Duration
+	// in line, the first is 1; 0: not in line, or in the line of this process only
+	Position int
 	Last     *BusyError // who had it when last heard; nil if never heard
 	Err      error
 }
@@ -64,36 +99,72 @@ func (e *WaitError) Error() string {
 	return text
 }
 
-// Unwrap returns why, and the last BusyError.
-func (e *WaitError) Unwrap() []error {
-	if e.Last == nil {
-		return []error{e.Err}
-	}
-	return []error{e.Err, e.Last}
-}
+// Unwrap returns Err.
+func (e *WaitError) Unwrap() error { return e.Err }
 
-// LostError is why a lock ended before its Release: the cause of its context, and what Renew and Release return then. It is
-// ErrLost, and one of ErrExpired, ErrTaken, ErrBroken, ErrMaxHold, ErrMaxRenewals.
+// LostError is why a lock ended before its Release: the cause of its context, and what Renew and
+// Release return then. It is ErrLost, and one of ErrExpired, ErrTaken, ErrBroken, ErrMaxHold,
+// ErrMaxRenewals; or ErrClosed alone, when the client was closed.
 type LostError struct {
-	Name   string
-	Owner  string
-	Fence  int64
-	Reason string // of a break, in the words of whoever broke it
+	Name  string
+	Owner string
+	Fence int64
+	// of a break, in the words of the one who broke it: text from others, quote it in logs
+	Reason string
 	Err    error
 }
 
 func (e *LostError) Error() string {
-	text := fmt.Sprintf("holdfast: lock %q: %v: %v", e.Name, ErrLost, e.Err)
+	text := fmt.Sprintf("holdfast: lock %q: %v", e.Name, e.Err)
+	if errors.Is(e.Err, ErrLost) {
+		text = fmt.Sprintf("holdfast: lock %q: %v: %v", e.Name, ErrLost, e.Err)
+	}
 	if e.Reason != "" {
-		text += ": " + e.Reason
+		text += fmt.Sprintf(": %q", e.Reason)
 	}
 	return text
 }
 
-// Unwrap makes it ErrLost and what it says in Err.
-func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Err} }
+// Unwrap returns Err.
+func (e *LostError) Unwrap() error { return e.Err }
 
 // opError names the operation and the lock that an error belongs to.
 func opError(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return fmt.Errorf("holdfast: %s %q: %w", op, name, err)
+}
+
+// ended is the error of a call whose context ended without an answer of the server. A deadline that
+// passes while the server is silent is an outage; one that had passed before the call is the
+// caller's.
+func ended(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(ctx.Err(), context.Canceled):
+		return canceled(ctx)
+	}
+	return fmt.Errorf("%w: no answer before the context's deadline", ErrUnreachable)
+}
+
+// canceled is the error of a cancelled context. Its cause is shown, and not wrapped: it can be of
+// another kind.
+func canceled(ctx context.Context) error {
+	if cause := context.Cause(ctx); cause != nil && cause != ctx.Err() {
+		return fmt.Errorf("%w: %v", ctx.Err(), cause)
+	}
+	return ctx.Err()
+}
+
+// begun is the error of a call whose context had ended before it began.
+func begun(ctx context.Context) error {
+	switch ctx.Err() {
+	case nil:
+		return nil
+	case context.Canceled:
+		return canceled(ctx)
+	}
+	return fmt.Errorf("%w: %w before the call", ErrTimeout, ctx.Err())
 }

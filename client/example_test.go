@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/http"
 	"os"
 	"testing"
 	"time"
@@ -29,7 +30,8 @@ func run(m *testing.M) int {
 	address = d.Addrs()[0]
 	c := open()
 	defer c.Close()
-	// Other tests of the process must find the library; a client with AutoLoad loads it with its first call.
+	// Other tests of the process must find the library; a client with AutoLoad loads it with its
+	// first call.
 	if _, err := c.Inspect(context.Background(), "example"); err != nil {
 		log.Print(err)
 		return 1
@@ -154,4 +156,110 @@ func ExampleClient_Inspect() {
 	// <nil> true import true 0
 	// <nil> import
 	// true
+}
+
+// A shop's web process takes the lock of an order, and the worker that ships it gives it back. Both
+// know the owner's name.
+func ExampleWithOwner() {
+	web, worker := open(), open()
+	defer worker.Close()
+	ctx := context.Background()
+	_, err := web.Acquire(ctx, "order:7", client.WithOwner("shipment 7"), client.WithLease(time.Minute))
+	fmt.Println(err)
+	web.Close() // the process ends; its lock goes on for its lease
+
+	// joins it, and renews it from now on
+	lock, err := worker.Acquire(ctx, "order:7", client.WithOwner("shipment 7"))
+	fmt.Println(err, lock.Context().Err())
+	fmt.Println(worker.ReleaseOwner(ctx, "order:7", "shipment 7")) // all holds of that owner
+	info, err := worker.Inspect(ctx, "order:7")
+	fmt.Println(err, info.Held)
+	// Output:
+	// <nil>
+	// <nil> <nil>
+	// <nil>
+	// <nil> false
+}
+
+// At most once per interval: the first of many processes does the work, however short it is.
+func ExampleWithMinHold() {
+	ctx := context.Background()
+	hourly := client.WithOptions(client.WithMinHold(time.Hour), client.WithLabel("hourly report"))
+	for range 3 { // processes
+		c := open()
+		_, err := client.TryValue(ctx, c, "report:hourly", func(context.Context) (int, error) {
+			fmt.Println("reporting")
+			return 0, nil
+		}, hourly)
+		if errors.Is(err, client.ErrBusy) {
+			fmt.Println("done already")
+		}
+		c.Close()
+	}
+	// Output:
+	// reporting
+	// done already
+	// done already
+}
+
+// A step that must not be cut short asks for a longer lease before it starts.
+func ExampleLock_RenewFor() {
+	c := open()
+	defer c.Close()
+	ctx := context.Background()
+	lock, err := c.Acquire(ctx, "migration", client.WithLease(10*time.Second))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lock.Release(ctx)
+	fmt.Println(lock.Remaining() > time.Minute)
+	fmt.Println(lock.RenewFor(ctx, 10*time.Minute))
+	fmt.Println(lock.Remaining() > time.Minute)
+	// Output:
+	// false
+	// <nil>
+	// true
+}
+
+// status is what a web handler answers. Every error is of exactly one kind, so the order of the
+// cases does not matter.
+func status(err error) int {
+	switch {
+	case err == nil:
+		return http.StatusOK
+	case errors.Is(err, client.ErrBusy):
+		return http.StatusConflict // another has it: try again later
+	case errors.Is(err, client.ErrTimeout):
+		return http.StatusGatewayTimeout // waited for it in vain
+	case errors.Is(err, client.ErrUnreachable), errors.Is(err, client.ErrClosed):
+		return http.StatusServiceUnavailable // Redis, or this process, goes down
+	case errors.Is(err, context.Canceled):
+		return 499 // the browser is gone; nobody reads it
+	case errors.Is(err, client.ErrLost), errors.Is(err, client.ErrInvalid):
+		return http.StatusInternalServerError // look at the log
+	}
+	return http.StatusInternalServerError // of the work itself
+}
+
+func Example_status() {
+	c := open()
+	defer c.Close()
+	ctx := context.Background()
+	if _, err := c.Acquire(ctx, "cart:1"); err != nil {
+		log.Fatal(err)
+	}
+	work := func(context.Context) error { return nil }
+	_, err := c.TryAcquire(ctx, "cart:1")
+	fmt.Println(status(err))
+	fmt.Println(status(c.Do(ctx, "cart:1", work, client.WithMaxWait(50*time.Millisecond))))
+	fmt.Println(status(c.Do(ctx, "", work)))
+	fmt.Println(status(c.Do(ctx, "cart:2", work)))
+	c.Close()
+	fmt.Println(status(c.Do(ctx, "cart:2", work)))
+	// Output:
+	// 409
+	// 504
+	// 500
+	// 200
+	// 503
 }

@@ -3,238 +3,230 @@ package client
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/lease"
+	"github.com/holdfast-go/holdfast/client/internal/local"
 )
 
-// held is one ownership of a lock by this client: an owner string, its lease, and the holds (Locks) on it. All of it is
-// what this process believes, and it believes less than the server does: see margin.
+// held is what the server knows of one lock of this client, for its whole life: the owner, the run
+// of tokens and the lease. Who has it in this process is its tenure; passing the lock on replaces
+// that, and nothing else.
 type held struct {
-	client *Client
-	name   string
-	key    string
-	owner  string
-	first  int64 // token that the server gave
-	fence  int64 // this holder's: first, or a later one of the run up to top
-	top    int64
-	set    *settings
-	room   *room // its line inside the process; nil for those that do not share (Try, WithOwner)
+	*core
+	name  string
+	key   string
+	owner string
+	hold  string // the id of a hold, for an owner of the caller's choice; "": a plain lock
+	terms *terms
+	line  *line // inside the process; nil if it does not share
+	first int64 // the token that the server gave
+	top   int64 // the last one of its run
+	since time.Time
+	lined bool // the owner stood in the server's line
 
-	mu       sync.Mutex
-	deadline time.Time // the local end of the lease
-	renewAt  time.Time // zero: never
-	capAt    time.Time // the work ends (MaxHold); zero: never
-	finishAt time.Time // the grace after that ends, and the lock is released; zero: not capped
-	renewed  int
-	watched  bool // the inbox hears of a break
-	tracked  bool // the cache hears of changes of the key
-	looking  bool // the renewal due is a look after such news: it does not count
-	looked   time.Time
-	busy     bool    // a renewal is under way
-	lost     error   // why it ended; nil while held
-	locks    []*Lock // the holds
-	one      [1]*Lock
+	entry entry // of keepalive
 
-	index int       // in the heap of renewals, which guards both; -1: not there
-	due   time.Time // when the renewals look at it next
+	mu      sync.Mutex
+	machine lease.Lease
+	tenure  *tenure // nil for what was given up before it was granted
+	initial tenure  // nearly always the only one
+	listed  bool    // the registry has it
+	channel string  // the inbox counts it there; "": it does not
+	watched bool    // the server's tracking tells of its key
+	left    bool    // it does not lead the line of this process any more
+	closed  bool    // nothing of it is left in this process
 }
 
-// margin is what the local lease is shorter: for clocks that run at different speeds, and for the time from the check of
-// the deadline to the effect. A hundredth and 2 ms are the Redlock algorithm's figures
-// (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/).
-func margin(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
+// tenure is one holder's time with a lock: its token, its holds in this process, and why it ended.
+type tenure struct {
+	held  *held
+	fence int64
+	began time.Time
 
-// newHeld is called with what the server granted: until is the local end of the lease.
-func (a *attempt) newHeld(fence, block int64, sent, until time.Time) *held {
-	h := &held{client: a.client, room: a.room, name: a.name, key: a.key, owner: a.owner, first: fence, fence: fence,
-		top: fence + block - 1, set: a.set, deadline: until, index: -1}
-	if !a.set.noRenewal {
-		h.renewAt = sent.Add(min(a.set.renewal(), until.Sub(sent)/3))
+	cause error      // guarded by held.mu, as the rest; nil: it goes on
+	holds []*tenancy // of a re-entrant holder several
+	one   [1]*tenancy
+}
+
+// tenancy is the part of a Lock that held.mu guards.
+type tenancy struct {
+	cancel   func(cause error) // ends the Lock's context
+	released bool
+}
+
+// line is that of one lock. Its leader shows what it holds.
+type (
+	line   = local.Line[*held, turn, shows]
+	lines  = local.Lines[*held, turn, shows]
+	behind = local.Waiter[*held, turn, shows]
+)
+
+// shows is what a waiter shows to those who hand on.
+type shows struct {
+	terms *terms
+	until context.Context // of its wait
+}
+
+// over reports whether a context has ended. It does not ask a lock's context to look at the clock,
+// which takes mutexes.
+func over(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return true
+	default:
+		return false
 	}
-	if a.set.maxHold > 0 {
-		h.capAt = sent.Add(a.set.maxHold)
-	}
-	return h
 }
 
-// heldKey finds the held lock in a context, by client and key: what makes re-entry possible. The zero heldKey finds the
-// innermost.
-type heldKey struct {
-	client *Client
-	key    string
+// turn is what the head of the line gets: the lock itself, or the lead, or an error that ends all
+// waiting.
+type turn struct {
+	tenure *tenure
+	// the lead, and who stands in the server's line for this process already; "": nobody does
+	owner string
+	err   error
 }
 
-// heldContext is the caller's context with the lock in it.
-type heldContext struct {
-	context.Context
-	held *held
-}
-
-// Value returns the *held for its heldKey.
-func (c *heldContext) Value(key any) any {
-	if k, ok := key.(heldKey); ok && (k == heldKey{} || k.client == c.held.client && k.key == c.held.key) {
-		return c.held
-	}
-	return c.Context.Value(key)
-}
-
-// Fence returns the fencing token of the lock that ctx was given by, in Do, Value, Wrap or Lock.Context: the innermost if
-// there are several. It is 0 if ctx is under no lock.
-func Fence(ctx context.Context) int64 {
-	if h, ok := ctx.Value(heldKey{}).(*held); ok {
-		return h.fence
-	}
-	return 0
-}
-
-// lock adds a hold. The caller adds h to the renewals.
-func (h *held) lock(ctx context.Context, hold string) (*Lock, error) {
-	l := &Lock{held: h, hold: hold, inner: heldContext{ctx, h}}
-	l.ctx, l.cancel = context.WithCancelCause(&l.inner)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.lost != nil {
-		l.cancel(h.lost)
-		return nil, h.lost
-	}
-	if h.locks == nil {
-		h.locks = h.one[:0] // nearly always the only one
-	}
-	h.locks = append(h.locks, l)
-	return l, nil
-}
-
-// next is when the renewals must look at it again. h.mu is held.
+// next is when the machine is due.
 func (h *held) next() time.Time {
-	at := h.deadline
-	if !h.busy && !h.renewAt.IsZero() {
-		at = minTime(at, h.renewAt)
-	}
-	for _, t := range [...]time.Time{h.capAt, h.finishAt} {
-		if !t.IsZero() {
-			at = minTime(at, t)
-		}
-	}
-	return at
-}
-
-// remaining is the lease that is left by this process's clock.
-func (h *held) remaining() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.lost != nil {
-		return 0
-	}
-	return max(0, time.Until(h.deadline))
+	return h.machine.Due()
 }
 
-// check returns why l is no longer held: released, or lost (also if the deadline has passed and nobody noticed yet).
-func (h *held) check(l *Lock) error {
+func (h *held) unwanted() bool { return h.tenure == nil }
+
+// look ends the lock if its lease is over by now, and returns why t ended, if it did.
+func (t *tenure) look(now time.Time) error {
+	h := t.held
 	h.mu.Lock()
-	released, lost, passed := l.released, h.lost, !time.Now().Before(h.deadline)
+	over := t.cause == nil && lease.Over(now, h.machine.Until())
+	cause := t.cause
 	h.mu.Unlock()
-	switch {
-	case released:
-		return ErrNotHeld
-	case lost != nil:
-		return lost
-	case passed:
-		return h.lose(ErrExpired, "")
+	if !over {
+		return cause
 	}
-	return nil
+	h.keepalive.actNow(&h.entry, now)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return t.cause
 }
 
-// drop takes l off the holds. It returns until when the lease lasts, whether l was still among the holds, and whether
-// the server is to be told: not if the lock went on to another goroutine.
-func (h *held) drop(l *Lock) (deadline time.Time, found, tell bool) {
+// refused ends the lock: the server says that it is another's, or tells of a break. It returns why
+// the lock ended.
+func (h *held) refused(why error, reason string) error {
 	h.mu.Lock()
-	for i, other := range h.locks {
-		if other == l {
-			h.locks, found = append(h.locks[:i], h.locks[i+1:]...), true
-			break
+	h.machine.Refused()
+	e := h.end(why, reason)
+	h.mu.Unlock()
+	h.ended(e)
+	h.keepalive.update(&h.entry)
+	return e.cause
+}
+
+// abandon ends the lock because the client closes, unless it is being given back.
+func (h *held) abandon() {
+	h.mu.Lock()
+	h.machine.Abandon()
+	left := h.machine.Done() && h.tenure != nil
+	var e ending
+	if left {
+		e = h.end(ErrClosed, "")
+	}
+	h.mu.Unlock()
+	if left {
+		h.ended(e)
+	}
+}
+
+// ending is the end of a tenure: what is left to do without the mutex.
+type ending struct {
+	cause error
+	holds []*tenancy // whose contexts are to be cancelled
+	first bool       // the tenure had not ended before
+	ours  bool       // the lock still is
+}
+
+// end ends the present tenure, in one step with the machine: h.mu is held. The first cause stays.
+// The caller calls ended.
+func (h *held) end(why error, reason string) ending {
+	t := h.tenure
+	e := ending{holds: slices.Clone(t.holds), first: t.cause == nil, ours: h.machine.State() <= lease.Stopping}
+	if e.first {
+		t.cause = &LostError{Name: h.name, Owner: h.owner, Fence: t.fence, Reason: reason, Err: why}
+	}
+	e.cause = t.cause
+	return e
+}
+
+// ended tells those whom the end of a tenure concerns.
+func (h *held) ended(e ending) {
+	if e.first {
+		for _, hold := range e.holds {
+			hold.cancel(e.cause)
 		}
+		h.journal.lost(e.cause)
 	}
-	l.released = true
-	deadline, last := h.deadline, len(h.locks) == 0
-	h.mu.Unlock()
-	if last && found && l.hold == "" && h.room != nil && h.room.pass(h) {
-		return deadline, true, false
+	if !e.ours {
+		h.close()
 	}
-	if last && found { // a second Release must not touch what went on to the next holder
-		h.forget()
-	}
-	return deadline, found, found
 }
 
-// forget ends all care for it: nothing of it is left to renew or to hear of, and the next of its room leads.
-func (h *held) forget() {
-	h.client.renewals.remove(h)
+// close takes the lock out of everything that knows it in this process, once: the next one of its
+// line leads.
+func (h *held) close() {
 	h.mu.Lock()
-	watched, tracked := h.watched, h.tracked
+	closed, listed, kept, watched := h.closed, h.listed, h.channel != "", h.watched
+	h.closed = true
 	h.mu.Unlock()
+	if closed {
+		return
+	}
+	h.forget(listed, kept, watched)
+	// else the server keeps the lock for this owner, or for another process
+	if h.lined && h.hold == "" && h.terms.minHold == 0 {
+		h.departed.add(h.owner, h.key)
+	}
+	h.leaveLine()
+}
+
+// leaveLine ends the lead of the process's line, once: the next one there leads.
+func (h *held) leaveLine() {
+	h.mu.Lock()
+	leads := h.line != nil && !h.left
+	h.left = true
+	h.mu.Unlock()
+	if leads {
+		h.line.Leave(func(shows) turn { return turn{} })
+	}
+}
+
+// forget takes the lock out of what tells of it.
+func (h *held) forget(listed, kept, watched bool) {
+	if listed {
+		h.registry.remove(h.owner, h)
+	}
+	if kept {
+		h.inbox.Drop(h.slot())
+	}
 	if watched {
-		h.client.inbox.unwatch(h)
-	}
-	if tracked {
-		h.client.cache.unwatch(h)
-	}
-	if h.room != nil {
-		h.room.leave(h, "", nil)
+		h.cache.Unwatch(h.key)
 	}
 }
 
-// extend starts the local lease anew from the time the request was sent.
-func (h *held) extend(sent time.Time) {
+func (h *held) slot() uint16 { return h.core.slot(h.key) }
+
+// fence is the token of the present holder.
+func (h *held) fence() int64 {
 	h.mu.Lock()
-	if until := sent.Add(h.set.lease - margin(h.set.lease)); until.After(h.deadline) {
-		h.deadline = until
-	}
-	if !h.set.noRenewal {
-		h.renewAt = sent.Add(h.set.renewal())
-	}
-	h.busy = false
-	h.mu.Unlock()
-	h.client.renewals.update(h)
+	defer h.mu.Unlock()
+	return h.tenure.fence
 }
 
-// capped tells that the work was ended but the lock is still ours, until it is released or the grace is over.
-func capped(why error) bool { return errors.Is(why, ErrMaxHold) || errors.Is(why, ErrMaxRenewals) }
-
-// lose ends all holds with a LostError, once, and returns it: the first reason stays.
-func (h *held) lose(why error, reason string) error {
-	h.mu.Lock()
-	first := h.lost == nil
-	if first {
-		h.lost = &LostError{Name: h.name, Owner: h.owner, Fence: h.fence, Reason: reason, Err: why}
-	}
-	lost := h.lost
-	locks := append([]*Lock(nil), h.locks...)
-	h.mu.Unlock()
-	if first {
-		for _, l := range locks {
-			l.cancel(lost)
-		}
-	}
-	if !capped(why) {
-		h.forget()
-	}
-	return lost
-}
-
-// finish releases a lock whose work was ended by MaxHold or MaxRenewals: every hold that is left, the last with it.
-func (h *held) finish() {
-	h.mu.Lock()
-	locks, deadline := h.locks, h.deadline
-	h.locks = nil
-	h.mu.Unlock()
-	h.forget()
-	if left := time.Until(deadline); left > 0 && len(locks) > 0 {
-		h.client.detach(left, func(ctx context.Context) {
-			for _, l := range locks {
-				if err := h.client.giveBack(ctx, h, l.hold, deadline); err != nil {
-					h.client.log.Warn("holdfast: releasing after the maximum hold failed; the lease will end it", "lock", h.name, "error", err)
-				}
-			}
-		})
-	}
+// limited reports whether the work was ended while the lock was still ours.
+func limited(cause error) bool {
+	return errors.Is(cause, ErrMaxHold) || errors.Is(cause, ErrMaxRenewals)
 }

@@ -6,39 +6,36 @@ import (
 	"time"
 )
 
-// Holder is who has a lock, as far as its owner string tells. Owners made by this client name host, process and label; of
-// any other only Owner is set.
+// Holder is who has a lock, as far as its owner string tells. Owners made by this client name host,
+// process and label; of any other only Owner is set. All of it is text from others: those who may
+// take a lock choose it.
 type Holder struct {
 	Owner string
 	Host  string
 	PID   int
 	Label string
-	Since time.Time // when it asked for the lock, by its own clock; from Inspect when it got it, by the server's. Zero: unknown
+	// when it asked for the lock, by its own clock; from Inspect when it got it, by the server's.
+	// Zero: unknown
+	Since time.Time
 }
 
-// String is short, for messages: host, process and label, or the owner string.
+// String is short, for messages: host, process and label, or the owner string in quotes. What
+// cannot be printed is escaped.
 func (h Holder) String() string {
 	if h.Host == "" {
 		return strconv.Quote(h.Owner)
 	}
-	text := h.Host + " pid " + strconv.Itoa(h.PID)
+	text := printable(h.Host) + " pid " + strconv.Itoa(h.PID)
 	if h.Label != "" {
-		text += " (" + h.Label + ")"
+		text += " (" + printable(h.Label) + ")"
 	}
 	return text
 }
 
-// owner makes the owner string of one acquisition: 'host:pid:client:asked.number[:label]', asked in milliseconds since
-// 1970, and it and number in base 36. It is never used twice.
-func (c *Client) owner(label string) string {
-	b := make([]byte, 0, 96)
-	b = append(append(b, c.identity...), ':')
-	b = append(strconv.AppendInt(b, time.Now().UnixMilli(), 36), '.')
-	b = strconv.AppendUint(b, c.seq.Add(1), 36)
-	if label != "" {
-		b = append(append(b, ':'), label...)
-	}
-	return string(b)
+// printable escapes what cannot be printed.
+func printable(text string) string {
+	quoted := strconv.Quote(text)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
 // parseHolder reads an owner string. fence, if positive, is the token that the server gave it.

@@ -2,145 +2,242 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/lease"
 )
 
 // Lock is one hold of a lock. It is safe for concurrent use.
 //
-// It is held until Release, or until its context ends with a LostError: that happens when the lease was not renewed in
-// time by this process's own clock, counted from before the request was sent and less a margin (a hundredth of the lease
-// and 2 ms), so before any other client can be given the lock, even while the server cannot be reached; or when the
-// server says that the lock is another's; or by a break, MaxHold or MaxRenewals. What is not promised: that a process
-// that was paused notices before its next instruction. For that there is Fence: give it to the resource with every write,
-// and let the resource refuse a lower one than it has seen.
-type Lock struct {
-	held   *held
-	hold   string      // id of this hold; "" is the unnamed one of the first acquisition
-	inner  heldContext // the parent of ctx
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-
-	released bool // guarded by held.mu
-}
-
-// Context is the caller's context of the acquisition, ended also when the lock is lost or released; context.Cause says
-// which: a *LostError, ErrReleased, ErrClosed, or the caller's own cause. Do the work under it. It carries the owner:
-// an Acquire of the same name by this client under it re-enters the lock instead of waiting for it. Goroutines that are
-// started with it therefore share the lock and are not excluded from each other.
-func (l *Lock) Context() context.Context { return l.ctx }
-
-// Name is the lock's name, without the key's prefix.
-func (l *Lock) Name() string { return l.held.name }
-
-// Owner is the string that the server knows the holder by; see WithOwner.
-func (l *Lock) Owner() string { return l.held.owner }
-
-// Fence is the fencing token: it is higher than that of every earlier holder of this lock, within the bounds that
-// functions/README.md states. Re-entering does not change it.
-func (l *Lock) Fence() int64 { return l.held.fence }
-
-// Remaining is how long this process may still count on the lock if it is not renewed; 0 when it is lost or released.
-func (l *Lock) Remaining() time.Duration {
-	l.held.mu.Lock()
-	released := l.released
-	l.held.mu.Unlock()
-	if released {
-		return 0
-	}
-	return l.held.remaining()
-}
-
-// Renew starts the lease anew and blocks until the server confirmed it, or, when the lock turns out to be lost, for up to
-// 250 ms more in which the reason of a break may arrive. It is needed only without automatic renewal.
+// It is held until Release, or until its context ends with a LostError. That happens when the lease
+// was not renewed in time by this process's own clock, which is counted from before the request was
+// sent and less a margin (a hundredth of the lease and 2 ms), so before the lease can end on the
+// server; or when the server says that the lock is another's; or by a break, MaxHold or
+// MaxRenewals. Not promised: that a process that was paused notices before its next instruction.
+// For that there is Fence: give it to the resource with every write, and let the resource refuse a
+// lower one than it has seen.
 //
-// Errors: *LostError if the lock is lost (the context has ended then), ErrNotHeld after Release, ErrUnreachable when the
-// server did not answer: the lock is then held for as long as Remaining says.
-func (l *Lock) Renew(ctx context.Context) error {
-	h := l.held
-	if err := h.check(l); err != nil {
-		return opError("renew", h.name, err)
+// A Lock that is dropped without Release is renewed until the Client closes: use Do, or MaxHold.
+type Lock struct {
+	tenure *tenure
+	hold   tenancy
+	ctx    lockContext
+}
+
+// lockContext is a lock's context. It carries the lock, and looks at the clock when it is asked.
+type lockContext struct {
+	context.Context // ends with the lock
+	tenure          *tenure
+}
+
+// tenureKey finds the tenure in a context, by client and key: what makes re-entry possible. The
+// zero key finds the innermost.
+type tenureKey struct {
+	client *core
+	key    string
+}
+
+// Value returns the *tenure for its tenureKey.
+func (c *lockContext) Value(key any) any {
+	if k, ok := key.(tenureKey); ok {
+		if h := c.tenure.held; (k == tenureKey{} || k.client == h.core && k.key == h.key) {
+			return c.tenure
+		}
 	}
-	sent := time.Now()
-	r, err := h.client.renew(ctx, h.key, h.owner, h.set.ttl)
-	if err != nil {
-		return opError("renew", h.name, err)
+	return c.Context.Value(key)
+}
+
+// Err looks at the clock too: after a pause of the process the lease can be over before the
+// scheduler has run.
+func (c *lockContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
 	}
-	if !r.yes {
-		return opError("renew", h.name, h.gone(ctx))
+	if c.tenure.look(time.Now()) != nil {
+		return context.Canceled // the context is being cancelled
 	}
-	h.extend(sent)
 	return nil
 }
 
-// Release gives this hold back; the last one frees the lock, or hands it to the next in line. It ends the lock's context
-// at once, with ErrReleased. It goes on when ctx is cancelled, and blocks for one round trip, or, while the server
-// cannot be reached, until the lease has ended; then the lock is free as well. (With a ConnWriteTimeout of rueidis that is
-// longer than a lease of 25 s or more, until that is over.)
-//
-// Errors: ErrNotHeld when it was released before, *LostError when the lock was lost before: what was done since may have
-// run beside another holder. ErrUnreachable when the server could not be asked until the lease ended.
-func (l *Lock) Release(ctx context.Context) error {
-	h := l.held
-	lost := h.check(l)
-	deadline, found, tell := h.drop(l)
-	l.cancel(ErrReleased)
+// Fence returns the fencing token of the lock that ctx was given by, in Do, Value, Wrap or
+// Lock.Context: the innermost if there are several. It is 0 if ctx is under no lock.
+func Fence(ctx context.Context) int64 {
+	if t, ok := ctx.Value(tenureKey{}).(*tenure); ok {
+		return t.fence
+	}
+	return 0
+}
+
+// lock makes a Lock of a tenure. The first one's holder is counted already; join counts another. It
+// fails if the tenure is over.
+func (t *tenure) lock(parent context.Context, join bool) (*Lock, error) {
+	l := &Lock{tenure: t}
+	inner, cancel := context.WithCancelCause(parent)
+	l.ctx, l.hold.cancel = lockContext{inner, t}, cancel
+	if err := t.add(&l.hold, join); err != nil {
+		cancel(err)
+		return nil, err
+	}
+	return l, nil
+}
+
+func (t *tenure) add(hold *tenancy, join bool) error {
+	h := t.held
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	switch {
-	case lost != nil && !(tell && capped(lost) && time.Now().Before(deadline)):
-		return opError("release", h.name, lost)
-	case !found: // another Release was faster
-		return opError("release", h.name, ErrNotHeld)
-	case !tell: // passed on within this process
-		return nil
+	case t.cause != nil:
+		return t.cause
+	case join && (h.tenure != t || !h.machine.Join(time.Now())):
+		return ErrNotHeld
+	case t.holds == nil:
+		t.holds = t.one[:0] // nearly always the only one
 	}
-	if err := h.client.giveBack(ctx, h, l.hold, deadline); err != nil || lost == nil {
-		return err
-	}
-	return opError("release", h.name, lost)
+	t.holds = append(t.holds, hold)
+	return nil
 }
 
-// patientLease is longer than rueidis waits for an answer, by default (10 s, and as long to notice).
-const patientLease = 25 * time.Second
-
-// giveBack releases a hold on the server, asking again until it answers or the lease is over. The owner string makes the
-// repeats safe: 'not yours' after a request whose reply was lost means that it had been done.
-func (c *Client) giveBack(ctx context.Context, h *held, hold string, deadline time.Time) error {
-	if ctx.Done() != nil {
-		ctx = context.WithoutCancel(ctx)
+// reenter adds a Lock to a tenure, in memory: its settings are those of the first. It fails if the
+// tenure is over.
+func (t *tenure) reenter(parent context.Context) (*Lock, error) {
+	if cause := t.look(time.Now()); cause != nil {
+		return nil, cause
 	}
-	if time.Until(deadline) < patientLease { // else rueidis gives up by itself before the lease does, and this need not set a timer
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline)
-		defer cancel()
-	}
-	for pause, asked := 5*time.Millisecond, false; ; pause = min(2*pause, time.Second) {
-		r, err := c.releaseRun(ctx, h, hold)
-		switch {
-		case err == nil && (r.yes || asked):
-			return nil
-		case err == nil:
-			return opError("release", h.name, h.lose(ErrTaken, ""))
-		case ctx.Err() != nil && !errors.Is(err, ErrUnreachable): // only the lease ends ctx
-			return opError("release", h.name, fmt.Errorf("%w until the lease ended: %w", ErrUnreachable, err))
-		case !errors.Is(err, ErrUnreachable):
-			return opError("release", h.name, err)
-		}
-		asked = true
-		if !time.Now().Before(deadline) || !pauseFor(ctx, min(pause, time.Until(deadline))) {
-			return opError("release", h.name, err)
-		}
-	}
+	return t.lock(parent, true)
 }
 
-// pauseFor waits for d, or returns false when ctx ends first.
-func pauseFor(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
+// Context ends when the lock is lost or released, or when its parent does: the context of the call
+// that acquired it, or that of WithLockContext. context.Cause says which: a *LostError,
+// ErrReleased, or the parent's cause. Do the work under it. Its Err looks at the clock, so it is
+// never nil once the lease is over here; contexts that are derived from it, and Done, follow when
+// the scheduler of Go gets to it, which on a busy machine can be some milliseconds later.
+//
+// It carries the lock: an Acquire of the same name by this client under it re-enters the lock
+// instead of waiting for it. Goroutines that are started with it therefore share the lock and are
+// not excluded from each other.
+func (l *Lock) Context() context.Context { return &l.ctx }
+
+// Name is the lock's name, without the key's prefix.
+func (l *Lock) Name() string { return l.tenure.held.name }
+
+// Owner is the string that the server knows the holder by; see WithOwner.
+func (l *Lock) Owner() string { return l.tenure.held.owner }
+
+// Fence is the fencing token: it is higher than that of every earlier holder of this lock, within
+// the bounds that functions/README.md states. Re-entering does not change it.
+func (l *Lock) Fence() int64 { return l.tenure.fence }
+
+// Remaining is how long this process may still count on the lock if it is not renewed; 0 when it is
+// lost or released.
+func (l *Lock) Remaining() time.Duration {
+	now := time.Now()
+	if l.tenure.look(now) != nil {
+		return 0
 	}
+	h := l.tenure.held
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if l.hold.released || l.tenure.cause != nil {
+		return 0
+	}
+	return max(0, h.machine.Until().Sub(now))
+}
+
+// state returns why l is not held at now: ErrNotHeld after its release, or the LostError.
+func (l *Lock) state(now time.Time) error {
+	cause := l.tenure.look(now)
+	h := l.tenure.held
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if l.hold.released {
+		return ErrNotHeld
+	}
+	return cause
+}
+
+// Renew starts the lease anew. It blocks until the server has answered or ctx ends; when the lock
+// turns out to be lost, for up to 250 ms more in which the reason of a break may arrive. It is
+// needed only without automatic renewal.
+//
+// Errors: *LostError if the lock is lost (the context has ended then), ErrNotHeld after Release,
+// ErrUnreachable when the server did not answer: the lock is then held for as long as Remaining
+// says.
+func (l *Lock) Renew(ctx context.Context) error { return l.RenewFor(ctx, 0) }
+
+// RenewFor is Renew with another lease: d from now on, and after each later renewal. A shorter
+// lease is one at once, also if the answer is lost. Where several hold the lock by one owner string
+// (WithOwner), the lease never ends earlier than any of them was told.
+//
+// Errors: as Renew, and ErrArgument for a bad d.
+func (l *Lock) RenewFor(ctx context.Context, d time.Duration) error {
+	h := l.tenure.held
+	if d != 0 && (d < minLease || d > maxLease) {
+		return opError("renew", h.name, fmt.Errorf("%w: the lease must be from %v to %v, not %v", ErrArgument, minLease, maxLease, d))
+	}
+	sent := time.Now()
+	if err := l.state(sent); err != nil {
+		return opError("renew", h.name, err)
+	}
+	if err := begun(ctx); err != nil {
+		return opError("renew", h.name, err)
+	}
+	length, ok := h.extend(sent, d)
+	if !ok {
+		return opError("renew", h.name, l.lost())
+	}
+	h.keepalive.update(&h.entry)
+	r, err := h.calls.Renew(ctx, h.key, h.owner, fcall.TTL(length), h.leaves(), h.first)
+	ours := h.extended(sent, length, err == nil, r.Yes && r.Fence == h.first)
+	h.keepalive.update(&h.entry)
+	switch {
+	case err != nil:
+		return opError("renew", h.name, ended(ctx, err))
+	case !ours:
+		h.inbox.CatchUp(ctx, []uint16{h.slot()})
+		return opError("renew", h.name, h.refused(ErrTaken, ""))
+	}
+	return nil
+}
+
+// leaves is the channel that the lock leaves; "": none.
+func (h *held) leaves() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.channel
+}
+
+func (h *held) extend(now time.Time, d time.Duration) (length time.Duration, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if d == 0 {
+		d = h.machine.Length()
+	}
+	return d, h.machine.Extend(now, d)
+}
+
+// extended notes what the server said. It returns false if the lock is another's; one that was
+// released meanwhile is nobody's loss.
+func (h *held) extended(sent time.Time, length time.Duration, answered, ours bool) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case !answered:
+		h.machine.ExtendFailed(length)
+	case ours:
+		h.machine.Extended(sent, length)
+	}
+	return ours || h.machine.State() > lease.Stopping
+}
+
+// lost returns why the lock, which cannot be worked under any more, ended.
+func (l *Lock) lost() error {
+	h := l.tenure.held
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if l.tenure.cause != nil {
+		return l.tenure.cause
+	}
+	return ErrNotHeld
 }

@@ -4,232 +4,228 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
-	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/inbox"
+	"github.com/holdfast-go/holdfast/client/internal/lease"
 )
 
-// wait is one Acquire in line.
-type wait struct {
-	*attempt
-	heard    time.Time // when the server last answered
-	position int
-	last     *BusyError
-	retried  bool // the first call in line was repeated
-	asked    bool // the owner may stand in line, or have been granted the lock; Close waits for it to leave
-}
-
-// provisional is the longest lease of a lock handed over, until it is confirmed.
-const provisional = functions.ProvisionalTTL * time.Millisecond
-
-// wait takes the lock or stands in line for it, and leads its room meanwhile: if it fails, the next one of the room leads,
-// and takes over the place in line.
-func (a *attempt) wait(ctx, until context.Context) (*Lock, error) {
-	w := &wait{attempt: a}
-	l, err := w.queue(ctx, until)
-	if w.asked {
-		defer a.client.tasks.Done()
+// wait takes the lock or stands in line for it, and leads its place meanwhile: if it fails, the
+// next one there leads, and takes over the position in the server's line. adopted, if not "", is an
+// owner that stands there already.
+func (a *attempt) wait(ctx context.Context, adopted string) (*Lock, error) {
+	if a.line != nil {
+		a.owner = adopted
 	}
+	a.identify()
+	w := &wait{attempt: a, owes: adopted != ""}
+	l, err := w.queue(ctx)
 	if l != nil {
 		return l, nil
 	}
 	owner := ""
-	if w.asked && a.client.closing.Err() == nil { // else there is nobody to take the place over
+	if w.owes {
 		owner = a.owner
 	}
-	if a.room != nil && a.room.leave(nil, owner, a.set) && owner != "" {
+	outage := error(nil)
+	if errors.Is(err, ErrUnreachable) && !errors.Is(err, errLate) && a.until.Err() == nil {
+		outage = ErrUnreachable
+	}
+	if a.line != nil && a.abdicate(owner, outage) {
 		return nil, err
 	}
-	if w.asked {
-		a.leaveLine() // a grant that crossed with this goes on to the next
+	if w.owes {
+		a.giveUp(owner) // a grant that crossed with this goes on to the next
 	}
 	return nil, err
 }
 
-// queue is wait without that care. A client that is not subscribed yet tries first: the uncontended path costs one command and no
-// subscription.
-func (w *wait) queue(ctx, until context.Context) (*Lock, error) {
-	slot := w.client.slot(w.key)
-	// A shared owner tries first in any case: it joins a lock that it has with a hold of its own, where waiting would touch
-	// the unnamed hold, which may be another's.
-	if w.hold != "" || !w.client.inbox.listening(slot) && !w.set.giveUpEarly {
-		l, busy, err := w.try(ctx, until)
+// queue is wait without that care. A client that is not subscribed yet tries first: the uncontended
+// path costs one command and no subscription.
+func (w *wait) queue(ctx context.Context) (*Lock, error) {
+	c := w.client
+	slot := c.slot(w.key)
+	if !w.owes && !c.inbox.Listening(slot) && !w.set.giveUpEarly {
+		w.asks()
+		l, busy, err := w.try(w.until, w.parent(ctx))
 		if err != nil {
-			return nil, w.failed(until, err)
+			return nil, w.failed(err)
 		}
 		if l != nil {
 			return l, nil
 		}
-		w.heard, w.last = time.Now(), busy
+		w.answered(busy)
 	}
-	seat, err := w.client.inbox.seat(slot, w.owner)
+	waiter, err := c.inbox.Enter(slot, w.owner)
 	if err != nil {
-		return nil, w.failed(until, err)
+		return nil, w.failed(ErrClosed)
 	}
-	defer seat.leave()
-	if w.asked = w.client.enlist(); !w.asked {
-		return nil, w.failed(until, ErrClosed)
-	}
-	return w.stand(ctx, until, seat)
+	defer waiter.Leave()
+	return w.stand(ctx, waiter)
 }
 
-// stand asks for the lock until it has it: after every (re)subscription, when the holder's lease has ended, and often
-// enough that a grant whose message was lost, and a dead holder of one, cost about a second.
-func (w *wait) stand(ctx, until context.Context, seat *seat) (*Lock, error) {
-	for {
-		state, err := seat.ready(until)
+// asks notes that an answer of the server is waited for, since now or longer.
+func (w *wait) asks() {
+	if w.asking.IsZero() {
+		w.asking = time.Now()
+	}
+}
+
+func (w *wait) answered(busy *BusyError) {
+	w.heard, w.asking, w.last = time.Now(), time.Time{}, busy
+}
+
+// stand asks for the lock until it has it: after every (re)subscription, when the holder's lease
+// has ended, and often enough that a grant whose message was lost, and a dead holder of one, cost
+// about a second.
+func (w *wait) stand(ctx context.Context, waiter *inbox.Waiter) (*Lock, error) {
+	for patience := time.Second; ; patience = w.set.interval {
+		w.asks() // for the subscription, to begin with
+		state, err := waiter.Ready(w.until, patience)
 		if err != nil {
-			return nil, w.failed(until, err)
+			return nil, w.failed(err)
 		}
 		sent := time.Now()
-		r, err := w.client.wait(until, w.key, w.owner, w.set.ttl, w.run(), state.channel, w.patience(until))
-		switch {
-		case err != nil:
-			if err := w.outage(until, err); err != nil {
+		w.owes = true
+		r, err := w.client.calls.Wait(w.until, w.key, w.request(state.Channel))
+		if err != nil {
+			if err := w.outage(err); err != nil {
 				return nil, err
 			}
 			continue
-		case r.yes:
-			return w.taken(ctx, until, r.fence, sent)
-		case r.place < 0:
-			w.last = r.busy(w.name)
-			w.last.Waiters = int(-r.place) - 1
-			return nil, w.error(fmt.Errorf("%w: its turn would come too late, as number %d in line", ErrTimeout, -r.place))
 		}
-		w.heard, w.position, w.last = time.Now(), int(r.place), r.busy(w.name)
-		timer := time.NewTimer(w.again(r, state.channel))
-		select {
-		case g := <-seat.grants:
-			timer.Stop()
-			if l, err := w.accept(ctx, g, sent, r.server, state); l != nil || err != nil {
-				return l, err
-			}
-		case <-timer.C:
-		case <-state.changed:
-			timer.Stop()
-		case <-until.Done():
-			timer.Stop()
-			return nil, w.failed(until, until.Err())
-		case <-w.client.closing.Done():
-			timer.Stop()
-			return nil, w.failed(until, ErrClosed)
+		w.answered(w.busy(r))
+		switch {
+		case r.Yes:
+			return w.done(w.granted(w.parent(ctx), grant{r.Fence, r.Block, lease.New(&w.set.terms.Terms, sent), true}))
+		case r.Waiters < 0:
+			w.owes, w.last.Waiters = false, int(-r.Waiters)-1
+			return nil, w.error(fmt.Errorf("%w: its turn would come too late, as number %d in line", ErrBusy, -r.Waiters))
+		}
+		w.position = int(r.Waiters)
+		w.hearing(waiter, state, r)
+		if l, err := w.pause(ctx, waiter, state, r, sent); l != nil || err != nil {
+			return l, err
 		}
 	}
 }
 
-// run is how many tokens one that stands in line reserves: always the same, because a grant does not say.
-func (w *wait) run() int64 {
-	if w.room == nil {
-		return 1
-	}
-	return passRun
-}
-
-// accept makes a Lock of a grant. The message says the lease's end by the server's clock; the reply to wait told that
-// clock's time, and it is counted from before that was sent: never late. It returns nil if the lock must be confirmed
-// first, by asking again: too little is left, the connection changed (perhaps to another primary), or the lease is to
-// stand unrenewed.
-func (w *wait) accept(ctx context.Context, g grant, sent time.Time, server int64, state seatState) (*Lock, error) {
-	lease := min(w.set.lease, provisional)
-	now := time.Now()
-	left := time.Duration(g.until-server)*time.Millisecond - now.Sub(sent)
-	left = min(left-now.Sub(sent)/100, lease) - margin(lease)
-	if w.hold != "" || w.set.noRenewal || left < lease/2 || state.stale() {
-		return nil, nil
-	}
-	l, err := w.granted(ctx, g.fence, w.run(), now, now.Add(left))
-	if err == nil {
-		w.client.inbox.remember(l.held, state.channel)
-	}
-	return l, err
-}
-
-// taken makes a Lock of a whole lease. The line knows owners, not holds: with a hold of its own, that is added and the
-// unnamed one given back.
-func (w *wait) taken(ctx, until context.Context, fence int64, sent time.Time) (*Lock, error) {
-	if w.hold == "" {
-		return w.granted(ctx, fence, w.run(), sent, sent.Add(w.set.lease-margin(w.set.lease)))
-	}
-	l, busy, err := w.try(ctx, until)
-	if l == nil {
-		if err == nil {
-			err = busy
-		}
-		return nil, w.failed(until, err)
-	}
-	if _, err := w.client.release(until, w.key, w.owner, ""); err != nil && unknown(err) {
-		w.client.log.Warn("holdfast: the unnamed hold of an owner could not be given back; the lease will end it", "lock", w.name, "error", err)
+// done says that what was granted is given back already, if it could not be taken up.
+func (w *wait) done(l *Lock, err error) (*Lock, error) {
+	w.owes = false
+	if err != nil {
+		return nil, w.failed(err)
 	}
 	return l, nil
 }
 
-// again is how long to wait before asking again: a moment after the holder's lease, and about a second, so that
-// whoever is alive in line notices a dead one within its provisional lease. Those far down the line ask less often.
-func (w *wait) again(r reply, channel string) time.Duration {
-	beat := time.Second + rand.N(500*time.Millisecond)
-	if far := time.Duration(r.place / 64); far > 1 {
-		beat *= far
+// hearing looks whether the server found a subscriber on the channel that it was given. If not, the
+// subscription is at another node: a replica, or a primary that was demoted.
+func (w *wait) hearing(waiter *inbox.Waiter, state inbox.State, r fcall.Reply) {
+	if state.Channel == "" || r.Subscribers > 0 {
+		w.unheard = 0
+		return
 	}
-	if channel == "" || r.place == 0 { // nobody will tell: poll. Place 0: a plain string has no line
-		beat = w.set.interval
+	waiter.Unheard(state)
+	if w.unheard++; w.unheard == 4 {
+		w.client.journal.unheard()
 	}
-	if r.pttl >= 0 {
-		stagger := min(time.Duration(r.place), 20) * time.Millisecond
-		beat = min(beat, time.Duration(r.pttl)*time.Millisecond+time.Millisecond+stagger)
-	}
-	return beat
 }
 
-// patience is the wait that the server may promise; 0: any.
-func (w *wait) patience(until context.Context) time.Duration {
-	deadline, ok := until.Deadline()
-	if !w.set.giveUpEarly || !ok {
-		return 0
+func (w *wait) request(channel string) fcall.Request {
+	r := fcall.Request{Owner: w.owner, TTL: w.set.terms.ttl, Channel: channel, Block: w.run(true), Hold: w.hold}
+	if deadline, ok := w.until.Deadline(); ok && w.set.giveUpEarly {
+		r.MaxWait = min(max(time.Millisecond, time.Until(deadline)), maxLease)
 	}
-	return max(time.Millisecond, time.Until(deadline))
+	return r
 }
 
-// outage decides about a failed call: nil to ask again after a pause. A place in line survives an outage of a lease; a
-// first call whose answer was lost with its connection is repeated once, because there may be a place by then.
-func (w *wait) outage(until context.Context, err error) error {
-	first := w.heard.IsZero()
-	again := first && unknown(err) && !w.retried || !first && time.Since(w.heard) <= w.set.lease
-	if !again || !errors.Is(err, ErrUnreachable) {
-		return w.failed(until, err)
-	}
-	w.retried = true
-	return w.sleep(until, 20*time.Millisecond+rand.N(80*time.Millisecond))
-}
-
-func (w *wait) sleep(until context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
+// pause waits for a grant, or until it is time to ask again.
+func (w *wait) pause(ctx context.Context, waiter *inbox.Waiter, state inbox.State, r fcall.Reply, sent time.Time) (*Lock, error) {
+	timer := time.NewTimer(w.again(r, state.Channel))
 	defer timer.Stop()
 	select {
+	case g := <-waiter.Grants:
+		return w.accept(ctx, g, r, sent, state)
 	case <-timer.C:
-		return nil
-	case <-until.Done():
-		return w.failed(until, until.Err())
+	case <-state.Changed:
+	case <-w.until.Done():
+		return nil, w.failed(w.until.Err())
 	case <-w.client.closing.Done():
-		return w.failed(until, ErrClosed)
+		return nil, w.failed(ErrClosed)
 	}
+	return nil, nil
 }
 
-// failed is the error of a wait that ends with err: a WaitError if the context is why.
-func (w *wait) failed(until context.Context, err error) error {
-	if until.Err() == nil || errors.Is(err, ErrClosed) {
-		return opError("acquire", w.name, err)
+// accept makes a Lock of a grant. The message says the lease's end by the server's clock; r told
+// that clock's time, and it is counted from before that was asked for: never late. A grant whose
+// token is not above that of the holder that r told of is older than r: what the server said last
+// counts. One that too little is left of, that came while the connection changed (perhaps to
+// another primary), or that is to stand unrenewed, is confirmed first. An owner of the caller's
+// choice asks: the grant may be of the hold of another one.
+func (w *wait) accept(ctx context.Context, g inbox.Grant, r fcall.Reply, sent time.Time, state inbox.State) (*Lock, error) {
+	if g.Fence <= r.Fence || w.hold != "" {
+		return nil, nil
 	}
-	err = until.Err()
-	if cause := context.Cause(until); cause != err {
-		err = fmt.Errorf("%w: %w", cause, err)
+	length := min(w.set.terms.Length, provisional)
+	now := time.Now()
+	left := time.Duration(g.UntilMS-r.ServerMS)*time.Millisecond - now.Sub(sent)
+	left = min(left-now.Sub(sent)/100, length) - lease.Margin(length)
+	if w.set.terms.RenewEvery == 0 || left < length/2 || state.Stale() {
+		return w.confirm(ctx, g, state.Channel)
 	}
-	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrTimeout) {
-		err = fmt.Errorf("%w: %w", ErrTimeout, err)
-	}
-	return w.error(err)
+	return w.hears(ctx, grant{g.Fence, g.Block, lease.Provisional(&w.set.terms.Terms, now, now.Add(left)), true})
 }
 
-func (w *wait) error(err error) error {
-	return &WaitError{Name: w.name, Waited: time.Since(w.started), Position: w.position, Last: w.last, Err: err}
+// hears makes a Lock of a grant. The server tells of a break on the channel on which it told of the
+// grant.
+func (w *wait) hears(ctx context.Context, g grant) (*Lock, error) {
+	l, err := w.done(w.granted(w.parent(ctx), g))
+	if err == nil {
+		l.tenure.held.heard()
+	}
+	return l, err
+}
+
+// confirm makes a grant a whole lease by a renewal, which the server takes with its memory full
+// too.
+func (w *wait) confirm(ctx context.Context, g inbox.Grant, channel string) (*Lock, error) {
+	sent := time.Now()
+	w.asks()
+	r, err := w.client.calls.Renew(w.until, w.key, w.owner, w.set.terms.ttl, channel, g.Fence)
+	switch {
+	case err != nil:
+		return nil, w.outage(err)
+	case !r.Yes || r.Fence != g.Fence:
+		w.answered(w.last)
+		return nil, nil // ask how the line stands
+	}
+	w.answered(w.last)
+	return w.hears(ctx, grant{r.Fence, r.Block, lease.New(&w.set.terms.Terms, sent), true})
+}
+
+// sharedPause is how often those ask who wait by an owner string of the caller's choice.
+const sharedPause = 250 * time.Millisecond
+
+// again is how long to wait before asking again: a moment after the holder's lease, and about a
+// second, so that those who live notice a dead one within its provisional lease. Those far down the
+// line ask less often.
+func (w *wait) again(r fcall.Reply, channel string) time.Duration {
+	pause := time.Second + w.client.jitter(500*time.Millisecond)
+	if far := r.Waiters / 64; far > 1 {
+		pause *= time.Duration(min(far, 8))
+	}
+	// nobody will tell: poll. Place 0: a plain string has no line
+	if channel == "" || r.Waiters == 0 || r.Subscribers == 0 {
+		pause = min(w.set.interval, time.Second)
+	}
+	if w.hold != "" { // of several that wait by one owner string, one is told
+		pause = min(pause, sharedPause)
+	}
+	if r.Remaining >= 0 {
+		stagger := time.Duration(min(r.Waiters, 20)) * time.Millisecond
+		pause = min(pause, r.Remaining+time.Millisecond+stagger)
+	}
+	return pause
 }

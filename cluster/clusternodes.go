@@ -14,8 +14,8 @@ import (
 //
 //	<id> <ip:port@cport[,hostname[,name=value]...]> <flags> <primary's id> <ping> <pong> <epoch> <link> <slot> <slot> ...
 //
-// (https://redis.io/docs/latest/commands/cluster-nodes/). asked is the address that was asked: a node that has not met
-// another one yet does not know its own host.
+// (https://redis.io/docs/latest/commands/cluster-nodes/). asked is the address that was asked: a
+// node that has not met another one yet does not know its own host.
 func parseClusterNodes(reply, asked string, connected map[string]rueidis.Client) ([]Node, error) {
 	var nodes []Node
 	primaries := map[string]string{} // id of a replica's primary, by the replica's id
@@ -27,7 +27,8 @@ func parseClusterNodes(reply, asked string, connected map[string]rueidis.Client)
 			return nil, fmt.Errorf("CLUSTER NODES: unexpected line %q", line)
 		}
 		flags := strings.Split(fields[2], ",")
-		// A node in handshake is not a member yet, and one without an address cannot be reached by anybody.
+		// A node in handshake is not a member yet, and one without an address cannot be reached by
+		// anybody.
 		if slices.Contains(flags, "handshake") || slices.Contains(flags, "noaddr") {
 			continue
 		}
@@ -51,8 +52,8 @@ func parseClusterNodes(reply, asked string, connected map[string]rueidis.Client)
 	return nodes, nil
 }
 
-// memberAddr makes an address of <ip:port@cport[,hostname,...]>: the form that the client is connected by, if it is,
-// else by the ip, else by the hostname.
+// memberAddr makes an address of <ip:port@cport[,hostname,...]>: the form that the client is
+// connected by, if it is, else by the ip, else by the hostname.
 func memberAddr(field, asked string, myself bool, connected map[string]rueidis.Client) string {
 	endpoint, hostname, _ := strings.Cut(field, ",")
 	hostname, _, _ = strings.Cut(hostname, ",")
@@ -81,7 +82,8 @@ func memberAddr(field, asked string, myself bool, connected map[string]rueidis.C
 	}
 }
 
-// slotRanges reads "0-5460" and "7000"; "[93-<-id]" and "[93->-id]" are slots on their way, which still count where they were.
+// slotRanges reads "0-5460" and "7000"; "[93-<-id]" and "[93->-id]" are slots on their way, which
+// still count where they were.
 func slotRanges(fields []string) [][2]uint16 {
 	var ranges [][2]uint16
 	for _, field := range fields {

@@ -35,7 +35,8 @@ func connect(t *testing.T, opt rueidis.ClientOption) rueidis.Client {
 	return client
 }
 
-// oddKeys are the corner cases of the specification, and keys of random bytes with braces strewn in.
+// oddKeys are the corner cases of the specification, and keys of random bytes with braces strewn
+// in.
 func oddKeys() []string {
 	keys := []string{"", "a", "{", "}", "{}", "{}{a}", "{a", "a}", "}{", "}a{b}c", "{{a}}", "{{a}b}", "a{b}{c}", "{\x00}", "\xff{\xfe}", "{ }"}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -194,8 +195,8 @@ func TestTopologyOfAServerThatIsGone(t *testing.T) {
 	require.ErrorContains(t, err, d.Nodes()[0].Addr)
 }
 
-// topology waits until the deployment sees itself in full: a primary lists a replica from its first acknowledgement on, and
-// a cluster's node learns by gossip whose replica another one is.
+// topology waits until the deployment sees itself in full: a primary lists a replica from its first
+// acknowledgement on, and a cluster's node learns by gossip whose replica another one is.
 func topology(t *testing.T, client rueidis.Client, want int) []cluster.Node {
 	t.Helper()
 	var nodes []cluster.Node

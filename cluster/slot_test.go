@@ -47,7 +47,8 @@ func TestTagForEverySlot(t *testing.T) {
 	require.Equal(t, cluster.TagFor(5), cluster.TagFor(5+cluster.Slots), "modulo the number of slots")
 }
 
-// Tags end up in the names of keys and channels that processes of different versions share: they must never change.
+// Tags end up in the names of keys and channels that processes of different versions share: they
+// must never change.
 func TestTagForNeverChanges(t *testing.T) {
 	for slot, want := range map[uint16]string{0: "1bz", 1: "emj", 2: "7lw", 8191: "7ho", 12182: "foo", 16383: "hia"} {
 		require.Equal(t, want, cluster.TagFor(slot), "slot %d", slot)

@@ -18,7 +18,8 @@ import (
 // Role says whether a node takes writes.
 type Role string
 
-// The two roles of a node. A node's role can change at any moment (failover): what Topology returned is how it was.
+// The two roles of a node. A node's role can change at any moment (failover): what Topology
+// returned is how it was.
 const (
 	Primary Role = "primary"
 	Replica Role = "replica"
@@ -26,24 +27,29 @@ const (
 
 // Node is one server of a deployment.
 type Node struct {
-	ID      string      // the node's id in a cluster, "" elsewhere
-	Addr    string      // host:port, as the client knows it, or as the deployment announces it
-	Role    Role        // Primary or Replica
-	Primary string      // of a replica: its primary's Addr, or "" if that is not known; "" of a primary
-	Slots   [][2]uint16 // of a primary in a cluster: its ranges of hash slots, first and last included; may be none
-	Down    bool        // the deployment itself says that the node cannot be reached
+	ID   string // the node's id in a cluster, "" elsewhere
+	Addr string // host:port, as the client knows it, or as the deployment announces it
+	Role Role   // Primary or Replica
+	// of a replica: its primary's Addr, or "" if that is not known; "" of a primary
+	Primary string
+	// of a primary in a cluster: its ranges of hash slots, first and last included; may be none
+	Slots [][2]uint16
+	Down  bool // the deployment itself says that the node cannot be reached
 }
 
-// Topology asks a deployment which nodes it has and returns the primaries before the replicas, each sorted by address.
-// It blocks for one round trip, or two, and returns an error if no node that the client is connected to answered in time.
+// Topology asks a deployment which nodes it has and returns the primaries before the replicas, each
+// sorted by address. It blocks for one round trip, or two, and returns an error if no node that the
+// client is connected to answered in time.
 //
-// In a cluster it is the view of one node, from CLUSTER NODES, which, unlike CLUSTER SLOTS, also lists primaries that have no
-// slots (yet). Elsewhere it is what ROLE says: a primary names the replicas that are connected to it, and a replica names its
-// primary; neither sees replicas of replicas, and the primary lists no replica that is disconnected. Addresses are those
-// that the nodes announce, which need not be reachable from here; where the client is connected to a node,
+// In a cluster it is the view of one node, from CLUSTER NODES, which, unlike CLUSTER SLOTS, also
+// lists primaries that have no slots (yet). Elsewhere it is what ROLE says: a primary names the
+// replicas that are connected to it, and a replica names its primary; neither sees replicas of
+// replicas, and the primary lists no replica that is disconnected. Addresses are those that the
+// nodes announce, which need not be reachable from here; where the client is connected to a node,
 // its address is the client's, a key of client.Nodes().
 //
-// The user needs the permission +cluster|nodes in a cluster, +role elsewhere. Safe for concurrent use; keeps nothing.
+// The user needs the permission +cluster|nodes in a cluster, +role elsewhere. Safe for concurrent
+// use; keeps nothing.
 func Topology(ctx context.Context, client rueidis.Client) ([]Node, error) {
 	var nodes []Node
 	var err error
@@ -76,8 +82,8 @@ func noAnswer(failed []error) error {
 	return errors.New("the client is connected to no node")
 }
 
-// fromRoles asks every node that the client is connected to, all at once: one, or the primary and the replicas that the
-// client was given.
+// fromRoles asks every node that the client is connected to, all at once: one, or the primary and
+// the replicas that the client was given.
 func fromRoles(ctx context.Context, client rueidis.Client) ([]Node, error) {
 	connected := addrs(client)
 	answers := make([][]Node, len(connected))
@@ -99,7 +105,8 @@ func fromRoles(ctx context.Context, client rueidis.Client) ([]Node, error) {
 	found := map[string]Node{}
 	for _, nodes := range answers {
 		for i, node := range nodes {
-			// What a node says about itself, the first entry, counts more than what another one says about it.
+			// What a node says about itself, the first entry, counts more than what another one
+			// says about it.
 			if _, known := found[node.Addr]; i == 0 || !known {
 				found[node.Addr] = node
 			}
@@ -149,10 +156,12 @@ type answer struct {
 	err   error
 }
 
-// fromClusterNodes asks one node after the other, without waiting long for one that hangs, and believes the first that answers.
+// fromClusterNodes asks one node after the other, without waiting long for one that hangs, and
+// believes the first that answers.
 //
-// It does not ask all at once and cancel the slower ones: rueidis opens a connection with the context of the call that needs it
-// first, so cancelling that call would fail those of others that wait for the same connection.
+// It does not ask all at once and cancel the slower ones: rueidis opens a connection with the
+// context of the call that needs it first, so cancelling that call would fail those of others that
+// wait for the same connection.
 func fromClusterNodes(ctx context.Context, client rueidis.Client) ([]Node, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -15,6 +15,7 @@ import (
 var constants = map[string]string{
 	"VERSION":        "'" + functions.Version + "'",
 	"PROVISIONAL_MS": fmt.Sprint(functions.ProvisionalTTL),
+	"POLL_MS":        fmt.Sprint(functions.PollTTL),
 	"MAX_TTL_MS":     fmt.Sprint(functions.MaxTTL),
 	"MAX_BYTES":      fmt.Sprint(functions.MaxBytes),
 	"MAX_HOLD_BYTES": fmt.Sprint(functions.MaxHoldBytes),
@@ -23,7 +24,7 @@ var constants = map[string]string{
 	"MAX_WAITERS":    fmt.Sprint(functions.MaxWaiters),
 }
 
-var codes = []string{functions.CodeArg, functions.CodeFull, functions.CodeServer, functions.CodeType}
+var codes = []string{functions.CodeArg, functions.CodeFull, functions.CodeJoin, functions.CodeServer, functions.CodeType}
 
 // check returns everything that is wrong between the source, the README and the Go package.
 func check(source, readme string) (findings []string) {
@@ -109,12 +110,12 @@ var sourceMutations = []mutation{
 	{"empty line", "-- Reply   version\n", "-- Reply\n", "holdfast_version: "},
 	{"no purpose", "-- The version of the loaded library.\n", "", "holdfast_version: says no purpose"},
 	{"purpose changed", "-- The version of the loaded library.\n", "-- The version of the library.\n", "list of purposes differs for holdfast_version"},
-	{"least", "arity(args, 2, 3, 'owner, ttl_ms [, channel]')", "arity(args, 1, 3, 'owner, ttl_ms [, channel]')", "holdfast_renew: arity(1, 3)"},
-	{"most", "arity(args, 3, 5,", "arity(args, 3, 4,", "holdfast_wait: arity(3, 4)"},
-	{"names", "arity(args, 1, 2, 'owner [, scope]')", "arity(args, 1, 2, 'lock [, scope]')", `holdfast_leave: the arity error says "lock [, scope]"`},
+	{"least", "arity(args, 2, 4, 'owner, ttl_ms [, channel [, fence]]')", "arity(args, 1, 4, 'owner, ttl_ms [, channel [, fence]]')", "holdfast_renew: arity(1, 4)"},
+	{"most", "arity(args, 3, 6,", "arity(args, 3, 5,", "holdfast_wait: arity(3, 5)"},
+	{"names", "arity(args, 1, 3, 'owner [, hold [, fence]]')", "arity(args, 1, 3, 'lock [, hold [, fence]]')", `holdfast_leave: the arity error says "lock [, hold [, fence]]"`},
 	{"no arity", "  arity(args, 0, 1, '[reason]')\n", "", "holdfast_break: has no arity call"},
-	{"argument unread", "local max_wait = args[5] and integer(args[5],", "local max_wait = args[4] and integer(args[4],", "holdfast_wait: never reads argument 5"},
-	{"argument undocumented", "local reason = bytes(args[1] or ''", "local reason = bytes(args[1] or args[2] or ''", "holdfast_break: reads 2 arguments"},
+	{"argument unread", "local max_wait = args[5] and integer_arg(args[5],", "local max_wait = args[4] and integer_arg(args[4],", "holdfast_wait: never reads argument 5"},
+	{"argument undocumented", "local reason = text_arg(args[1] or ''", "local reason = text_arg(args[1] or args[2] or ''", "holdfast_break: reads 2 arguments"},
 	{"reply changed", "-- Reply   1 | 0\n", "-- Reply   0 | 1\n", "README's table differs for holdfast_leave"},
 	{"unknown error", "-- Errors  HFARG\n", "-- Errors  HFARG HFOOPS\n", "holdfast_version: Errors names HFOOPS"},
 	{"new function", "register('holdfast_break',", "register('holdfast_smash', holdfast_smash)\nregister('holdfast_break',", "holdfast_smash: is registered but not defined"},
@@ -122,7 +123,7 @@ var sourceMutations = []mutation{
 	{"wrong body", "register('holdfast_leave', holdfast_leave,", "register('holdfast_leave', holdfast_break,", "holdfast_leave is registered with the function holdfast_break"},
 	{"odd registration", "\nregister('holdfast_leave', ", "\nregister('holdfast_leave' , ", "functions are registered, "},
 	{"version", "VERSION = '1.0.0'", "VERSION = '1.0.1'", "for VERSION"},
-	{"bound", "MAX_WAITERS = 10000", "MAX_WAITERS = 1000", "for MAX_WAITERS"},
+	{"bound", "MAX_WAITERS = 5000", "MAX_WAITERS = 1000", "for MAX_WAITERS"},
 	{"library", "name=holdfast\n", "name=handfast\n", `not the library "holdfast"`},
 	{"new code", "fail('HFARG key must not be empty')", "fail('HFKEY key must not be empty')", "the code HFKEY"},
 	{"code gone", "redis.error_reply('HFSERVER ' ", "redis.error_reply('ERR ' ", "never fails with HFSERVER"},
@@ -138,7 +139,7 @@ var readmeMutations = []mutation{
 	{"Errors", "`version` | `HFARG` |", "`version` | `HFTYPE` |", "differs for holdfast_version"},
 	{"Repeat", "| not safe: it breaks", "| safe: it breaks", "differs for holdfast_break"},
 	{"code", "| `HFFULL` | ", "| HFFULL | ", "no HFFULL"},
-	{"purpose", "- `holdfast_leave`: Give up", "- `holdfast_leave`: give up", "purposes differs for holdfast_leave"},
+	{"purpose", "- `holdfast_leave`: Gives up", "- `holdfast_leave`: gives up", "purposes differs for holdfast_leave"},
 }
 
 // The checker can fail: every kind of mistake is found in a broken copy.

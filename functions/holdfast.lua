@@ -1,60 +1,74 @@
 #!lua name=holdfast
--- Holdfast: a distributed lock as one Redis Functions library. The contract for callers is README.md beside this file.
+-- Holdfast: a distributed lock as one Redis Functions library. The contract is README.md.
 --
--- One hash per lock is everything there is (DEL, eviction and expiry take all of it or nothing):
---   owner, until, fence   who holds it, the lease's end (ms, server clock), the fencing token
---   channel               where the holder can be told that the lock was broken (absent or '': nowhere)
---   state                 'head tail waiters turn_us top holds': the queue, the last token of a reserved run, the ids of a
---                         reentrant owner's holds as netstrings (none: just the unnamed one). Absent for a plain lock that
---                         nobody waits for: one field, so that the common case reads little
---   w:<n>, at:<owner>     the waiter at place n of the ring, and where in the ring an owner waits
+-- One hash per lock is everything there is, so DEL, eviction and expiry take all of it or nothing:
+--   owner, until, fence   who holds the lock, the end of the lease (ms), the fencing token
+--   channel               where the holder hears of a break (absent or '': nowhere)
+--   state                 'head tail waiters turn_us top holds': the line, the last token of a
+--                         reserved run, the number of hold ids (0: a plain lock). Absent for a
+--                         plain lock without a line and a run: the common case reads little
+--   holds                 the ids of a joinable lock's holds, as netstrings
+--   w:<n>, at:<owner>     the waiter at place n of the line, and an owner's place
+--
+-- A call reads the lock, changes it in memory, writes it once, sets the expiry as its last write,
+-- and publishes last of all. Whoever may write the key may write anything into it, so each field
+-- is checked when it is read, and no loop depends on what it says.
 
 local VERSION = '1.0.0'
 
-local PROVISIONAL_MS = 2000       -- a lock handed over must be confirmed within this, so a dead waiter costs no whole lease
-local LINE_MS = 60000             -- how long the line outlives the last lease when nobody calls
+local PROVISIONAL_MS = 2000       -- a lock handed over must be confirmed within this
+local LINE_MS = 60000             -- how long the line outlives the lease when nobody calls
+local POLL_MS = 5000              -- a waiter that cannot be told and has not asked for this is gone
 local MAX_TTL_MS = 31536000000    -- a year
 local MAX_BYTES = 512             -- owner, channel, reason
 local MAX_HOLD_BYTES = 64
-local MAX_HOLDS = 1024
+local ALL_HOLDS = '*'             -- no id: to holdfast_release, all of an owner's holds
+local MAX_HOLDS = 128
+local MAX_HOLDS_BYTES = MAX_HOLDS * (MAX_HOLD_BYTES + 3)
 local MAX_BLOCK = 1000000
+local MAX_WAITERS = 5000
+local STEPS = 100                 -- places of the line that one call passes over
+local SWEEP = 3                   -- places at the head where a join looks for dead waiters
+local AHEAD_US = 60000000         -- how far ahead of TIME a key's token may push the server's
 local MAX_FENCE = 2 ^ 53 - 1
-local MAX_WAITERS = 10000
-local MAX_SPAN = 2 * MAX_WAITERS + 128 -- places of the ring, holes included: see close_holes
-local MAX_EXACT = 200             -- places, holes included, up to which a position is counted exactly
-local BATCH = 500                 -- arguments per call: well below Lua's limit for unpack
+local MAX_TOKEN = MAX_FENCE - 2 * MAX_BLOCK -- of a key: the next run must fit
+local MAX_PLACE = 2 ^ 52
+local MAX_MS = 10 ^ 14
 
--- The last token this server gave out, for all locks: with TIME a hybrid logical clock (Kulkarni et al., OPODIS 2014).
--- Memory only: a restart, a failover or FUNCTION LOAD REPLACE starts it again from TIME.
+-- The last token that this server gave out, for all locks: with TIME a hybrid logical clock
+-- (Kulkarni et al., OPODIS 2014). Memory only: a restart, a failover or FUNCTION LOAD REPLACE
+-- starts it again from TIME.
 local last = 0
 
--- redis.call and redis.pcall do not exist while a library loads, so they are looked up at the first call; once, because that
--- costs as much as checking the arguments does.
-local call, try
-call = function(...)
-  call = redis.call
-  return call(...)
-end
-try = function(...)
-  try = redis.pcall
-  return try(...)
-end
+-- These do not exist while a library loads. Looking them up at each call would cost as much as
+-- checking its arguments.
+local call, try, format
 
----- errors and arguments -------------------------------------------------------------------------------------------
-
-local function fail(text)
-  error({ holdfast = text }, 0)
+local function look_up()
+  call, try, format = redis.call, redis.pcall, string.format
+  if format('%d', 2 ^ 53) == '9007199254740992' then return end
+  format = function(form, ...) -- '%d' is a C long, of 32 bits on some builds
+    form = form:gsub('%%d', '%%.0f')
+    return string.format(form, ...)
+  end
 end
 
--- Nothing of Lua's own reaches the caller: what the body raises becomes an error reply with a stable first word.
+---- errors and arguments -------------------------------------------------------------------------
+
+local function fail(problem)
+  error({ holdfast = problem }, 0)
+end
+
+-- Nothing of Lua's own reaches the caller: an error becomes a reply with a stable first word.
 local function guard(body)
   return function(keys, args)
+    if not call then look_up() end
     local ok, reply = pcall(body, keys, args)
     if ok then return reply end
-    local text = type(reply) == 'table' and (reply.holdfast or reply.err) or reply
-    if type(reply) == 'table' and reply.holdfast then return redis.error_reply(text) end
-    text = tostring(text):gsub(' script: .*$', ''):gsub('^@?user_function:%d+: ', ''):gsub('[\r\n]', ' ')
-    return redis.error_reply('HFSERVER ' .. text)
+    local problem = type(reply) == 'table' and (reply.holdfast or reply.err) or reply
+    if type(reply) == 'table' and reply.holdfast then return redis.error_reply(problem) end
+    problem = tostring(problem):gsub(' script: .*$', ''):gsub('^@?user_function:%d+: ', '')
+    return redis.error_reply('HFSERVER ' .. problem:gsub('[\r\n]', ' '))
   end
 end
 
@@ -65,348 +79,589 @@ local function only_key(keys)
 end
 
 local function arity(args, least, most, names)
-  if #args < least or #args > most then fail('HFARG wrong number of arguments, expected: ' .. names) end
+  if #args < least or #args > most then
+    fail('HFARG wrong number of arguments, expected: ' .. names)
+  end
 end
 
-local function bytes(value, name, least, most)
+local function text_arg(value, name, least, most)
   if #value < least or #value > most then
     fail('HFARG ' .. name .. ' must have ' .. least .. ' to ' .. most .. ' bytes')
+  end
+  if not value:find('^%C*$') then
+    fail('HFARG ' .. name .. ' must not contain control characters')
   end
   return value
 end
 
-local function integer(value, name, most)
+local function integer_arg(value, name, most)
   local n = #value <= 16 and value:find('^[1-9]%d*$') and tonumber(value)
-  if not n or n > most then fail(string.format('HFARG %s must be an integer from 1 to %.0f', name, most)) end
+  if not n or n > most then
+    fail(format('HFARG %s must be an integer from 1 to %d', name, most))
+  end
   return n
 end
 
-local function owner_arg(value)
-  if value ~= '' and #value <= MAX_BYTES then return value end
-  return bytes(value, 'owner', 1, MAX_BYTES)
+local function owner_arg(value) return text_arg(value, 'owner', 1, MAX_BYTES) end
+
+local function hold_arg(value, least)
+  if value == ALL_HOLDS then fail("HFARG hold must not be '*', but for holdfast_release") end
+  return text_arg(value, 'hold', least, MAX_HOLD_BYTES)
 end
 
-
--- Leases come in few lengths: those of five digits or less are checked once.
-local known_ttl = {}
+-- Leases come in few lengths: the first 1000 of up to five digits are checked once.
+local known_ttl, known = {}, 0
 local function ttl_arg(value)
   local ttl = known_ttl[value]
   if not ttl then
-    ttl = integer(value, 'ttl_ms', MAX_TTL_MS)
-    if #value <= 5 then known_ttl[value] = ttl end
+    ttl = integer_arg(value, 'ttl_ms', MAX_TTL_MS)
+    if known < 1000 and #value <= 5 then known_ttl[value], known = ttl, known + 1 end
   end
   return ttl
 end
 
-local function channel_arg(value) return bytes(value, 'channel', 0, MAX_BYTES) end
-
--- A reserved run must be shorter than its lease, one token per microsecond: so a lease that just runs out leaves a clock
--- that is past the run, and the next token is higher without anything having to remember the run.
-local function block_arg(value, ttl)
-  if not value then return 1 end
-  return integer(value, 'fence_block', math.min(MAX_BLOCK, ttl * 1000))
+-- Others publish there on the caller's behalf, so the caller must be allowed to do it itself. The
+-- text of the first 1000 channels is checked once.
+local known_channel, channels = {}, 0
+local function channel_arg(value)
+  if not known_channel[value] then
+    text_arg(value, 'channel', 0, MAX_BYTES)
+    if channels < 1000 then known_channel[value], channels = true, channels + 1 end
+  end
+  if value ~= '' and not redis.acl_check_cmd('SPUBLISH', value, '') then
+    fail('HFARG channel must be one that the caller may publish to with SPUBLISH')
+  end
+  return value
 end
 
----- time and tokens ------------------------------------------------------------------------------------------------
+local function block_arg(value, ttl)
+  if not value then return 1 end
+  return integer_arg(value, 'fence_block', math.min(MAX_BLOCK, ttl * 1000))
+end
+
+---- time and tokens ------------------------------------------------------------------------------
 
 local function clock()
   local t = call('TIME')
   return t[1] * 1000000 + t[2]
 end
 
--- A number given to a call is formatted as a floating point number, which costs several times as much.
--- '%d' is a C long: 64 bits on all but 32-bit builds. (Looked up at the first call: while it loads, a library has no string.)
-local integer_format
-local function integer_text(n)
-  integer_format = integer_format or string.format('%d', 2 ^ 53) == '9007199254740992' and '%d' or '%.0f'
-  return string.format(integer_format, n)
-end
-
 local function ms(us) return (us - us % 1000) / 1000 end
 
+-- Numbers are given to calls as text: redis.call formats them as floating point, which costs
+-- several times as much.
+local function digits(n) return format('%d', n) end
+
+-- The number that a field says, or nil. tonumber alone accepts 'inf', '0x10' and '1e18' too.
+local function number(value, most)
+  local n = value and #value <= 16 and value:find('^%d+$') and tonumber(value)
+  if n and n <= most then return n end
+end
+
+-- A token that a key says counts for all locks, unless it is far ahead of the clock.
+local function note(token, us)
+  if token > last and token <= us + AHEAD_US then last = token end
+end
+
+-- The next token: above all that this server gave out, and above this lock's own.
 local function next_fence(us, above)
-  local fence = us
-  if fence <= last then fence = last + 1 end
-  if fence <= above then fence = above + 1 end
-  last = fence
-  return fence
+  last = us > last and us or last + 1
+  if last > above then return last end
+  note(above + 1, us)
+  return above + 1
 end
 
--- A run of tokens that reaches past its lease is not outlived by the clock, so it must be remembered: its first token was
--- ahead of the clock already, or the lease was made shorter.
-local function remember(top, ends)
-  if top > last and top >= (ends + 1) * 1000 then last = top end
+-- A run is one token per microsecond from now on. So none of it is used before the clock is there,
+-- and the next token is higher even where nothing remembers the run.
+local function run_end(fence, block, us)
+  return fence == us and fence + block - 1 or fence
 end
 
--- The last token of a run that counts: all of it, unless its owner says how far it came.
-local function used_top(fence, top, used)
-  return used and math.max(fence, math.min(top, used)) or top
-end
-
----- holds: a set of ids --------------------------------------------------------------------------------------------
-
-local UNNAMED = '0:'
+---- holds: a set of ids --------------------------------------------------------------------------
 
 local function netstring(id) return #id .. ':' .. id end
 
--- Returns how many ids there are, and from where to where `wanted` stands (nil: it does not).
+-- Returns how many ids there are (nil: it is no such set), and from where to where `wanted` stands.
 local function scan_holds(holds, wanted)
   local n, at, from, to = 0, 1, nil, nil
+  if #holds > MAX_HOLDS_BYTES then return nil end
   while at <= #holds do
     local size, start = holds:match('^(%d+):()', at)
-    if not size then break end
-    local stop = start + size - 1
+    local stop = size and start + size - 1
+    if not stop or stop > #holds then return nil end
     if holds:sub(start, stop) == wanted then from, to = at, stop end
     n, at = n + 1, stop + 1
   end
   return n, from, to
 end
 
-local function count_holds(lock)
-  return lock.holds and (scan_holds(lock.holds)) or 1
+-- Returns the set with an id, and how many it has.
+local function add_hold(holds, id)
+  local n, from = scan_holds(holds, id)
+  if from then return holds, n end
+  if n >= MAX_HOLDS then
+    fail('HFFULL the lock has ' .. MAX_HOLDS .. ' holds, no more are possible')
+  end
+  return holds .. netstring(id), n + 1
 end
 
----- reading a lock -------------------------------------------------------------------------------------------------
+-- Returns the set without an id, and how many it has; nil if the id was not there.
+local function remove_hold(holds, id)
+  local n, from, to = scan_holds(holds, id)
+  if from then return holds:sub(1, from - 1) .. holds:sub(to + 1), n - 1 end
+end
+
+local function join_error(joinable)
+  if joinable then
+    fail('HFJOIN this owner has or waits for the lock with a hold id, so it needs one here')
+  end
+  fail('HFJOIN this owner has or waits for the lock without a hold id, so nobody can join it')
+end
+
+---- reading a lock -------------------------------------------------------------------------------
 
 -- A plain SET by another service is a lock too: held by its value until its TTL ends.
 local function read_foreign(key, problem)
   if not problem:find('^WRONGTYPE') then error(problem, 0) end
-  if call('TYPE', key).ok ~= 'string' then fail('HFTYPE the key holds something that is not a lock') end
-  return { foreign = true, owner = call('GETRANGE', key, 0, MAX_BYTES - 1), pttl = call('PTTL', key), count = 0 }
-end
-
--- The fields of a lock as they are stored. `owner`: also where in the line it waits.
-local function fields(key, owner)
-  if owner then
-    return try('HMGET', key, 'owner', 'until', 'fence', 'state', 'at:' .. owner)
+  if call('TYPE', key).ok ~= 'string' then
+    fail('HFTYPE the key holds something that is not a lock')
   end
-  return try('HMGET', key, 'owner', 'until', 'fence', 'state')
+  local owner = call('GETRANGE', key, 0, MAX_BYTES - 1)
+  return { foreign = true, owner = owner, pttl = call('PTTL', key) }
 end
 
 local function not_a_lock() fail('HFTYPE the key holds a hash that is not a lock') end
 
--- What those fields mean. Returns nil if there is no lock.
-local function parse(key, v)
+local function has_line(lock) return lock.head < lock.tail end
+
+-- When the key must go: a lease holds through the millisecond `ends`.
+local function expiry(lock, now)
+  if has_line(lock) then return math.max(lock.ends, now) + LINE_MS end
+  return lock.ends + 1
+end
+
+local function parse_state(lock, state)
+  if #state > 6 * 17 then not_a_lock() end
+  local form = '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$'
+  local head, tail, count, turn, top, holds = state:match(form)
+  if not head then not_a_lock() end
+  head, tail, count, top = tonumber(head), tonumber(tail), tonumber(count), tonumber(top)
+  turn, holds = tonumber(turn), tonumber(holds)
+  if head > tail or tail > MAX_PLACE or turn > MAX_FENCE or top > MAX_TOKEN or top < lock.fence
+    or holds > MAX_HOLDS then
+    not_a_lock()
+  end
+  lock.head, lock.tail, lock.count = head, tail, math.min(count, tail - head)
+  lock.turn, lock.top, lock.holds = turn, top, holds
+end
+
+-- What the fields of HMGET mean. Returns nil if there is no lock.
+local function parse(key, v, caller)
   if v.err then return read_foreign(key, v.err) end
   if not v[1] and call('EXISTS', key) == 0 then return nil end
-  local lock = { owner = v[1], ends = tonumber(v[2]), fence = tonumber(v[3]), head = 0, tail = 0, count = 0, turn = 0,
-    at = tonumber(v[5]) }
-  if not (lock.owner and lock.ends and lock.fence) then not_a_lock() end
-  lock.top = lock.fence
-  if v[4] then
-    local head, tail, count, turn, top, holds = v[4]:match('^(%d+) (%d+) (%d+) (%d+) (%d+) (.*)$')
-    if not head or tail - head > MAX_SPAN then not_a_lock() end
-    lock.head, lock.tail, lock.count, lock.turn = tonumber(head), tonumber(tail), tonumber(count), tonumber(turn)
-    lock.top, lock.holds = tonumber(top), holds ~= '' and holds or nil
+  local lock = { owner = v[1], ends = number(v[2], MAX_MS), fence = number(v[3], MAX_TOKEN),
+    head = 0, tail = 0, count = 0, turn = 0, holds = 0, at = number(v[5], MAX_PLACE),
+    state = v[4], steps = 0, caller = caller, changes = false }
+  if not (lock.ends and lock.fence and v[1] and v[1] ~= '') or #v[1] > MAX_BYTES then
+    not_a_lock()
   end
+  lock.top = lock.fence
+  if v[4] then parse_state(lock, v[4]) end
+  lock.expires = expiry(lock, 0)
   return lock
 end
 
-local function read(key, owner)
-  return parse(key, fields(key, owner))
+local function read(key, caller)
+  return parse(key, try('HMGET', key, 'owner', 'until', 'fence', 'state'), caller)
 end
 
----- the line: a ring of waiters ------------------------------------------------------------------------------------
-
-local function place(n) return string.format('w:%.0f', n) end
-
-local function state(lock)
-  return string.format('%.0f %.0f %.0f %.0f %.0f ', lock.head, lock.tail, lock.count, lock.turn, lock.top) .. (lock.holds or '')
+-- Also where in the line the caller is.
+local function read_place(key, caller)
+  return parse(key, try('HMGET', key, 'owner', 'until', 'fence', 'state', 'at:' .. caller), caller)
 end
 
-local function plain(lock)
-  return lock.count == 0 and lock.top == lock.fence and not lock.holds
+-- A field as this call will leave it.
+local function field(key, lock, name)
+  local value = nil
+  if lock.changes then value = lock.changes[name] end
+  if value == nil then return call('HGET', key, name) end
+  return value
 end
 
-local function pack_waiter(owner, ttl, block, channel)
-  return string.format('%.0f %.0f %d ', ttl, block, #channel) .. channel .. owner
+-- Changes a field in memory. false: it will be gone.
+local function put(lock, name, value)
+  if not lock.changes then lock.changes = {} end
+  lock.changes[name] = value
+end
+
+local function read_holds(key, lock)
+  local holds = field(key, lock, 'holds')
+  if not holds or not scan_holds(holds) then not_a_lock() end
+  return holds
+end
+
+---- writing a lock -------------------------------------------------------------------------------
+
+local function state_text(lock)
+  if not has_line(lock) and lock.top == lock.fence and lock.holds == 0 then return false end
+  return format('%d %d %d %d %d %d', lock.head, lock.tail, lock.count, lock.turn, lock.top,
+    lock.holds)
+end
+
+-- Writes all changes at once. The expiry comes last, because it may delete the key.
+local function save(key, lock, us)
+  if lock.gone then
+    call('DEL', key)
+    return
+  end
+  if not lock.changes then return end
+  local state = state_text(lock)
+  if state ~= lock.state then lock.changes.state, lock.state = state, state end
+  local set, cut = {}, {}
+  for name, value in pairs(lock.changes) do
+    if value then
+      set[#set + 1] = name
+      set[#set + 1] = value
+    else
+      cut[#cut + 1] = name
+    end
+  end
+  lock.changes = false
+  if #cut > 0 then call('HDEL', key, unpack(cut)) end
+  if #set > 0 then call('HSET', key, unpack(set)) end
+  local expires = expiry(lock, ms(us))
+  if expires ~= lock.expires then
+    call('PEXPIREAT', key, digits(expires))
+    lock.expires = expires
+  end
+end
+
+---- the line: places that only grow --------------------------------------------------------------
+
+-- Who leaves in the middle leaves a hole: a place without a field. Holes side by side are one run,
+-- with '>last' at its first place and '<first' at its last, so that a run is one step.
+
+local function place(n) return 'w:' .. digits(n) end
+
+local function pack_waiter(w)
+  return format('%d %d %d %d %d ', w.ttl, w.block, w.asked, #w.holds, #w.channel)
+    .. w.holds .. w.channel .. w.owner
 end
 
 local function unpack_waiter(entry)
-  local ttl, block, size, start = entry:match('^(%d+) (%d+) (%d+) ()')
+  if #entry > MAX_HOLDS_BYTES + 3 * MAX_BYTES then return nil end
+  local ttl, block, asked, holds, channel, at = entry:match('^(%d+) (%d+) (%d+) (%d+) (%d+) ()')
   if not ttl then return nil end
-  local stop = start + size
-  return { ttl = tonumber(ttl), block = tonumber(block), channel = entry:sub(start, stop - 1), owner = entry:sub(stop) }
+  ttl, block, asked = tonumber(ttl), tonumber(block), tonumber(asked)
+  holds, channel = tonumber(holds), tonumber(channel)
+  local size = #entry - at - holds - channel + 1 -- of the owner
+  if ttl > MAX_TTL_MS or block < 1 or block > MAX_BLOCK or asked > MAX_MS or channel > MAX_BYTES
+    or size < 1 or size > MAX_BYTES then
+    return nil
+  end
+  local w = { ttl = ttl, block = block, asked = asked, owner = entry:sub(-size), holds = '' }
+  w.channel = entry:sub(at + holds, -size - 1)
+  if holds > 0 then w.holds = entry:sub(at, at + holds - 1) end
+  return w
 end
 
--- Calls visit(place, entry) for every waiter from place `from` up to, not including, `to`.
-local function each_waiter(key, from, to, visit)
-  for first = from, to - 1, BATCH do
-    local names = {}
-    for n = first, math.min(first + BATCH, to) - 1 do names[#names + 1] = place(n) end
-    local entries = call('HMGET', key, unpack(names))
-    for i = 1, #names do
-      if entries[i] then visit(first + i - 1, entries[i]) end
-    end
+-- Returns the waiter at a place, or nil for a hole, and the place behind it. Always further on.
+local function look(key, lock, n)
+  local entry = field(key, lock, place(n))
+  local waiter = entry and unpack_waiter(entry)
+  if waiter then return waiter, n + 1 end
+  local to = entry and number(entry:match('^>(%d+)$'), lock.tail - 1)
+  return nil, to and to > n and to + 1 or n + 1
+end
+
+-- Returns the caller's own entry and its place, if it is in the line.
+local function find(key, lock)
+  local n = lock.at
+  if not n or n < lock.head or n >= lock.tail then return nil end
+  local waiter = look(key, lock, n)
+  if waiter and waiter.owner == lock.caller and scan_holds(waiter.holds) then return waiter, n end
+end
+
+-- Takes a waiter out of the line, wherever it is, and makes one run of the holes around it.
+local function unlink(key, lock, n, owner)
+  local first, past = n, n + 1
+  if n > lock.head then
+    local left = field(key, lock, place(n - 1))
+    local from = left and number(left:match('^<(%d+)$'), n - 1)
+    if not left then first = n - 1 elseif from and from >= lock.head then first = from end
+  end
+  if past < lock.tail then
+    local right, behind = look(key, lock, past)
+    if not right then past = behind end
+  end
+  for _, inner in ipairs({ n - 1, n, n + 1 }) do
+    if inner >= first and inner < past then put(lock, place(inner), false) end
+  end
+  put(lock, place(first), false)
+  put(lock, place(past - 1), false)
+  put(lock, 'at:' .. owner, false)
+  lock.count = math.max(0, lock.count - 1)
+  if first == lock.head then
+    lock.head = past
+  elseif past == lock.tail then
+    lock.tail = first
+  elseif past - first > 1 then
+    put(lock, place(first), '>' .. digits(past - 1))
+    put(lock, place(past - 1), '<' .. digits(first))
   end
 end
 
--- Waiters that left are holes in the ring; when they are most of it, close them up. Amortised, a constant cost per leave.
-local function close_holes(key, lock)
-  if lock.tail - lock.head <= 2 * lock.count + 64 then return end
+-- How many connections to this server hear the channel. SPUBLISH must not be asked that: what
+-- nobody here gets is sent to subscribers at replicas all the same.
+local function subscribers(channel)
+  if channel == '' then return 0 end
+  local got = try('PUBSUB', 'SHARDNUMSUB', channel)
+  return tonumber(got[2]) or 0
+end
+
+-- Reports whether a waiter would learn that the lock is its own: it asks just now, it polls, or it
+-- can be told.
+local function reachable(lock, waiter, us)
+  if waiter.owner == lock.caller then return true end
+  if waiter.channel == '' then return ms(us) - waiter.asked <= POLL_MS end
+  return subscribers(waiter.channel) > 0
+end
+
+-- Behind a lock that is renewed for long, dead waiters would fill the line.
+local function sweep(key, lock, us)
+  if us - lock.fence <= POLL_MS * 1000 then return end
   local n = lock.head
-  each_waiter(key, lock.head, lock.tail, function(at, entry)
-    if at ~= n then
-      call('HDEL', key, place(at))
-      call('HSET', key, place(n), entry, 'at:' .. unpack_waiter(entry).owner, n)
+  for _ = 1, SWEEP do
+    if n >= lock.tail then return end
+    local waiter, behind = look(key, lock, n)
+    if waiter and ms(us) - waiter.asked > POLL_MS and not reachable(lock, waiter, us) then
+      unlink(key, lock, n, waiter.owner)
     end
-    n = n + 1
-  end)
-  lock.tail = n
+    n = behind
+  end
 end
 
--- Exact for all whose turn may come soon; far back in a line with holes it would cost a look at every place, so it is at most
--- what it seems there.
-local function position(key, lock)
-  local far = lock.at - lock.head + 1
+-- Exact for the first 100 waiters. Further back it is a bound, and never sounds nearer than that.
+local function position(key, lock, mine)
+  local far, n, before = mine - lock.head + 1, lock.head, 0
   if lock.tail - lock.head == lock.count then return far end
-  if far > MAX_EXACT then return math.min(far, lock.count) end
-  local n = 1
-  each_waiter(key, lock.head, lock.at, function() n = n + 1 end)
-  return n
-end
-
-local function set_state(key, lock)
-  if plain(lock) then
-    call('HDEL', key, 'state')
-  else
-    call('HSET', key, 'state', state(lock))
+  for _ = 1, 2 * STEPS do -- a waiter has one run of holes before it at most
+    if n >= mine then return before + 1 end
+    local waiter, behind = look(key, lock, n)
+    if waiter then before = before + 1 end
+    n = behind
   end
-  if lock.count == 0 then call('PEXPIREAT', key, lock.ends) end
+  return math.max(STEPS + 1, math.min(lock.count, far))
 end
 
--- SPUBLISH says how many connections got the message: none, or a channel that cannot be used from here (another slot,
--- no permission), means that nobody can be told.
-local function tell(channel, message)
-  local got = try('SPUBLISH', channel, message)
-  return type(got) == 'number' and got > 0
+---- taking, handing over, giving back ------------------------------------------------------------
+
+-- Gives the lock to a waiter, provisionally: the lease is short until it is confirmed.
+local function give(lock, waiter, holds, us)
+  local fence, joinable = next_fence(us, lock.top), holds > 0
+  if joinable or lock.holds > 0 then put(lock, 'holds', joinable and waiter.holds) end
+  lock.owner, lock.fence, lock.top = waiter.owner, fence, run_end(fence, waiter.block, us)
+  lock.ends = ms(us) + math.min(waiter.ttl, PROVISIONAL_MS)
+  lock.holds = holds
+  put(lock, 'owner', lock.owner)
+  put(lock, 'until', digits(lock.ends))
+  put(lock, 'fence', digits(fence))
+  put(lock, 'channel', waiter.channel)
+  if waiter.owner ~= lock.caller and waiter.channel ~= '' then lock.tell = waiter.channel end
 end
 
--- Gives the lock to the first waiter that can be told, provisionally: until it confirms (renew, wait or acquire) the lease
--- is short. A waiter without a channel polls; it is given the lock untold. Returns false, and the key is gone, if nobody is left.
-local function hand_over(key, lock, us)
-  local drop, n, served = {}, lock.head, false
+-- The lock is nobody's any more: it goes to the first in line that is reachable. If one call does
+-- not find one, the lock stays ended, with a shorter line. `used` is the last token of a run that
+-- its owner used; if it does not say, one for each microsecond.
+local function pass_on(key, lock, us, used)
+  lock.tell = nil
+  lock.top = math.max(lock.fence, math.min(lock.top, used or us))
   local held = us - lock.fence
-  if held > 0 then lock.turn = lock.turn == 0 and held or math.floor((7 * lock.turn + held) / 8) end
-  while n < lock.tail do
-    local entry = call('HGET', key, place(n))
-    local waiter = entry and unpack_waiter(entry)
-    n = n + 1
-    if entry then
-      drop[#drop + 1] = place(n - 1)
-      if waiter then drop[#drop + 1] = 'at:' .. waiter.owner end
-      lock.count = math.max(0, lock.count - 1)
-    end
+  if held > 0 and lock.ends > 0 then
+    lock.turn = lock.turn == 0 and held or math.floor((7 * lock.turn + held) / 8)
+  end
+  while has_line(lock) and lock.steps < STEPS do
+    local waiter, behind = look(key, lock, lock.head)
+    put(lock, place(lock.head), false)
+    if behind > lock.head + 1 then put(lock, place(behind - 1), false) end
+    lock.head, lock.steps = behind, lock.steps + 1
     if waiter then
-      local fence = next_fence(us, lock.top)
-      local ends = ms(us) + math.min(waiter.ttl, PROVISIONAL_MS)
-      if waiter.channel == '' or tell(waiter.channel, string.format('%.0f %.0f ', fence, ends) .. waiter.owner) then
-        lock.owner, lock.ends, lock.fence, lock.top = waiter.owner, ends, fence, fence + waiter.block - 1
-        lock.channel, lock.holds, lock.head = waiter.channel, nil, n
-        remember(lock.top, ends)
-        served = true
-        break
-      end
-    end
-    if #drop >= BATCH then
-      call('HDEL', key, unpack(drop))
-      drop = {}
+      put(lock, 'at:' .. waiter.owner, false)
+      lock.count = math.max(0, lock.count - 1)
+      local holds = reachable(lock, waiter, us) and scan_holds(waiter.holds)
+      if holds then return give(lock, waiter, holds, us) end
     end
   end
-  if not served then
-    call('DEL', key)
-    if lock.top > last then last = lock.top end
-    return false
-  end
-  if plain(lock) then drop[#drop + 1] = 'state' end
-  call('HSET', key, 'owner', lock.owner, 'until', integer_text(lock.ends), 'fence', integer_text(lock.fence), 'channel',
-    lock.channel, 'state', state(lock))
-  call('HDEL', key, unpack(drop))
-  call('PEXPIREAT', key, lock.count == 0 and lock.ends or lock.ends + LINE_MS)
-  return true
+  note(lock.top, us)
+  lock.gone = not has_line(lock)
+  if lock.holds > 0 then put(lock, 'holds', false) end
+  put(lock, 'until', '0')
+  lock.ends, lock.holds = 0, 0
 end
 
----- taking and giving back -----------------------------------------------------------------------------------------
-
--- The lock is free: write the owner.
-local function take(key, us, owner, ttl, block, hold)
-  local fence = next_fence(us, 0)
-  local ends = ms(us) + ttl
-  remember(fence + block - 1, ends)
-  local token, time = integer_text(fence), integer_text(ends)
-  if block > 1 or hold ~= '' then
-    local lock = { head = 0, tail = 0, count = 0, turn = 0, top = fence + block - 1, holds = hold ~= '' and netstring(hold) }
-    call('HSET', key, 'owner', owner, 'until', time, 'fence', token, 'state', state(lock))
-  else
-    call('HSET', key, 'owner', owner, 'until', time, 'fence', token)
+-- Writes the lock, then tells who got it. An error of SPUBLISH (a channel of another slot, or one
+-- that this caller may not use) told nobody: the lock goes on. An answer, even 0, told somebody.
+local function commit(key, lock, us)
+  save(key, lock, us)
+  while lock.tell do
+    local message = format('%d %d %d ', lock.fence, lock.ends, lock.top - lock.fence + 1)
+    local told = try('SPUBLISH', lock.tell, message .. lock.owner)
+    if type(told) == 'number' then return end
+    pass_on(key, lock, us)
+    save(key, lock, us)
   end
-  local set = try('PEXPIREAT', key, time) -- last: it deletes the key if a lease of 1 ms is over already
-  if set ~= 1 then -- an ACL may forbid it, and an error undoes nothing: no key may stay without a TTL
-    try('DEL', key)
-    error(set.err, 0)
-  end
-  return { 1, fence, ttl, 1 }
 end
 
--- The caller holds the lock already: a repeat, or one more hold. It writes, so that a WAIT after it covers it.
-local function hold_on(key, lock, us, ttl, hold)
-  local n = 1
-  lock.ends = ms(us) + ttl
-  if lock.holds or hold ~= '' then
-    local holds = lock.holds or UNNAMED
-    local count, from = scan_holds(holds, hold)
-    n = count
-    if not from then
-      if count >= MAX_HOLDS then fail('HFFULL the lock has ' .. MAX_HOLDS .. ' holds, no more are possible') end
-      n, holds = count + 1, holds .. netstring(hold)
-    end
-    lock.holds = holds
-    call('HSET', key, 'until', lock.ends, 'state', state(lock))
-  else
-    call('HSET', key, 'until', lock.ends)
-  end
-  call('PEXPIREAT', key, lock.count == 0 and lock.ends or lock.ends + LINE_MS)
-  remember(lock.top, lock.ends)
-  return { 1, lock.fence, ttl, n }
-end
-
--- Nobody holds it any more: to the next in line, else gone. Returns true if the next one has it.
-local function give_back(key, lock, us)
-  if lock.count > 0 then return hand_over(key, lock, us) end
-  call('DEL', key)
-  if lock.top > last then last = lock.top end
-  return false
-end
-
--- A lease that has ended is given back before anything else. Returns the lock as it is then, nil if it is free.
+-- A lease that has ended is passed on before anything else. Returns nil if the lock is free.
 local function settle(key, lock, us)
   if not lock or lock.foreign or ms(us) <= lock.ends then return lock end
-  if give_back(key, lock, us) then return lock end
+  pass_on(key, lock, us)
+  if not lock.gone then return lock end
+  save(key, lock, us)
+end
+
+local function held_by(lock, owner)
+  return lock and not lock.foreign and lock.ends > 0 and lock.owner == owner
+end
+
+-- Gives back a hold, and with the last one the lock. Returns how many are left, nil if it was
+-- not there.
+local function give_back(key, lock, us, hold, used)
+  local holds, left = '', 0
+  if hold == ALL_HOLDS then
+    left = 0
+  elseif lock.holds > 0 then
+    holds, left = remove_hold(read_holds(key, lock), hold)
+    if not holds then return nil end
+  elseif hold ~= '' then
+    return nil
+  end
+  if left == 0 then
+    pass_on(key, lock, us, used)
+  else
+    put(lock, 'holds', holds)
+    lock.holds = left
+  end
+  return left
+end
+
+-- With several holds, no call ends the lease earlier than one of them was promised.
+local function prolong(lock, us, ttl)
+  local ends = ms(us) + ttl
+  if lock.holds < 2 or ends > lock.ends then lock.ends = ends end
+  put(lock, 'until', digits(lock.ends))
+end
+
+local function yours(lock, ttl)
+  return { 1, lock.fence, ttl, math.max(1, lock.holds), lock.top - lock.fence + 1 }
 end
 
 local function busy(lock, us)
   if not lock then return { 0, 0, '', 0 } end
   if lock.foreign then return { 0, lock.pttl, lock.owner, 0 } end
+  if lock.ends == 0 then return { 0, 0, '', lock.count } end
   return { 0, lock.ends - ms(us), lock.owner, lock.count }
 end
 
+-- The lock is free: write the owner.
+local function take(key, us, owner, ttl, block, hold, channel)
+  local fence, ends = next_fence(us, 0), ms(us) + ttl
+  local top, token, time = run_end(fence, block, us), digits(fence), digits(ends)
+  if hold ~= '' then
+    call('HSET', key, 'owner', owner, 'until', time, 'fence', token, 'channel', channel,
+      'state', format('0 0 0 0 %d 1', top), 'holds', netstring(hold))
+  elseif top > fence then
+    call('HSET', key, 'owner', owner, 'until', time, 'fence', token, 'channel', channel,
+      'state', format('0 0 0 0 %d 0', top))
+  elseif channel ~= '' then
+    call('HSET', key, 'owner', owner, 'until', time, 'fence', token, 'channel', channel)
+  else
+    call('HSET', key, 'owner', owner, 'until', time, 'fence', token)
+  end
+  local set = try('PEXPIREAT', key, digits(ends + 1))
+  if set ~= 1 then -- an ACL may forbid it, and nothing is undone: no key may stay without a TTL
+    if type(try('DEL', key)) ~= 'number' then
+      try('HDEL', key, 'owner', 'until', 'fence', 'channel', 'holds', 'state')
+    end
+    error(type(set) == 'table' and set.err or 'PEXPIREAT failed', 0)
+  end
+  return { 1, fence, ttl, 1, top - fence + 1 }
+end
+
+-- The caller holds the lock already: a repeat, or one more hold. It writes, so that a WAIT after
+-- it covers it.
+local function hold_on(key, lock, us, ttl, block, hold, channel)
+  local joinable = lock.holds > 0
+  if joinable ~= (hold ~= '') then join_error(joinable) end
+  if joinable then
+    local holds, n = add_hold(read_holds(key, lock), hold)
+    if n ~= lock.holds then put(lock, 'holds', holds) end
+    lock.holds = n
+  end
+  prolong(lock, us, ttl)
+  if lock.fence <= us then lock.top = math.max(lock.top, lock.fence + block - 1) end
+  if channel ~= '' then put(lock, 'channel', channel) end
+  commit(key, lock, us)
+  return yours(lock, ttl)
+end
+
 local function acquire(key, owner, ttl, block, hold)
-  if try('HLEN', key) == 0 then return take(key, clock(), owner, ttl, block, hold) end
-  local lock, us = read(key), clock()
+  if try('HLEN', key) == 0 then return take(key, clock(), owner, ttl, block, hold, '') end
+  local lock, us = read(key, owner), clock()
   lock = settle(key, lock, us)
-  if not lock then return take(key, us, owner, ttl, block, hold) end
-  if lock.owner == owner and not lock.foreign then return hold_on(key, lock, us, ttl, hold) end
+  if not lock then return take(key, us, owner, ttl, block, hold, '') end
+  if held_by(lock, owner) then return hold_on(key, lock, us, ttl, block, hold, '') end
+  if not lock.foreign then commit(key, lock, us) end
   return busy(lock, us)
 end
 
----- the functions --------------------------------------------------------------------------------------------------
+-- Puts the caller into the line, or keeps it there: its last call counts. Returns its position.
+local function queue(key, lock, us, w, hold, max_wait)
+  local old, n = find(key, lock)
+  if old then
+    if (old.holds ~= '') ~= (hold ~= '') then join_error(old.holds ~= '') end
+    if hold ~= '' then w.holds = add_hold(old.holds, hold) end
+    put(lock, place(n), pack_waiter(w))
+    return position(key, lock, n)
+  end
+  sweep(key, lock, us)
+  if max_wait and lock.turn * (lock.count + 1) > max_wait * 1000 then return -(lock.count + 1) end
+  if lock.count >= MAX_WAITERS or lock.tail >= MAX_PLACE then
+    fail('HFFULL the line has ' .. MAX_WAITERS .. ' waiters, no more are possible')
+  end
+  if not has_line(lock) then lock.head, lock.tail, lock.count = 0, 0, 0 end
+  if hold ~= '' then w.holds = netstring(hold) end
+  put(lock, place(lock.tail), pack_waiter(w))
+  put(lock, 'at:' .. w.owner, digits(lock.tail))
+  lock.tail, lock.count = lock.tail + 1, lock.count + 1
+  return lock.count
+end
+
+-- Takes the caller's hold id out of its entry in the line, and with the last one the entry.
+local function unqueue(key, lock, hold)
+  local waiter, n = find(key, lock)
+  if not waiter or (waiter.holds ~= '') ~= (hold ~= '') then return false end
+  if hold ~= '' then
+    local holds, left = remove_hold(waiter.holds, hold)
+    if not holds then return false end
+    if left > 0 then
+      waiter.holds = holds
+      put(lock, place(n), pack_waiter(waiter))
+      return true
+    end
+  end
+  unlink(key, lock, n, waiter.owner)
+  return true
+end
+
+---- the functions --------------------------------------------------------------------------------
 
 -- holdfast_acquire
--- Take the lock if it is free. Never waits, never overtakes the line.
+-- Takes the lock if it is free. Never waits, never overtakes the line.
 -- KEYS    lock
 -- ARGV    owner, ttl_ms [, fence_block]
--- Reply   1, fence, ttl_ms, holds | 0, pttl_ms, owner, waiters
--- Errors  HFARG HFFULL HFTYPE HFSERVER
+-- Reply   1, fence, ttl_ms, holds, fence_block | 0, pttl_ms, owner, waiters
+-- Errors  HFARG HFJOIN HFTYPE HFSERVER
 -- Repeat  safe: the same owner gets the same fence again and the lease starts anew
 local function holdfast_acquire(keys, args)
   local key = only_key(keys)
@@ -416,50 +671,52 @@ local function holdfast_acquire(keys, args)
 end
 
 -- holdfast_acquire_reentrant
--- Take the lock, or add a hold to the one that this owner has. The lock is free when every hold is released.
+-- Takes the lock as a joinable one, or adds a hold to the one that this owner has. The lock is
+-- free when every hold is released.
 -- KEYS    lock
 -- ARGV    owner, ttl_ms, hold
--- Reply   1, fence, ttl_ms, holds | 0, pttl_ms, owner, waiters
--- Errors  HFARG HFFULL HFTYPE HFSERVER
+-- Reply   1, fence, ttl_ms, holds, fence_block | 0, pttl_ms, owner, waiters
+-- Errors  HFARG HFFULL HFJOIN HFTYPE HFSERVER
 -- Repeat  safe: holds are a set of ids, the same id counts once
 local function holdfast_acquire_reentrant(keys, args)
   local key = only_key(keys)
   arity(args, 3, 3, 'owner, ttl_ms, hold')
   local owner, ttl = owner_arg(args[1]), ttl_arg(args[2])
-  return acquire(key, owner, ttl, 1, bytes(args[3], 'hold', 1, MAX_HOLD_BYTES))
+  return acquire(key, owner, ttl, 1, hold_arg(args[3], 1))
 end
 
 -- holdfast_renew
--- Start the lease anew, and confirm a lock that was handed over. Never revives an ended lease.
+-- Starts the lease anew, and confirms a lock that was handed over. Never revives an ended lease.
+-- With fence, only the lock with that token is renewed, not a later one of the same owner.
 -- KEYS    lock
--- ARGV    owner, ttl_ms [, channel]
--- Reply   1, fence, ttl_ms, holds | 0, pttl_ms, owner, waiters
+-- ARGV    owner, ttl_ms [, channel [, fence]]
+-- Reply   1, fence, ttl_ms, holds, fence_block | 0, pttl_ms, owner, waiters
 -- Errors  HFARG HFTYPE HFSERVER
 -- Repeat  safe: it only starts the lease anew
 local function holdfast_renew(keys, args)
   local key = only_key(keys)
-  arity(args, 2, 3, 'owner, ttl_ms [, channel]')
+  arity(args, 2, 4, 'owner, ttl_ms [, channel [, fence]]')
   local owner, ttl = owner_arg(args[1]), ttl_arg(args[2])
   local channel = args[3] and channel_arg(args[3])
-  local lock, us = read(key), clock()
-  local mine = lock and not lock.foreign and lock.owner == owner and ms(us) <= lock.ends
+  local fence = args[4] and integer_arg(args[4], 'fence', MAX_FENCE)
+  local lock, us = read(key, owner), clock()
   lock = settle(key, lock, us)
-  if not mine then return busy(lock, us) end
-  lock.ends = ms(us) + ttl
-  if channel then
-    call('HSET', key, 'until', lock.ends, 'channel', channel)
-  else
-    call('HSET', key, 'until', lock.ends)
+  if not lock or lock.foreign then return busy(lock, us) end
+  local mine = held_by(lock, owner) and (not fence or fence == lock.fence)
+  if mine then
+    prolong(lock, us, ttl)
+    if channel then put(lock, 'channel', channel) end
   end
-  call('PEXPIREAT', key, lock.count == 0 and lock.ends or lock.ends + LINE_MS)
-  remember(lock.top, lock.ends)
-  call('HLEN', key) -- a read after the writes: client tracking, where the caller has it, covers the key from here on
-  return { 1, lock.fence, ttl, count_holds(lock) }
+  commit(key, lock, us)
+  if not mine then return busy(lock, us) end
+  call('HLEN', key) -- a read after the writes: client tracking covers the key from here on
+  return yours(lock, ttl)
 end
 
 -- holdfast_release
--- Give back one hold (without an id, or with '': the unnamed one). The last one frees the lock, or hands it to the next in
--- line. Who reserved a run of tokens says the last one it used, last_fence: the rest of the run is not skipped then.
+-- Gives back one hold of a joinable lock ('*': all of them), or a plain lock (no hold, or ''). The
+-- last one frees the lock, or hands it to the next in line. With last_fence, the last token that was
+-- used of a reserved run, the next holder's token is above that one, not above the whole run.
 -- KEYS    lock
 -- ARGV    owner [, hold [, last_fence]]
 -- Reply   1, 0 | 1, holds | 0, pttl_ms, owner, waiters
@@ -468,115 +725,94 @@ end
 local function holdfast_release(keys, args)
   local key = only_key(keys)
   arity(args, 1, 3, 'owner [, hold [, last_fence]]')
-  local owner = owner_arg(args[1])
-  local hold = args[2] and bytes(args[2], 'hold', 0, MAX_HOLD_BYTES) or ''
-  local used = args[3] and integer(args[3], 'last_fence', MAX_FENCE)
-  local v = fields(key)
-  -- The common case: nothing but an owner and a lease. Without a line the key ends with the lease, so there is no need
-  -- to ask the time.
-  local fence = tonumber(v[3])
-  if v[1] == owner and v[2] and fence and not v[4] and hold == '' then
-    call('DEL', key)
-    if fence > last then last = fence end
-    return { 1, 0 }
+  local owner, hold = args[1], args[2] or ''
+  local used = args[3] and integer_arg(args[3], 'last_fence', MAX_FENCE)
+  local v = try('HMGET', key, 'owner', 'until', 'fence', 'state')
+  -- The common case: nothing but an owner and a lease. Without a line the key ends with the lease,
+  -- so there is no need to ask the time.
+  if v[1] == owner and hold == '' and not v[4] then
+    local fence = number(v[3], MAX_TOKEN)
+    if fence and v[2] then
+      call('DEL', key)
+      if fence > last then note(fence, clock()) end
+      return { 1, 0 }
+    end
   end
-  local lock = parse(key, v)
+  owner_arg(owner)
+  if hold ~= ALL_HOLDS then hold_arg(hold, 0) end
+  local lock = parse(key, v, owner)
   if not lock or lock.foreign then return busy(lock) end
   local us = clock()
-  local mine = lock.owner == owner and ms(us) <= lock.ends
   lock = settle(key, lock, us)
+  if not lock then return busy(lock) end
+  local mine, left = held_by(lock, owner), nil
+  if mine then left = give_back(key, lock, us, hold, used) end
+  commit(key, lock, us)
   if not mine then return busy(lock, us) end
-  local holds = lock.holds or UNNAMED
-  local count, from, to = scan_holds(holds, hold)
-  if not from then return { 1, count } end
-  if count == 1 then
-    lock.top = used_top(lock.fence, lock.top, used)
-    give_back(key, lock, us)
-    return { 1, 0 }
-  end
-  lock.holds = holds:sub(1, from - 1) .. holds:sub(to + 1)
-  call('HSET', key, 'state', state(lock))
-  return { 1, count - 1 }
+  return { 1, left or math.max(1, lock.holds) }
 end
 
 -- holdfast_wait
--- Take the lock, or join the line for it; asked again, say how the line stands. Whoever gives the lock back writes the first
--- in line as its owner and publishes 'fence until_ms owner' on that waiter's channel ('': none, the waiter polls by asking again).
--- With max_wait_ms, nobody joins whose turn is expected later than that: position is then what it would have been, negative.
+-- Takes the lock, or joins the line for it. Asked again, it says how the line stands. The lock is
+-- handed to the first in line by writing it in as the owner and publishing
+-- 'fence until_ms fence_block owner' on its channel ('': none, the waiter polls by asking again).
+-- With max_wait_ms, nobody joins whose turn is expected later than that: position is then what it
+-- would have been, negative. With hold, the lock is joinable.
 -- KEYS    lock
--- ARGV    owner, ttl_ms, channel [, fence_block [, max_wait_ms]]
--- Reply   1, fence, ttl_ms, holds | 0, pttl_ms, owner, position, server_ms
--- Errors  HFARG HFFULL HFTYPE HFSERVER
+-- ARGV    owner, ttl_ms, channel [, fence_block [, max_wait_ms [, hold]]]
+-- Reply   1, fence, ttl_ms, holds, fence_block | 0, pttl_ms, owner, position, server_ms, fence, subscribers
+-- Errors  HFARG HFFULL HFJOIN HFTYPE HFSERVER
 -- Repeat  safe: one place in the line per owner; the owner of the lock gets the same fence again, for a whole lease
 local function holdfast_wait(keys, args)
   local key = only_key(keys)
-  arity(args, 3, 5, 'owner, ttl_ms, channel [, fence_block [, max_wait_ms]]')
+  arity(args, 3, 6, 'owner, ttl_ms, channel [, fence_block [, max_wait_ms [, hold]]]')
   local owner, ttl, channel = owner_arg(args[1]), ttl_arg(args[2]), channel_arg(args[3])
   local block = block_arg(args[4], ttl)
-  local max_wait = args[5] and integer(args[5], 'max_wait_ms', MAX_TTL_MS)
-  local lock, us = read(key, owner), clock()
+  local max_wait = args[5] and integer_arg(args[5], 'max_wait_ms', MAX_TTL_MS)
+  local hold = args[6] and hold_arg(args[6], 0) or ''
+  local lock, us = read_place(key, owner), clock()
   lock = settle(key, lock, us)
-  if not lock then return take(key, us, owner, ttl, block, '') end
-  if lock.at and lock.at < lock.head then lock.at = nil end -- it could not be told just now, and lost its place
-  if lock.foreign then return { 0, lock.pttl, lock.owner, 0, ms(us) } end
-  if lock.owner == owner then return hold_on(key, lock, us, ttl, '') end
-  local pttl = lock.ends - ms(us)
-  local entry = pack_waiter(owner, ttl, block, channel)
-  if lock.at then
-    call('HSET', key, place(lock.at), entry)
-    return { 0, pttl, lock.owner, position(key, lock), ms(us) }
-  end
-  if max_wait and lock.turn * (lock.count + 1) > max_wait * 1000 then
-    return { 0, pttl, lock.owner, -(lock.count + 1), ms(us) }
-  end
-  if lock.count >= MAX_WAITERS then fail('HFFULL the line has ' .. MAX_WAITERS .. ' waiters, no more are possible') end
-  if lock.count == 0 then
-    lock.head, lock.tail = 0, 0
-  else
-    close_holes(key, lock)
-  end
-  lock.at, lock.tail, lock.count = lock.tail, lock.tail + 1, lock.count + 1
-  call('HSET', key, place(lock.at), entry, 'at:' .. owner, lock.at, 'state', state(lock))
-  if lock.count == 1 then call('PEXPIREAT', key, lock.ends + LINE_MS) end
-  return { 0, pttl, lock.owner, lock.count, ms(us) }
+  if not lock then return take(key, us, owner, ttl, block, hold, channel) end
+  if held_by(lock, owner) then return hold_on(key, lock, us, ttl, block, hold, channel) end
+  local here = subscribers(channel)
+  if lock.foreign then return { 0, lock.pttl, lock.owner, 0, ms(us), 0, here } end
+  local w = { owner = owner, ttl = ttl, block = block, channel = channel, holds = '' }
+  w.asked = ms(us)
+  local at = queue(key, lock, us, w, hold, max_wait)
+  commit(key, lock, us)
+  local reply = busy(lock, us)
+  return { 0, reply[2], reply[3], at, ms(us), lock.fence, here }
 end
 
 -- holdfast_leave
--- Give up waiting. If the lock was handed over meanwhile (the messages crossed), it goes to the next in line; with scope
--- 'line' it is left alone, for an owner string that several share: a grant that nobody confirms lapses.
+-- Gives up waiting. If the lock was handed over meanwhile (the messages crossed), it is given back
+-- and goes to the next in line; with fence only if its token is that one.
 -- KEYS    lock
--- ARGV    owner [, scope]
+-- ARGV    owner [, hold [, fence]]
 -- Reply   1 | 0
 -- Errors  HFARG HFTYPE HFSERVER
 -- Repeat  safe: the second reply is 0
 local function holdfast_leave(keys, args)
   local key = only_key(keys)
-  arity(args, 1, 2, 'owner [, scope]')
+  arity(args, 1, 3, 'owner [, hold [, fence]]')
   local owner = owner_arg(args[1])
-  if args[2] and args[2] ~= 'line' then fail("HFARG scope must be 'line' or absent") end
-  local lock = read(key, owner)
+  local hold = args[2] and hold_arg(args[2], 0) or ''
+  local fence = args[3] and integer_arg(args[3], 'fence', MAX_FENCE)
+  local lock = read_place(key, owner)
   if not lock or lock.foreign then return { 0 } end
   local us = clock()
-  local waited = lock.at
+  local left = unqueue(key, lock, hold)
   lock = settle(key, lock, us)
-  if not lock then return { waited and 1 or 0 } end
-  if lock.owner == owner then
-    if args[2] then return { waited and 1 or 0 } end
-    give_back(key, lock, us)
-    return { 1 }
+  if held_by(lock, owner) and (not fence or lock.fence == fence) then
+    left = give_back(key, lock, us, hold) ~= nil or left
   end
-  if not waited then return { 0 } end
-  if call('HDEL', key, place(lock.at), 'at:' .. owner) == 0 then return { 1 } end
-  lock.count = lock.count - 1
-  if lock.at == lock.tail - 1 then lock.tail = lock.at end
-  if lock.at == lock.head then lock.head = lock.at + 1 end
-  set_state(key, lock)
-  return { 1 }
+  if lock then commit(key, lock, us) end
+  return { left and 1 or 0 }
 end
 
 -- holdfast_break
--- Take the lock from whoever has it: for operators. It goes to the next in line. The holder is told, if it left a channel:
--- 'broken fence owner_bytes owner reason' (owner_bytes: the length of owner).
+-- Takes the lock from its holder, for operators. It goes to the next in line. The holder is told,
+-- if it left a channel: 'broken fence owner_bytes owner reason' (owner_bytes: the length of owner).
 -- KEYS    lock
 -- ARGV    [reason]
 -- Reply   1, owner, fence | 0, '', 0
@@ -585,7 +821,7 @@ end
 local function holdfast_break(keys, args)
   local key = only_key(keys)
   arity(args, 0, 1, '[reason]')
-  local reason = bytes(args[1] or '', 'reason', 0, MAX_BYTES)
+  local reason = text_arg(args[1] or '', 'reason', 0, MAX_BYTES)
   local lock = read(key)
   if not lock then return { 0, '', 0 } end
   if lock.foreign then
@@ -593,20 +829,20 @@ local function holdfast_break(keys, args)
     return { 1, lock.owner, 0 }
   end
   local us = clock()
-  if ms(us) > lock.ends then
-    give_back(key, lock, us)
-    return { 0, '', 0 }
-  end
-  local owner, fence, channel = lock.owner, lock.fence, call('HGET', key, 'channel')
-  give_back(key, lock, us)
-  if channel and channel ~= '' then
-    tell(channel, string.format('broken %.0f %d ', fence, #owner) .. owner .. ' ' .. reason)
+  local owner, fence, held = lock.owner, lock.fence, ms(us) <= lock.ends
+  local channel = held and call('HGET', key, 'channel')
+  pass_on(key, lock, us)
+  commit(key, lock, us)
+  if not held then return { 0, '', 0 } end
+  if channel and channel ~= '' and #channel <= MAX_BYTES then
+    try('SPUBLISH', channel, format('broken %d %d ', fence, #owner) .. owner .. ' ' .. reason)
   end
   return { 1, owner, fence }
 end
 
 -- holdfast_inspect
--- Who holds the lock and how many wait. Changes nothing. fence is 0 for a plain string of another service.
+-- Says who holds the lock and how many wait. Changes nothing. fence is 0 for a plain string of
+-- another service.
 -- KEYS    lock
 -- ARGV    -
 -- Reply   held, owner, holds, fence, pttl_ms, waiters
@@ -620,7 +856,7 @@ local function holdfast_inspect(keys, args)
   if lock.foreign then return { 1, lock.owner, 1, 0, lock.pttl, 0 } end
   local left = lock.ends - ms(clock())
   if left < 0 then return { 0, '', 0, 0, 0, lock.count } end
-  return { 1, lock.owner, count_holds(lock), lock.fence, left, lock.count }
+  return { 1, lock.owner, math.max(1, lock.holds), lock.fence, left, lock.count }
 end
 
 -- holdfast_version

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// tableOf returns the cells of the README's table of functions, by the function's name, without Markdown.
+// tableOf returns the cells of the README's table of functions, by the function's name, without
+// Markdown.
 func tableOf(readme string) (rows map[string][]string, findings []string) {
 	_, table, found := strings.Cut(readme, "\n| Function | KEYS | ARGV | Reply | Errors | Repeat |\n")
 	if !found {
@@ -37,6 +38,7 @@ func tableOf(readme string) (rows map[string][]string, findings []string) {
 // checkTable compares README's table and list of purposes with the comment blocks.
 func checkTable(readme string, blocks []block) []string {
 	rows, findings := tableOf(readme)
+	unwrapped := strings.ReplaceAll(readme, "\n  ", " ")
 	for _, b := range blocks {
 		row := rows[b.name]
 		delete(rows, b.name)
@@ -51,7 +53,7 @@ func checkTable(readme string, blocks []block) []string {
 		if !slices.Equal(row, want) {
 			findings = append(findings, fmt.Sprintf("README's table differs for %s:\n got %q\nwant %q", b.name, row, want))
 		}
-		if !strings.Contains(readme, "\n- `"+b.name+"`: "+b.purpose+"\n") {
+		if !strings.Contains(unwrapped, "\n- `"+b.name+"`: "+b.purpose+"\n") {
 			findings = append(findings, "README's list of purposes differs for "+b.name+": "+b.purpose)
 		}
 	}

@@ -26,7 +26,8 @@ var (
 	argument   = regexp.MustCompile(`\bargs\[(\d+)\]`)
 )
 
-// parseBlock finds a function in the source and reads the comment above it. The findings say what is wrong with it.
+// parseBlock finds a function in the source and reads the comment above it. The findings say what
+// is wrong with it.
 func parseBlock(source, name string) (b block, findings []string) {
 	finding := func(format string, args ...any) { findings = append(findings, name+": "+fmt.Sprintf(format, args...)) }
 	b = block{name: name, lines: map[string]string{}}
@@ -71,7 +72,8 @@ func parseBlock(source, name string) (b block, findings []string) {
 	return b, findings
 }
 
-// checkArity compares the ARGV line with the function's arity call and with the arguments that it reads.
+// checkArity compares the ARGV line with the function's arity call and with the arguments that it
+// reads.
 func (b block) checkArity() (findings []string) {
 	finding := func(format string, args ...any) {
 		findings = append(findings, b.name+": "+fmt.Sprintf(format, args...))

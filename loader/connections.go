@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/cluster"
 )
 
-// connections finds a client for each node: the caller's client's own, or one that it dials and closes at the end.
+// connections finds a client for each node: one of the caller's client, or one that it dials itself
+// and closes at the end.
 type connections struct {
 	client  rueidis.Client
 	dial    func(context.Context, string) (rueidis.Client, error)
@@ -39,7 +40,8 @@ func (c *connections) to(ctx context.Context, addr string) (rueidis.Client, erro
 	return c.open(ctx, addr)
 }
 
-// open dials, and does not wait longer than the context even if dial does; what is opened too late is closed.
+// open dials. It returns when the context ends, even if dial does not; a client that comes later is
+// closed.
 func (c *connections) open(ctx context.Context, addr string) (rueidis.Client, error) {
 	type dialed struct {
 		node rueidis.Client
@@ -90,8 +92,8 @@ func (c *connections) close() {
 // chain is how many replicas of replicas survey goes up to find a primary.
 const chain = 8
 
-// survey returns the nodes of the deployment. Where the client is connected to a replica, it goes on to its primary, to
-// learn of the other replicas too.
+// survey returns the nodes of the deployment. If the client is connected to a replica, survey asks
+// its primary too, which knows the other replicas.
 func (c *connections) survey(ctx context.Context) ([]cluster.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -114,7 +116,7 @@ func (c *connections) survey(ctx context.Context) ([]cluster.Node, error) {
 		asked[above] = true
 		node, err := c.to(ctx, above)
 		if err != nil {
-			continue // it stays in the list, and is reported as what it is: a primary that cannot be reached
+			continue // it stays in the list, and is reported as a primary that cannot be reached
 		}
 		more, err := cluster.Topology(ctx, node)
 		if err == nil {

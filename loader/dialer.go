@@ -7,8 +7,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Dialer makes an Options.Dial of the options that the caller's client was built with: the same user, password and TLS, to one
-// node. Nodes behind Sentinel are reached as the primary is, not as the sentinels are.
+// Dialer makes an Options.Dial from the options that the caller's client was built with: the same
+// user, password and TLS, to one node. Behind Sentinel it uses what is set for the servers, not
+// what is set for the sentinels.
 //
 //	opt := rueidis.ClientOption{InitAddress: addrs, Username: user, Password: password}
 //	client, err := rueidis.NewClient(opt)
@@ -26,7 +27,8 @@ func Dialer(opt rueidis.ClientOption) func(context.Context, string) (rueidis.Cli
 		to := opt
 		to.InitAddress = []string{addr}
 		if deadline, ok := ctx.Deadline(); ok {
-			// rueidis.NewClient takes no context. It waits for the connection, then for the reply to HELLO.
+			// rueidis.NewClient takes no context. It waits for the connection, then for the reply
+			// to HELLO.
 			left := max(time.Until(deadline), time.Millisecond)
 			to.Dialer.Timeout = shorter(to.Dialer.Timeout, left)
 			to.ConnWriteTimeout = shorter(to.ConnWriteTimeout, left)

@@ -8,20 +8,25 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// What can be wrong, for errors.Is. Load, Verify and Unload return them inside a *NodeError for each node concerned.
+// What can be wrong, for errors.Is. Load, Verify and Unload return a *NodeError with one of them
+// for each node concerned.
 var (
 	// ErrDowngrade: the node runs a newer library. The error is a *DowngradeError.
 	ErrDowngrade = errors.New("the server runs a newer library")
-	// ErrForeign: somebody else's library has our name, or registers a function of ours. The error is a *ForeignError.
+	// ErrForeign: another library has our name, or registers a function of ours. The error is a
+	// *ForeignError.
 	ErrForeign = errors.New("the name belongs to another library")
 	// ErrDiffers: the node does not run the library that it should.
 	ErrDiffers = errors.New("not the library that it should be")
-	// ErrDemoted: the node was a primary and takes no writes any more, and its successor could not be loaded either.
+	// ErrDemoted: the node was a primary and takes no writes any more, and its successor could not
+	// be loaded either.
 	ErrDemoted = errors.New("the node is not a primary any more")
 	// ErrDown: the cluster itself says that the node cannot be reached.
 	ErrDown = errors.New("the cluster marks the node as failed")
 	// ErrNoConnection: the client is not connected to that node, and Options.Dial was not given.
 	ErrNoConnection = errors.New("the client has no connection to this node, and Options.Dial is not set")
+	// ErrCredentials: the server refuses the user or the password, or wants one.
+	ErrCredentials = errors.New("wrong user or password")
 	// ErrPermission: the user may not do what the loader needs.
 	ErrPermission = errors.New("the user lacks a permission")
 	// ErrUnsupported: the server knows no functions.
@@ -56,15 +61,17 @@ func (e *DowngradeError) Is(target error) bool { return target == ErrDowngrade }
 
 // ForeignError says who has what is ours. It is an ErrForeign.
 type ForeignError struct {
-	Library   string   // the name of the other library, which may be our own
-	Functions []string // functions of ours that it registers; none if it has our name but is not Holdfast
+	Library string // the name of the other library, which may be our own
+	// Functions of ours that it registers. None if it has our name and is not Holdfast.
+	Functions []string
 }
 
 func (e *ForeignError) Error() string {
 	if len(e.Functions) == 0 {
 		return fmt.Sprintf("library '%s' on the server is not Holdfast; refusing to touch it without force", e.Library)
 	}
-	return fmt.Sprintf("library '%s' registers %s; refusing to delete it without force", e.Library, strings.Join(e.Functions, ", "))
+	return fmt.Sprintf("library '%s' registers %s; refusing to delete it without force",
+		e.Library, strings.Join(e.Functions, ", "))
 }
 
 // Is makes errors.Is(err, ErrForeign) true.
@@ -73,7 +80,8 @@ func (e *ForeignError) Is(target error) bool { return target == ErrForeign }
 const permissions = "the loader needs +ping +role +function|list +function|load, " +
 	"in a cluster also +cluster|nodes +cluster|slots +cluster|shards, to unload also +function|delete"
 
-// explain adds to a server's reply what it means here. Other errors, and nil, are returned as they are.
+// explain adds to a server's reply what it means here. Other errors, and nil, are returned as they
+// are.
 func explain(err error) error {
 	var reply *rueidis.RedisError
 	if !errors.As(err, &reply) {
@@ -81,6 +89,8 @@ func explain(err error) error {
 	}
 	text := strings.TrimPrefix(reply.Error(), "ERR ")
 	switch {
+	case strings.HasPrefix(text, "WRONGPASS"), strings.HasPrefix(text, "NOAUTH"):
+		return fmt.Errorf("%w: %w", ErrCredentials, err)
 	case strings.HasPrefix(text, "NOPERM"):
 		return fmt.Errorf("%w (%s): %w", ErrPermission, permissions, err)
 	case strings.HasPrefix(text, "READONLY"):

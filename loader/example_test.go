@@ -22,7 +22,8 @@ func redis(kind server.Kind) *server.Deployment {
 	return d
 }
 
-// What a deploy does: bring the library to every primary, and say what was done. A second run changes nothing.
+// What a deploy does: bring the library to every primary, and say what was done. A second run
+// changes nothing.
 func ExampleLoad() {
 	servers := redis(server.KindSingle)
 	defer servers.Close()

@@ -69,8 +69,9 @@ func swap(t *testing.T, primary, replica *server.Node) {
 	do(primary, "REPLICAOF", host, port)
 }
 
-// The failover happens directly before FUNCTION LOAD (the server answers READONLY), before the plan (the adapter finds a replica
-// and sends nothing), or before the first ROLE (the loader goes to the new primary at once).
+// The failover happens directly before FUNCTION LOAD (the server answers READONLY), before the plan
+// (the adapter finds a replica and sends nothing), or before the first ROLE (the loader goes to the
+// new primary at once).
 func TestAPrimaryDemotedBeforeTheWrite(t *testing.T) {
 	for _, before := range []string{"FUNCTION LOAD", "FUNCTION LIST", "ROLE"} {
 		t.Run(before, func(t *testing.T) {
@@ -121,7 +122,8 @@ func isPrimary(n *server.Node) bool {
 	return role == "master"
 }
 
-// The server ran FUNCTION LOAD, and the connection broke before its reply: what is found afterwards counts.
+// The server ran FUNCTION LOAD, and the connection broke before its reply: what is found afterwards
+// counts.
 func TestALostReply(t *testing.T) {
 	d := server.Single(t, server.Owned())
 	proxy := server.NewProxy(t, d.Nodes()[0].Addr)
@@ -174,7 +176,8 @@ func TestAReplicaHangs(t *testing.T) {
 	require.Equal(t, loader.Failed, entry(t, report, d.Nodes()[2]).Action)
 }
 
-// A primary that joins a cluster later, without slots and without the library, is found, though CLUSTER SLOTS does not name it.
+// A primary that joins a cluster later, without slots and without the library, is found, though
+// CLUSTER SLOTS does not name it.
 func TestVerifyFindsANewPrimary(t *testing.T) {
 	d := server.Cluster(t)
 	client, opt := connect(t, d)

@@ -45,7 +45,8 @@ func (l library) foreign() error {
 	return nil
 }
 
-// differs compares what a node has with what it should have: Unchanged and nil if they are the same.
+// differs compares what a node has with what it should have: Unchanged and nil if they are the
+// same.
 func (l library) differs(want library) (Action, error) {
 	if err := l.foreign(); err != nil {
 		return Foreign, fmt.Errorf("%w: %w", ErrDiffers, err)

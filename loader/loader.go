@@ -16,59 +16,65 @@ const DefaultTimeout = 5 * time.Second
 
 // Options of Load, Verify and Unload. The zero value is usable.
 type Options struct {
-	// DryRun looks and decides, but writes nothing. The report tells what would be done.
+	// DryRun looks and decides, but writes nothing. The report says what would be done.
 	DryRun bool
 
-	// Force loads over a newer library, over another library under our name, and deletes other libraries that register a
-	// function of ours. For Unload: delete what stands under our name even if it is not Holdfast.
+	// Force loads over a newer library and over another library under our name, and deletes other
+	// libraries that register a function of ours. Unload with Force deletes what has our name even
+	// if it is not Holdfast.
 	Force bool
 
-	// Timeout is how long one node may take to answer, and how long a replica may take to follow its primary.
-	// The context bounds the whole. Default: DefaultTimeout.
+	// Timeout is how long one node may take to answer, and how long a replica may take to follow
+	// its primary. The context bounds the whole call. Default: DefaultTimeout.
 	Timeout time.Duration
 
-	// Dial opens a client to one node that the given client has no connection to: the replicas of a single server or behind
-	// Sentinel, a primary that has no slots yet. What it opens is closed before the call returns. See Dialer.
-	// Default: none; then such replicas are reported as NotChecked, and such primaries as Failed.
+	// Dial opens a client to one node that the given client has no connection to: a replica of a
+	// single server or behind Sentinel, or a primary without slots. The client is closed before the
+	// call returns. See Dialer. Default: none. Such replicas are then reported as NotChecked, and
+	// such primaries as Failed.
 	Dial func(ctx context.Context, addr string) (rueidis.Client, error)
 
-	// Source is the library to load, verify or unload: functions/holdfast.lua of this or of another version, to roll back for
-	// example. Default: functions.Source.
+	// Source is the library to load, verify or unload: functions/holdfast.lua of this version, or
+	// of an older one to roll back. Default: functions.Source.
 	Source string
 
-	// Progress is told of every node as soon as its entry in the report is final. It is never called concurrently.
+	// Progress is called for every node as soon as its entry in the report is final. It is never
+	// called concurrently.
 	Progress func(NodeReport)
 }
 
-// Load brings the library to every primary of the client's deployment and blocks until every node has it, replicas too.
+// Load brings the library to every primary of the client's deployment and blocks until every node
+// has it, replicas too.
 //
-// It first looks at all primaries. If one of them refuses (ErrDowngrade, ErrForeign) nothing is written anywhere. Then it
-// writes where the code differs, all primaries at once; a primary that fails does not keep the others from being loaded,
-// because an upgrade is compatible with its callers, so a mixture of versions is safe for as long as it takes to call Load again.
-// A primary that was demoted meanwhile (failover) is made up for by loading its successor, once. Finally every node is
-// looked at. A write with an unknown outcome (the connection broke) counts by what is found then.
+// It first looks at all primaries. If one of them refuses (ErrDowngrade, ErrForeign), nothing is
+// written anywhere. Then it writes to all primaries whose code differs, at once. A primary that
+// fails does not stop the others: an upgrade is compatible with its callers, so a mixture of
+// versions is safe until Load is called again. If a primary was demoted meanwhile, its successor is
+// loaded, once. Finally Load looks at every node. That look decides about a write whose outcome is
+// unknown, because the connection broke.
 //
-// The report has an entry for every node, also when an error is returned. The error joins a *NodeError for each node that
-// failed or refused.
-// FUNCTION LOAD REPLACE is atomic on each server: calls find the old library or the new one. Two loaders of different
-// versions at the same time may overwrite each other; each node is compared again directly before it is written.
+// The report has an entry for every node, also when an error is returned. The error joins a
+// *NodeError for each node that failed or refused. FUNCTION LOAD REPLACE is atomic on each server:
+// calls find the old library or the new one. Two loaders of different versions at the same time may
+// overwrite each other; each node is compared again directly before it is written.
 //
 // The client is the caller's and stays open. Safe for concurrent use.
 func Load(ctx context.Context, client rueidis.Client, opt Options) (Report, error) {
 	return change(ctx, client, opt, func(offered library) task { return loading{offered, opt.Force} })
 }
 
-// Unload deletes the library from every primary and blocks until no node has it any more. It refuses (ErrForeign) to delete a
-// library under our name that is not Holdfast, unless forced; of which version it is does not matter. Locks that are held stay in the
-// database until their leases end, but nobody can renew or release them: unload only what nobody uses.
-// Otherwise it does as Load does.
+// Unload deletes the library, of whatever version, from every primary and blocks until no node has
+// it any more. It refuses (ErrForeign) to delete a library under our name that is not Holdfast,
+// unless forced. Locks that are held stay in the database until their leases end, but nobody can
+// renew or release them: unload only what nobody uses. Otherwise it does as Load does.
 func Unload(ctx context.Context, client rueidis.Client, opt Options) (Report, error) {
 	return change(ctx, client, opt, func(library) task { return unloading{opt.Force} })
 }
 
-// Verify looks at every node and returns an error that wraps ErrDiffers for each that does not run exactly the library of
-// Options.Source: missing (a primary that joined the cluster later, for example), older, newer, changed, or not ours. It writes
-// nothing and waits for no replica. The report has an entry for every node, also when an error is returned.
+// Verify looks at every node and returns an error that wraps ErrDiffers for each that does not run
+// exactly the library of Options.Source: missing (a primary that joined the cluster later, for
+// example), older, newer, changed, or not ours. It writes nothing and waits for no replica. The
+// report has an entry for every node, also when an error is returned.
 //
 // The client is the caller's and stays open. Safe for concurrent use.
 func Verify(ctx context.Context, client rueidis.Client, opt Options) (Report, error) {
@@ -112,7 +118,8 @@ func begin(client rueidis.Client, opt Options) (*run, error) {
 	}, nil
 }
 
-// change is what Load and Unload have in common: look at all, write where the task says so, look at all again.
+// change is the common part of Load and Unload: look at all nodes, write where the task says so,
+// and look again.
 func change(ctx context.Context, client rueidis.Client, opt Options, bring func(library) task) (Report, error) {
 	run, err := begin(client, opt)
 	if err != nil {

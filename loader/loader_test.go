@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/functions"
@@ -107,7 +108,8 @@ func TestDryRunWritesNothing(t *testing.T) {
 	requireEverywhere(t, d, functions.Source)
 }
 
-// One primary of three refuses: the others stay as they are, so that a deployment is not left half downgraded.
+// One primary of three refuses: the others stay as they are, so that a deployment is not left half
+// downgraded.
 func TestOneRefusalHoldsAllBack(t *testing.T) {
 	d := server.Cluster(t)
 	client, opt := connect(t, d)
@@ -157,7 +159,22 @@ func TestChangedCodeOfTheSameVersionIsReplaced(t *testing.T) {
 	requireEverywhere(t, d, functions.Source)
 }
 
-// Without Dial the replicas of a single server cannot be looked at. That is said, and is no failure.
+// A node that refuses the user or the password says so by an error of its own.
+func TestWrongPassword(t *testing.T) {
+	d := server.Replicated(t, 1)
+	client, opt := connect(t, d)
+	wrong := rueidis.ClientOption{Username: "nobody", Password: "nonsense"}
+	opt.Dial = loader.Dialer(wrong)
+	report, err := loader.Load(context.Background(), client, opt)
+	require.ErrorIs(t, err, loader.ErrCredentials)
+	require.Len(t, report.Nodes, 2)
+	require.Equal(t, loader.Loaded, report.Nodes[0].Action)
+	require.Equal(t, loader.Failed, report.Nodes[1].Action)
+	require.ErrorIs(t, report.Nodes[1].Err, loader.ErrCredentials)
+}
+
+// Without Dial the replicas of a single server cannot be looked at. That is said, and is no
+// failure.
 func TestWithoutDialReplicasAreNotChecked(t *testing.T) {
 	d := server.Replicated(t, 1)
 	client, _ := connect(t, d)

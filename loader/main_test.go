@@ -26,7 +26,8 @@ const (
 	pollEvery = 20 * time.Millisecond
 )
 
-// kinds are the deployments that the loader must serve alike, with the number of their primaries and replicas.
+// kinds are the deployments that the loader must serve alike, with the number of their primaries
+// and replicas.
 var kinds = []struct {
 	name                string
 	start               func(testing.TB, ...server.Option) *server.Deployment
@@ -54,7 +55,8 @@ func ofKinds(t *testing.T, test func(t *testing.T, d *server.Deployment, primari
 	}
 }
 
-// connect returns a client, and options with a Dial, after it has waited until the deployment sees itself in full.
+// connect returns a client, and options with a Dial, after it has waited until the deployment sees
+// itself in full.
 func connect(t *testing.T, d *server.Deployment) (rueidis.Client, loader.Options) {
 	t.Helper()
 	opt := d.ClientOption()

@@ -8,7 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/cluster"
 )
 
-// member is what a run knows about one node. While run.each works on it, it belongs to one goroutine.
+// member is what a run knows about one node. While run.each works on it, it belongs to one
+// goroutine.
 type member struct {
 	NodeReport
 	node   cluster.Node
@@ -31,8 +32,9 @@ func (m *member) settle(action Action, op string, err error) {
 	}
 }
 
-// unseen makes the entry of a node that could not be looked at final. It is a failure unless nothing depends on the node: a replica
-// that is down, or that the caller gave no way to, gets the library from its primary all the same.
+// unseen makes the entry of a node that could not be looked at final. That is a failure, unless
+// nothing depends on the node: a replica that is down, or that the caller gave no way to reach,
+// gets the library from its primary anyway.
 func (m *member) unseen(op string, err error) {
 	harmless := errors.Is(err, ErrDown) || errors.Is(err, ErrNoConnection) && m.Role == cluster.Replica
 	if m.Role == cluster.Primary && len(m.node.Slots) > 0 {
@@ -48,8 +50,9 @@ func (m *member) unseen(op string, err error) {
 
 const lookAgain = 3
 
-// anothers says that an error is the end of a context: not of the caller's, which was checked, but of another call's that was the first to
-// need the connection. rueidis opens it with that one's context, for all who wait for it.
+// anothers reports whether err is the end of the context of another call. rueidis opens a
+// connection with the context of the first call that needs it, for all that wait for it. The caller
+// has checked its own context.
 func anothers(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
@@ -79,14 +82,15 @@ func (r *run) look(ctx context.Context, m *member) (library, error) {
 	return found, nil
 }
 
-// The intervals at which a replica is asked whether it has followed. Replication takes about a round trip.
+// The intervals at which a replica is asked whether it has followed. Replication takes about a
+// round trip.
 const (
 	followFirst = time.Millisecond
 	followLast  = 100 * time.Millisecond
 )
 
-// awaitCheck looks until the node has what it should have, or Options.Timeout is over. It returns the last look's verdict;
-// seen is false if that look failed.
+// awaitCheck looks until the node has what it should have, or Options.Timeout is over. It returns
+// the verdict of the last look. seen is false if no look succeeded.
 func (r *run) awaitCheck(ctx context.Context, m *member, job task) (action Action, seen bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.opt.Timeout)
 	defer cancel()
@@ -119,7 +123,7 @@ func (r *run) confirm(ctx context.Context, m *member, job task) {
 	case err == nil && followed && (m.tried == "" || m.failed != nil):
 		m.settle(Followed, job.op(), nil)
 	case err == nil && m.tried != "":
-		m.settle(m.tried, job.op(), nil) // also if the acknowledgement was lost: what is found counts
+		m.settle(m.tried, job.op(), nil) // what is found counts, even if the reply was lost
 	case err == nil:
 		m.settle(Unchanged, job.op(), nil)
 	case m.Action == Refused:

@@ -15,7 +15,7 @@ const (
 	Loaded     Action = "loaded"     // there was none
 	Upgraded   Action = "upgraded"   // there was an older one
 	Downgraded Action = "downgraded" // there was a newer one (forced)
-	Replaced   Action = "replaced"   // there was another code of the same version, or another's library (forced)
+	Replaced   Action = "replaced"   // there was other code of this version, or another's (forced)
 	Unloaded   Action = "unloaded"   // it was deleted
 	Followed   Action = "followed"   // a replica that has what its primary has, by replication
 )
@@ -25,8 +25,8 @@ const (
 	Missing  Action = "missing"  // the node has no library
 	Outdated Action = "outdated" // an older one
 	Newer    Action = "newer"    // a newer one
-	Differs  Action = "differs"  // another code of the same version
-	Foreign  Action = "foreign"  // another's library has our name, or registers a function of ours
+	Differs  Action = "differs"  // other code of the same version
+	Foreign  Action = "foreign"  // another library has our name, or registers a function of ours
 	Present  Action = "present"  // it should have been unloaded
 )
 
@@ -43,7 +43,7 @@ const WouldFollow Action = "would follow"
 
 const wouldBe = "would be "
 
-// changed says whether the action wrote something, or would in a dry run.
+// changed reports whether the action wrote something, or would in a dry run.
 func (a Action) changed() bool {
 	switch Action(strings.TrimPrefix(string(a), wouldBe)) {
 	case Loaded, Upgraded, Downgraded, Replaced, Unloaded:
@@ -54,13 +54,16 @@ func (a Action) changed() bool {
 
 // NodeReport is what happened at one node.
 type NodeReport struct {
-	Addr   string       `json:"addr"`
-	Role   cluster.Role `json:"role"`
-	Before string       `json:"before"` // the version found at first; "" if there was none or it was not seen; "foreign" if it is not Holdfast
-	After  string       `json:"after"`  // the version found at last
-	Action Action       `json:"action"`
-	Detail string       `json:"detail,omitempty"` // why, for those that need an explanation
-	Err    error        `json:"-"`                // a *NodeError, or nil
+	Addr string       `json:"addr"`
+	Role cluster.Role `json:"role"`
+	// Before is the version found at first: "" if there was none or it was not seen, and "foreign"
+	// if it is not Holdfast.
+	Before string `json:"before"`
+	// After is the version found at last. In a dry run it is the one that would be found.
+	After  string `json:"after"`
+	Action Action `json:"action"`
+	Detail string `json:"detail,omitempty"` // why, for those that need an explanation
+	Err    error  `json:"-"`                // a *NodeError, or nil
 }
 
 // Report is what happened at all nodes: primaries first, then replicas, each sorted by address.
@@ -70,7 +73,7 @@ type Report struct {
 	Nodes   []NodeReport `json:"nodes"`
 }
 
-// Changed says whether any node was written to, or would be in a dry run.
+// Changed reports whether any node was written to, or would be in a dry run.
 func (r Report) Changed() bool {
 	for _, node := range r.Nodes {
 		if node.Action.changed() {

@@ -55,7 +55,8 @@ func primaries(nodes []cluster.Node) []cluster.Node {
 	return slices.DeleteFunc(slices.Clone(nodes), func(n cluster.Node) bool { return n.Role != cluster.Primary })
 }
 
-// plan looks at all nodes and notes for each primary what is to be done, and reports whether one of them refuses.
+// plan looks at all nodes and decides for each primary what is to be done. It reports whether one
+// of them refuses.
 func (r *run) plan(ctx context.Context, nodes []cluster.Node, job task) (refused bool) {
 	r.each(nodes, func(m *member) {
 		found, err := r.look(ctx, m)
@@ -71,7 +72,8 @@ func (r *run) plan(ctx context.Context, nodes []cluster.Node, job task) (refused
 	return refused
 }
 
-// hold makes all entries final without having written anything: a dry run, or one that a node refused.
+// hold makes all entries final without having written anything: a dry run, or one that a node
+// refused.
 func (r *run) hold(nodes []cluster.Node, job task, refused bool) {
 	r.each(nodes, func(m *member) {
 		switch {
@@ -86,13 +88,16 @@ func (r *run) hold(nodes []cluster.Node, job task, refused bool) {
 			m.Detail = "another node refused, so nothing was written"
 		case m.Role == cluster.Replica:
 			m.settle(WouldFollow, job.op(), nil)
+			m.After = job.leaves()
 		default:
 			m.settle(wouldBe+m.Action, job.op(), nil)
+			m.After = job.leaves()
 		}
 	})
 }
 
-// write does the task at all primaries, and once more at the successors of those that turn out not to be primaries any more.
+// write does the task at all primaries. Where one turns out not to be a primary any more, it does
+// the task at the successors, once.
 func (r *run) write(ctx context.Context, nodes []cluster.Node, job task) error {
 	r.each(primaries(nodes), func(m *member) { r.writeOne(ctx, m, job) })
 	demoted := map[string]bool{}
@@ -143,8 +148,8 @@ func (r *run) writeOne(ctx context.Context, m *member, job task) {
 	m.failed = job.write(ctx, client, found)
 }
 
-// successors waits until the deployment does not name any of the demoted nodes as a primary any more, and returns the primaries
-// that it names instead.
+// successors waits until the deployment names none of the demoted nodes as a primary, and returns
+// the primaries that it names instead.
 func (r *run) successors(ctx context.Context, demoted map[string]bool) ([]cluster.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.opt.Timeout)
 	defer cancel()
@@ -182,7 +187,8 @@ func (r *run) report() Report {
 	return report
 }
 
-// finish makes the entries final that are not yet, those of nodes that left the deployment meanwhile, and joins the errors.
+// finish makes the remaining entries final, those of nodes that left the deployment meanwhile, and
+// joins the errors.
 func (r *run) finish() (Report, error) {
 	for _, m := range r.members {
 		if !m.final {

@@ -14,11 +14,15 @@ import (
 // task is what a change brings about at each primary.
 type task interface {
 	op() string
-	// decide says what is to be done where found stands: Unchanged for nothing, Refused with the reason.
+	// decide says what is to be done where found stands: Unchanged for nothing, Refused with the
+	// reason.
 	decide(found library) (Action, error)
 	// write does it.
 	write(ctx context.Context, node rueidis.Client, found library) error
-	// check compares what a node has afterwards with what it should have: Unchanged and nil if it is so.
+	// leaves is the version that a node has afterwards, "" for none.
+	leaves() string
+	// check compares what a node has afterwards with what it should have: Unchanged and nil if it
+	// is so.
 	check(found library) (Action, error)
 }
 
@@ -27,7 +31,8 @@ type loading struct {
 	force   bool
 }
 
-func (loading) op() string { return "load" }
+func (loading) op() string       { return "load" }
+func (l loading) leaves() string { return l.offered.version }
 
 func (l loading) decide(found library) (Action, error) {
 	if err := found.foreign(); err != nil && !l.force {
@@ -53,8 +58,9 @@ func (l loading) decide(found library) (Action, error) {
 	return Replaced, nil
 }
 
-// write deletes other libraries that have our functions first (decide let them pass: force), because the server refuses ours
-// as long as they are there. If ours is refused all the same, they are put back.
+// write first deletes other libraries that register our functions, because the server refuses ours
+// while they are there. (decide lets them pass only with force.) If the server refuses ours for
+// another reason, they are put back.
 func (l loading) write(ctx context.Context, node rueidis.Client, found library) error {
 	adapter := rueidiscompat.NewAdapter(node)
 	for i, o := range found.others {
@@ -66,7 +72,7 @@ func (l loading) write(ctx context.Context, node rueidis.Client, found library) 
 	if found.present {
 		reply = adapter.FunctionLoadReplace(ctx, l.offered.code)
 	} else {
-		// Without REPLACE: if somebody was quicker, theirs stays, and the look afterwards tells what it is.
+		// Without REPLACE: if somebody was quicker, theirs stays, and the look afterwards finds it.
 		reply = adapter.FunctionLoad(ctx, l.offered.code)
 	}
 	if err := acknowledged(reply); err != nil {
@@ -87,8 +93,8 @@ func restore(ctx context.Context, adapter rueidiscompat.Cmdable, deleted []other
 	return errors.Join(failed...)
 }
 
-// acknowledged makes an error of the adapter's silence: it asks the node for its ROLE first, and where that is not "master" it sends
-// nothing and returns neither a value nor an error.
+// acknowledged turns the adapter's silence into an error. The adapter asks the node for its ROLE
+// first. If that is not "master", it sends nothing, and returns neither a value nor an error.
 func acknowledged(reply *rueidiscompat.StringCmd) error {
 	text, err := reply.Result()
 	if err == nil && text == "" {
@@ -101,7 +107,8 @@ type unloading struct {
 	force bool
 }
 
-func (unloading) op() string { return "unload" }
+func (unloading) op() string     { return "unload" }
+func (unloading) leaves() string { return "" }
 
 func (u unloading) decide(found library) (Action, error) {
 	switch {

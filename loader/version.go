@@ -10,8 +10,9 @@ import (
 
 var versionLine = regexp.MustCompile(`(?m)^local VERSION = '([^']*)'`)
 
-// versionOf reads the version out of a library's source: "" if there is none that is a semantic version. Reading it from the
-// source, instead of calling holdfast_version, works on replicas and needs no permission to call functions.
+// versionOf reads the version out of a library's source: "" if there is none that is a semantic
+// version. Reading it from the source, and not by holdfast_version, works on replicas and needs no
+// permission to call functions.
 func versionOf(source string) string {
 	found := versionLine.FindStringSubmatch(source)
 	if found == nil {
@@ -23,7 +24,8 @@ func versionOf(source string) string {
 	return found[1]
 }
 
-// version is a semantic version, https://semver.org, without its build metadata, which does not count for the order.
+// version is a semantic version, https://semver.org, without its build metadata, which does not
+// count for the order.
 type version struct {
 	numbers    [3]uint64
 	preRelease []string
@@ -50,7 +52,8 @@ func parseVersion(text string) (version, bool) {
 	return v, true
 }
 
-// compareVersions orders two versions as semver.org's section 11 does: -1, 0, 1. What is not a version counts as the lowest.
+// compareVersions orders two versions as semver.org's section 11 does: -1, 0, 1. What is not a
+// version counts as the lowest.
 func compareVersions(a, b string) int {
 	va, _ := parseVersion(a)
 	vb, _ := parseVersion(b)

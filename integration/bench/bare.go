@@ -16,7 +16,8 @@ var capacitySource string
 
 const bareName = "bare functions"
 
-// bareRival is the least that a lock as functions can cost: SET NX PX in one, GET and DEL in the other.
+// bareRival is the least that a lock as functions can cost: SET NX PX in one, GET and DEL in the
+// other.
 func bareRival() rival {
 	return rival{
 		Name:     bareName,

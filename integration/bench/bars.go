@@ -53,7 +53,8 @@ func bars() []bar {
 	}
 }
 
-// timesBaseline wants the cost of a lock that nobody else wants to be at most so many times that of the bare commands.
+// timesBaseline wants the cost of a lock that nobody else wants to be at most so many times that of
+// the bare commands.
 func timesBaseline(baseline string, times float64) bar {
 	return bar{"uncontended, " + caseDistinct, fmt.Sprintf("at most %v times %s", times, baseline), func(r results) (float64, string, bool) {
 		x := r.get("uncontended", caseDistinct, baseline, mRate) / r.get("uncontended", caseDistinct, holdfastName, mRate)

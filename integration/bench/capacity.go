@@ -74,7 +74,8 @@ func (w *world) replay(ctx context.Context, s *site, r rival, commands [][]strin
 	}, nil
 }
 
-// repeat sends the commands n times, with another name for captureName each time. Any refusal is an error.
+// repeat sends the commands n times, with another name for captureName each time. Any refusal is an
+// error.
 func repeat(ctx context.Context, c rueidis.Client, commands [][]string, n int) error {
 	const batch = 200
 	for from := 0; from < n; from += batch {

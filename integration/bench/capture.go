@@ -17,7 +17,8 @@ const captureName = "captured-lock"
 // captureLease outlasts a replay, for those who send the end of the lease as a time.
 const captureLease = time.Hour
 
-// capture returns the commands that a rival sends to take a lock and to give it back, as MONITOR shows them.
+// capture returns the commands that a rival sends to take a lock and to give it back, as MONITOR
+// shows them.
 func capture(ctx context.Context, s *site, r rival) ([][]string, error) {
 	l, err := r.Open(ctx, s.place, use{Lease: captureLease})
 	if err != nil {

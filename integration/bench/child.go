@@ -1,31 +1,35 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/reexec"
 )
 
-// orderEnv holds an order as JSON: this program runs itself again as the processes that a workload needs. A child talks
-// in lines and ends when its standard input does, so that none outlives its parent.
-const orderEnv = "HOLDFAST_BENCH_ORDER"
-
-// The roles of a child.
+// The roles of this program as the other processes that a workload needs. They end when their input
+// does, so that none outlives its parent.
 const (
 	roleHolder = "holder" // takes a lock, says so, and keeps it
 	roleHammer = "hammer" // takes a lock again and again
 	roleEtcd   = "etcd"   // serves etcd, and answers each line with the CPU time it spent
+	roleSide   = "side"   // measures the cells that it is told
 )
 
-// order says what a child process is to do.
+var roles = map[string]reexec.Role{
+	roleHolder: ordered(order.keep),
+	roleHammer: ordered(order.hammer),
+	roleEtcd:   serveEtcd,
+	roleSide:   measureCells,
+}
+
+// order says what a holder or a hammer is to do.
 type order struct {
-	Role       string
 	Rival      string
 	Place      place
 	Use        use
@@ -38,47 +42,43 @@ type order struct {
 // window is when a hammer measures, by the wall clock that processes share.
 type window struct{ Begin, End time.Time }
 
-// obey runs a child and returns when it is done.
-func obey(text string) error {
-	var o order
-	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		return err
-	}
-	// The terminal and timeout(1) signal the whole group: the parent cleans up, and ends its children by their input.
-	signal.Ignore(os.Interrupt, syscall.SIGTERM)
-	ctx := context.Background()
-	in := bufio.NewScanner(os.Stdin)
-	if o.Role == roleEtcd {
-		if os.Getenv(coresEnv) != "" {
-			if _, err := settle(coresApart, serversRole); err != nil {
-				return err
-			}
+// undisturbed lets the terminal and timeout(1), which signal the whole group, end the parent only:
+// it cleans up, and ends its children by their input.
+func undisturbed() { signal.Ignore(os.Interrupt, syscall.SIGTERM) }
+
+// ordered opens the rival of an order for a role that uses it.
+func ordered(play func(order, locker, *reexec.Parent) error) reexec.Role {
+	return func(p *reexec.Parent) error {
+		undisturbed()
+		var o order
+		if err := p.Job(&o); err != nil {
+			return err
 		}
-		return serveEtcd(in)
+		r, err := rivalNamed(o.Rival)
+		if err != nil {
+			return err
+		}
+		l, err := r.Open(context.Background(), o.Place, o.Use)
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		return play(o, l, p)
 	}
-	r, err := rivalNamed(o.Rival)
-	if err != nil {
-		return err
-	}
-	l, err := r.Open(ctx, o.Place, o.Use)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	if o.Role == roleHammer {
-		return o.hammer(ctx, l, in)
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Hour)
+}
+
+func (o order) keep(l locker, p *reexec.Parent) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	if _, err := l.Lock(ctx, o.Lock); err != nil {
 		return err
 	}
-	fmt.Println("held")
-	_, err = io.Copy(io.Discard, os.Stdin)
+	p.Say("held")
+	_, err := io.Copy(io.Discard, p.In)
 	return err
 }
 
-func (o order) hammer(ctx context.Context, l locker, in *bufio.Scanner) error {
+func (o order) hammer(l locker, p *reexec.Parent) error {
 	g, err := openGuard(o.Guard)
 	if err != nil {
 		return err
@@ -89,16 +89,13 @@ func (o order) hammer(ctx context.Context, l locker, in *bufio.Scanner) error {
 	for range o.Goroutines {
 		h.contenders = append(h.contenders, contender{l, []string{o.Lock}})
 	}
-	fmt.Println("ready")
-	if !in.Scan() {
-		return in.Err()
-	}
+	p.Say("ready")
 	var w window
-	if err := json.Unmarshal(in.Bytes(), &w); err != nil {
+	if err := json.NewDecoder(p.In).Decode(&w); err != nil {
 		return err
 	}
 	h.begin, h.end = w.Begin, w.End
-	t, err := h.run(ctx)
+	t, err := h.run(context.Background())
 	if err != nil {
 		return err
 	}

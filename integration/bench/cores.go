@@ -10,9 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-// Servers have a machine of their own where it matters, so here they have a core of their own: the first one that this
-// program may use. Clients have the others. When both share all cores, each wake-up of a goroutine may cost the server its
-// core for a moment, and what is measured is how often a library's client does that.
+// Servers have a machine of their own where it matters, so here they have a core of their own: the
+// first one that this program may use. Clients have the others. When both share all cores, each
+// wake-up of a goroutine may cost the server its core for a moment, and what is measured is how
+// often a library's client does that.
 const (
 	coresApart  = "apart"
 	coresShared = "shared"
@@ -27,8 +28,8 @@ const (
 // coresEnv tells this program, run again, that it is where it should be.
 const coresEnv = "HOLDFAST_BENCH_CORES"
 
-// settle moves this process to the cores of a role; children come along. It returns what came of it: apart,
-// or shared if that was asked for or cannot be had here.
+// settle moves this process to the cores of a role; children come along. It returns what came of
+// it: apart, or shared if that was asked for or cannot be had here.
 func settle(wanted, role string) (string, error) {
 	switch {
 	case wanted != coresApart && wanted != coresShared:

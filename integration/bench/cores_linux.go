@@ -45,7 +45,8 @@ func move(role, place string) error {
 	if err := os.Setenv(coresEnv, fmt.Sprintf("%s:%d", role, core)); err != nil {
 		return err
 	}
-	return syscall.Exec(self, os.Args, os.Environ()) // the threads of a process take after the one that called exec
+	// the threads of a process take after the one that called exec
+	return syscall.Exec(self, os.Args, os.Environ())
 }
 
 // pin moves all threads of a process to one core.

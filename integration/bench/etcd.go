@@ -96,7 +96,8 @@ func (e *etcdLocker) TryLock(ctx context.Context, name string) (hold, error) {
 	return h, err
 }
 
-// LockShared takes a lock under the first session, which the holder of many distinct locks would do.
+// LockShared takes a lock under the first session, which the holder of many distinct locks would
+// do.
 func (e *etcdLocker) LockShared(ctx context.Context, name string) (hold, error) {
 	s, err := e.session()
 	if err != nil {
@@ -114,8 +115,8 @@ func (e *etcdLocker) Close() {
 	_ = e.client.Close()
 }
 
-// etcdEnds finds the end of the lease of the first owner. The server tells whole seconds only, rounded down, so this
-// asks until the number changes: at that moment so much is left.
+// etcdEnds finds the end of the lease of the first owner. The server tells whole seconds only,
+// rounded down, so this asks until the number changes: at that moment so much is left.
 func etcdEnds(ctx context.Context, p place, name string) (time.Time, error) {
 	c, err := dialEtcd(p)
 	if err != nil {

@@ -1,19 +1,26 @@
 package main
 
 import (
-	"bufio"
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"os"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/holdfast-go/holdfast/integration/reexec"
 )
 
-// serveEtcd is the child that etcd runs in: so its CPU time and memory are not taken for its client's.
-func serveEtcd(in *bufio.Scanner) error {
+// serveEtcd is the child that etcd runs in: so its CPU time and memory are not taken for its
+// client's.
+func serveEtcd(p *reexec.Parent) error {
+	undisturbed()
+	if os.Getenv(coresEnv) != "" {
+		if _, err := settle(coresApart, serversRole); err != nil {
+			return err
+		}
+	}
 	dir, err := os.MkdirTemp("", "holdfast-bench-etcd-")
 	if err != nil {
 		return err
@@ -35,17 +42,19 @@ func serveEtcd(in *bufio.Scanner) error {
 	case <-time.After(time.Minute):
 		return errors.New("etcd is not ready after a minute")
 	}
-	fmt.Println(cfg.AdvertiseClientUrls[0].Host)
-	for in.Scan() {
-		fmt.Println(cpuNow().Nanoseconds())
+	p.Say(cfg.AdvertiseClientUrls[0].Host)
+	for {
+		if _, err := p.Hear(); err != nil {
+			return nil // the end of the input
+		}
+		p.Say(cpuNow().Nanoseconds())
 	}
-	return in.Err()
 }
 
 func etcdConfig(dir string) (*embed.Config, error) {
 	cfg := embed.NewConfig()
 	cfg.Dir = dir
-	cfg.LogLevel = "error"
+	cfg.LogLevel = "fatal" // it logs errors when it ends in good order
 	cfg.UnsafeNoFsync = true
 	client, err := freeURL()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// gauge reads what a primary did, over a connection that it keeps, so that a reading costs this process and the server
-// as little as can be.
+// gauge reads what a primary did, over a connection that it keeps, so that a reading costs this
+// process and the server as little as can be.
 type gauge struct {
 	conn net.Conn
 	in   *bufio.Reader

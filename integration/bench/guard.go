@@ -9,8 +9,9 @@ import (
 	"unsafe"
 )
 
-// guard is the critical section that a lock under test protects. It lies in a file that all processes map, and finds a
-// lock that lets two in at once: two that meet inside, or an increment that was lost.
+// guard is the critical section that a lock under test protects. It lies in a file that all
+// processes map, and finds a lock that lets two in at once: two that meet inside, or an increment
+// that was lost.
 type guard struct {
 	file  string
 	page  []byte
@@ -19,7 +20,8 @@ type guard struct {
 	count    *int64 // plain: only the lock protects it
 	inside   *int64 // atomic: how many are in
 	meetings *int64 // atomic: how often one came in while another was
-	left     *int64 // atomic: when the last one left, nanoseconds of the wall clock, which processes share
+	// atomic: when the last one left, nanoseconds of the wall clock, which processes share
+	left *int64
 }
 
 // newGuard makes a guard; the caller must remove it.
@@ -50,7 +52,8 @@ func openGuard(name string) (*guard, error) {
 	return &guard{file: name, page: page, count: at(0), inside: at(1), meetings: at(2), left: at(3)}, nil
 }
 
-// enter is called with the lock held. It returns for how long nobody was inside, if timed; zero at the first time.
+// enter is called with the lock held. It returns for how long nobody was inside, if timed; zero at
+// the first time.
 func (g *guard) enter() time.Duration {
 	if atomic.AddInt64(g.inside, 1) != 1 {
 		atomic.AddInt64(g.meetings, 1)

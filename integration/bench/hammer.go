@@ -48,19 +48,21 @@ func (f *failure) report(err error) {
 	f.once.Do(func() { f.err = err; f.set.Store(true) })
 }
 
-// A hammer's waiters that get nothing for this long, after the end and with nobody holding the lock any more, are left
-// waiting by their library: even a lock whose holder is gone would have ended with its lease.
+// A hammer's waiters that get nothing for this long, after the end and with nobody holding the lock
+// any more, are left waiting by their library: even a lock whose holder is gone would have ended
+// with its lease.
 const strandedAfter = lease + 2*time.Second
 
 // errStranded ends the context of waiters that their library forgot.
 var errStranded = errors.New("left waiting for a free lock")
 
-// run blocks until all contenders had their last turn: nobody's wait is cut off, because libraries differ in what
-// becomes of a lock whose context ends.
+// run blocks until all contenders had their last turn: nobody's wait is cut off, because libraries
+// differ in what becomes of a lock whose context ends.
 func (h hammer) run(ctx context.Context) (tally, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// bsm/redislock needs a deadline to wait for longer than its lease; rueidislock shortens the lease to it.
+	// bsm/redislock needs a deadline to wait for longer than its lease; rueidislock shortens the
+	// lease to it.
 	ctx, expire := context.WithDeadline(ctx, h.end.Add(time.Hour))
 	defer expire()
 	var measured, stopped atomic.Bool
@@ -89,7 +91,8 @@ func (h hammer) run(ctx context.Context) (tally, error) {
 	return total, err
 }
 
-// strand blocks until all contenders are done, and gives up those that are left when none was for strandedAfter.
+// strand blocks until all contenders are done, and gives up those that are left when none was for
+// strandedAfter.
 func strand(wg *sync.WaitGroup, turns *atomic.Int64, cancel context.CancelCauseFunc) {
 	done := make(chan struct{})
 	go func() {
@@ -110,8 +113,8 @@ func strand(wg *sync.WaitGroup, turns *atomic.Int64, cancel context.CancelCauseF
 	}
 }
 
-// measure opens and closes the measured time. Both meters of the server are read just before, so that locks and costs are of
-// the same time even where a reading takes long.
+// measure opens and closes the measured time. Both meters of the server are read just before, so
+// that locks and costs are of the same time even where a reading takes long.
 func (h hammer) measure(ctx context.Context, measured *atomic.Bool) (spent effort, lasted time.Duration, err error) {
 	mark := func(at time.Time, read func() error) (effort, time.Time, error) {
 		if err := sleepUntil(ctx, at); err != nil {

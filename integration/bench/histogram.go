@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Below 2^fineBits ns a bucket is one nanosecond wide; above, each power of two has 2^fineBits buckets: 1.6 % apart.
+// Below 2^fineBits ns a bucket is one nanosecond wide; above, each power of two has 2^fineBits
+// buckets: 1.6 % apart.
 const (
 	fineBits = 6
 	buckets  = (64 - fineBits) << fineBits
@@ -68,7 +69,8 @@ func (h *histogram) pack() *histogram {
 	return h
 }
 
-// quantile is the smallest value that a share q of all does not exceed, in microseconds; NaN of none.
+// quantile is the smallest value that a share q of all does not exceed, in microseconds; NaN of
+// none.
 func (h *histogram) quantile(q float64) float64 {
 	if h.N == 0 {
 		return math.NaN()

@@ -19,7 +19,8 @@ func holdfastRival() rival {
 		Open:     openHoldfast,
 		Key:      holdfastKey,
 		Ends: func(ctx context.Context, p place, name string) (time.Time, error) {
-			return p.fieldEnds(ctx, holdfastKey(name), "until") // while somebody waits the key outlives the lease
+			// while somebody waits the key outlives the lease
+			return p.fieldEnds(ctx, holdfastKey(name), "until")
 		},
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/reexec"
 )
 
 // crowd is who wants the one lock.
@@ -88,24 +90,24 @@ func (w *world) hot(ctx context.Context, r rival, c crowd, p pace) (values, erro
 }
 
 func (w *world) hotProcesses(ctx context.Context, s *site, r rival, c crowd, g *guard, p pace) (values, error) {
-	children := make([]*process, c.processes)
+	children := make([]*reexec.Process, c.processes)
 	defer func() {
 		for _, child := range children {
 			if child != nil {
-				child.close()
+				_ = child.Close()
 			}
 		}
 	}()
 	var err error
 	for i := range children {
-		o := order{Role: roleHammer, Rival: r.Name, Place: s.place, Use: use{Lease: lease}, Lock: hotName, Goroutines: c.goroutines,
+		o := order{Rival: r.Name, Place: s.place, Use: use{Lease: lease}, Lock: hotName, Goroutines: c.goroutines,
 			Hold: c.hold, Guard: g.file}
-		if children[i], err = startProcess(o); err != nil {
+		if children[i], err = reexec.Start(roleHammer, o); err != nil {
 			return nil, err
 		}
 	}
 	for _, child := range children {
-		if _, err := child.hear(); err != nil {
+		if _, err := child.Hear(); err != nil {
 			return nil, err
 		}
 	}
@@ -113,14 +115,14 @@ func (w *world) hotProcesses(ctx context.Context, s *site, r rival, c crowd, g *
 }
 
 // conduct gives all children the same window and reads the server's account around it.
-func (w *world) conduct(ctx context.Context, s *site, r rival, children []*process, g *guard, p pace) (values, error) {
+func (w *world) conduct(ctx context.Context, s *site, r rival, children []*reexec.Process, g *guard, p pace) (values, error) {
 	begin := time.Now().Add(p.warm)
 	text, err := json.Marshal(window{begin, begin.Add(p.measure)})
 	if err != nil {
 		return nil, err
 	}
 	for _, child := range children {
-		if err := child.say(string(text)); err != nil {
+		if err := child.Say(string(text)); err != nil {
 			return nil, err
 		}
 	}
@@ -140,7 +142,7 @@ func (w *world) conduct(ctx context.Context, s *site, r rival, children []*proce
 	}
 	parts := make([]tally, len(children))
 	for i, child := range children {
-		line, err := child.hear()
+		line, err := child.Hear()
 		if err != nil {
 			return nil, err
 		}

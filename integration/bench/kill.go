@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/reexec"
 )
 
 const (
@@ -50,7 +52,8 @@ func kill(quick bool) workload {
 	return k
 }
 
-// killSome kills several holders one after the other. The values of several rounds are added, not averaged.
+// killSome kills several holders one after the other. The values of several rounds are added, not
+// averaged.
 func killSome(ctx context.Context, s *site, r rival, kills int, limit time.Duration) (values, error) {
 	var late []float64
 	v := values{mLateMax: 0, mLateIn: 0, mLateOf: float64(kills)}
@@ -78,11 +81,12 @@ func killOnce(ctx context.Context, s *site, r rival, name string, limit time.Dur
 		return 0, err
 	}
 	defer next.Close()
-	holder, err := startProcess(order{Role: roleHolder, Rival: r.Name, Place: s.place, Use: u, Lock: name})
+	holder, err := reexec.Start(roleHolder, order{Rival: r.Name, Place: s.place, Use: u, Lock: name})
 	if err != nil {
 		return 0, err
 	}
-	if _, err := holder.hear(); err != nil {
+	defer holder.Kill()
+	if _, err := holder.Hear(); err != nil {
 		return 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, killLease+limit)
@@ -97,8 +101,9 @@ func killOnce(ctx context.Context, s *site, r rival, name string, limit time.Dur
 		h, err := next.Lock(ctx, name)
 		had <- turn{time.Now(), h, err}
 	}()
-	// The lease has most of its time left, which is plenty for the waiter to be in line before its end.
-	holder.kill()
+	// The lease has most of its time left, which is plenty for the waiter to be in line before its
+	// end.
+	holder.Kill()
 	ends, err := r.ends(ctx, s.place, name)
 	if err != nil {
 		cancel()

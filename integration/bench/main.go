@@ -1,5 +1,5 @@
-// Command bench measures Holdfast beside its rivals on servers that it starts itself, and writes a report. README.md says
-// how to run it and how to read what it writes.
+// Command bench measures Holdfast beside its rivals on servers that it starts itself, and writes a
+// report. README.md says how to run it and how to read what it writes.
 package main
 
 import (
@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/reexec"
 )
 
 // settings are the flags.
@@ -22,12 +24,11 @@ type settings struct {
 	rival    string
 	out      string
 	cores    string
+	against  string
 }
 
 func main() {
-	if text := os.Getenv(orderEnv); text != "" {
-		exit(obey(text))
-	}
+	reexec.Main(roles)
 	var s settings
 	flag.IntVar(&s.rounds, "rounds", 0, "how often all is measured; 0 is 5, or 1 with -quick")
 	flag.BoolVar(&s.quick, "quick", false, "a smoke run of less than a minute, whose numbers mean little")
@@ -35,6 +36,7 @@ func main() {
 	flag.StringVar(&s.rival, "rival", "", "comma list of rivals; empty is all; holdfast always takes part")
 	flag.StringVar(&s.out, "out", "report", "folder for report.md and the plots")
 	flag.StringVar(&s.cores, "cores", coresApart, "apart: a core for the servers, the others for the clients (Linux); shared: all for all")
+	flag.StringVar(&s.against, "against", "", "folder of another checkout of Holdfast to compare this one with, instead of rivals; prints ratios")
 	flag.Parse()
 	if s.rounds == 0 {
 		s.rounds = 5
@@ -48,6 +50,9 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if s.against != "" {
+		exit(runAgainst(ctx, s))
+	}
 	exit(run(ctx, s))
 }
 
@@ -66,8 +71,8 @@ func workloadNames() (list []string) {
 	return list
 }
 
-// run measures what was asked for and writes the report after every round, so that an interrupted run leaves the last
-// whole one.
+// run measures what was asked for and writes the report after every round, so that an interrupted
+// run leaves the last whole one.
 func run(ctx context.Context, s settings) (err error) {
 	r := report{began: time.Now(), load: loadAverage(), quick: s.quick, partly: s.workload+s.rival != "", cores: s.cores, results: results{}}
 	if r.rivals, err = chosen(rivals(), s.rival+alsoHoldfast(s.rival), func(r rival) string { return r.Name }); err != nil {
@@ -103,8 +108,8 @@ func alsoHoldfast(list string) string {
 	return "," + holdfastName
 }
 
-// round measures every cell once for every rival: one after the other, from another one on in each round, so that what
-// changes on the machine in the meantime hits all alike.
+// round measures every cell once for every rival: one after the other, from another one on in each
+// round, so that what changes on the machine in the meantime hits all alike.
 func (r report) round(ctx context.Context, w *world, round int) error {
 	for _, work := range r.workloads {
 		for _, c := range work.Cells {

@@ -52,7 +52,8 @@ var labels = map[string]string{
 // usual are the columns of a workload that takes locks.
 var usual = []string{mRate, mP50, mP99, mFair, mCommands, mInside, mServerCPU, mClientCPU, mAllocs, mBytes}
 
-// valuesOf reduces a run. Costs are for each lock that was taken and given back; where none was, only the rate is known.
+// valuesOf reduces a run. Costs are for each lock that was taken and given back; where none was,
+// only the rate is known.
 func valuesOf(r rival, t tally, a account) values {
 	n := float64(t.ops())
 	if n == 0 {

@@ -36,8 +36,8 @@ func (p place) tuned() rueidis.ClientOption {
 	return option
 }
 
-// goRedis opens a go-redis client. Its pool has a connection for each of the 64 goroutines that the largest workload of
-// one client has (the default is ten for each core), opened when needed.
+// goRedis opens a go-redis client. Its pool has a connection for each of the 64 goroutines that the
+// largest workload of one client has (the default is ten for each core), opened when needed.
 func (p place) goRedis() redis.UniversalClient {
 	return redis.NewUniversalClient(&redis.UniversalOptions{Addrs: p.Redis, IsClusterMode: p.Cluster, PoolSize: 64, DialTimeout: patience})
 }

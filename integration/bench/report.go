@@ -69,7 +69,7 @@ func (r report) head(b *strings.Builder) {
 		r.rounds, time.Since(r.began).Round(time.Second), processor(), cores, runtime.Version(), redis, r.load)
 }
 
-// loadAverage tells whether others use this machine too.
+// loadAverage reports whether others use this machine too.
 func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

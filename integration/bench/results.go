@@ -11,7 +11,8 @@ type where struct{ Workload, Case, Rival string }
 // results are the values of all rounds.
 type results map[where][]values
 
-// summed are the metrics that are added over the rounds; of all others the median counts, of the latest the maximum.
+// summed are the metrics that are added over the rounds; of all others the median counts, of the
+// latest the maximum.
 var summed = []string{mLateIn, mLateOf, mStranded}
 
 // get returns a metric over all rounds; NaN if it was not measured.
@@ -37,7 +38,8 @@ func (r results) get(workload, title, rival, metric string) float64 {
 	return median(all)
 }
 
-// best returns the rival with the highest rate in a cell, baselines and holdfast aside; those that are tuned, or not.
+// best returns the rival with the highest rate in a cell, baselines and holdfast aside; those that
+// are tuned, or not.
 func (r results) best(workload, title string, tuned bool) (name string, rate float64) {
 	rate = math.NaN()
 	for _, v := range rivals() {

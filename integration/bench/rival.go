@@ -13,19 +13,23 @@ var errBusy = errors.New("busy")
 // rival is a lock library under test.
 type rival struct {
 	Name     string
-	Settings string   // for people: how it is set up here
-	Sends    []string // the commands that it sends to Redis itself; all others ran inside scripts and functions
-	Renews   bool     // it keeps a lock alive by itself
-	Baseline bool     // not a lock: the cost of the bare commands
-	Tuned    bool     // a rival once more, with our connection settings, for where they matter most: without contention
-	Bare     bool     // the baseline as functions, for the server's capacity only
-	Etcd     bool     // it works on etcd, not on Redis
+	Settings string // for people: how it is set up here
+	// the commands that it sends to Redis itself; all others ran inside scripts and functions
+	Sends    []string
+	Renews   bool // it keeps a lock alive by itself
+	Baseline bool // not a lock: the cost of the bare commands
+	// a rival once more, with our connection settings, for where they matter most: without
+	// contention
+	Tuned bool
+	Bare  bool // the baseline as functions, for the server's capacity only
+	Etcd  bool // it works on etcd, not on Redis
 
 	// Open connects one client, as one process would have it.
 	Open func(ctx context.Context, p place, u use) (locker, error)
 	// Key is the Redis key of a lock; nil without Redis.
 	Key func(name string) string
-	// Ends says when the lease of a held lock ends, if nobody renews it any more; nil: when the key expires.
+	// Ends says when the lease of a held lock ends, if nobody renews it any more; nil: when the key
+	// expires.
 	Ends func(ctx context.Context, p place, name string) (time.Time, error)
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// setnxRival is no lock: it neither waits nor checks who unlocks. It is the least that a Redis lock can cost.
+// setnxRival is no lock: it neither waits nor checks who unlocks. It is the least that a Redis lock
+// can cost.
 func setnxRival() rival {
 	return setnxBaseline(setnxName, "rueidis as it comes; not a lock, only the least that one costs", place.option)
 }

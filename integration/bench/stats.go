@@ -16,11 +16,12 @@ func median(values []float64) float64 {
 	return (known[(n-1)/2] + known[n/2]) / 2
 }
 
-// enoughTurns is how many turns each contender must have had on average before their numbers can be compared.
+// enoughTurns is how many turns each contender must have had on average before their numbers can be
+// compared.
 const enoughTurns = 10
 
-// fairness is the turns of the most-served contender over those of the least-served: 1 is fair, +Inf means that one got
-// nothing. NaN where there were too few turns to tell.
+// fairness is the turns of the most-served contender over those of the least-served: 1 is fair,
+// +Inf means that one got nothing. NaN where there were too few turns to tell.
 func fairness(served []int64) float64 {
 	if len(served) < 2 {
 		return math.NaN()

@@ -33,7 +33,8 @@ const (
 	caseDistinct = "64 goroutines, 64 distinct names"
 )
 
-// spread takes locks that nobody else wants: one client, and each goroutine has its share of the names.
+// spread takes locks that nobody else wants: one client, and each goroutine has its share of the
+// names.
 func (w *world) spread(ctx context.Context, s *site, r rival, goroutines, total int, p pace) (values, error) {
 	l, err := r.Open(ctx, s.place, use{Lease: lease})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-go/holdfast/integration/reexec"
 	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/redis/rueidis"
 )
@@ -25,7 +26,7 @@ type world struct {
 	single    *site
 	crowded   *site // 300,000 other keys with a TTL are in it
 	clustered *site
-	etcd      *process
+	etcd      *reexec.Process
 	etcdAddr  string
 }
 
@@ -33,8 +34,8 @@ type world struct {
 const otherKeys = 300_000
 
 func (w *world) start(ctx context.Context, kind server.Kind) (*site, error) {
-	// A container costs the network a proxy or a bridge, which the numbers should not have. Own: nothing of this may
-	// touch a server that others use, since databases are emptied.
+	// A container costs the network a proxy or a bridge, which the numbers should not have. Own:
+	// nothing of this may touch a server that others use, since databases are emptied.
 	if os.Getenv("HOLDFAST_RUNTIME") == "" {
 		if err := os.Setenv("HOLDFAST_RUNTIME", string(server.Local)); err != nil {
 			return nil, err
@@ -125,10 +126,10 @@ func (w *world) whereFor(ctx context.Context, r rival) (*site, error) {
 		return s, err
 	}
 	if w.etcd == nil {
-		if w.etcd, err = startProcess(order{Role: roleEtcd}); err != nil {
+		if w.etcd, err = reexec.Start(roleEtcd, nil); err != nil {
 			return nil, err
 		}
-		if w.etcdAddr, err = w.etcd.hear(); err != nil {
+		if w.etcdAddr, err = w.etcd.Hear(); err != nil {
 			return nil, err
 		}
 	}
@@ -146,10 +147,10 @@ func (w *world) account(s *site) (account, error) {
 		}
 		return a, nil
 	}
-	if err := w.etcd.say("cpu"); err != nil {
+	if err := w.etcd.Say("cpu"); err != nil {
 		return account{}, err
 	}
-	line, err := w.etcd.hear()
+	line, err := w.etcd.Hear()
 	if err != nil {
 		return account{}, err
 	}
@@ -179,7 +180,7 @@ func (w *world) close() error {
 		}
 	}
 	if w.etcd != nil {
-		w.etcd.close()
+		err = errors.Join(err, w.etcd.Close())
 	}
 	return err
 }

@@ -28,8 +28,8 @@ func TestAPlainStringIsALockToo(t *testing.T) {
 
 		require.NoError(t, e.Do("b", "SET", "forever").Error())
 		_, err = c.Acquire(e.Ctx, "b", client.WithMaxWait(120*time.Millisecond))
-		require.ErrorIs(t, err, client.ErrTimeout)
-		require.Negative(t, as[*client.BusyError](e, err).Remaining, "it has none")
+		only(t, client.ErrTimeout, err)
+		require.Negative(t, as[*client.WaitError](e, err).Last.Remaining, "it has none")
 		waiting := e.Acquire(e.Ctx, c, "b")
 		broken, err := e.open(client.Config{}).Break(e.Ctx, "b", "moved")
 		require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestAWrongTypeIsNotALock(t *testing.T) {
 		for _, name := range []string{"list", "hash"} {
 			_, err := c.TryAcquire(e.Ctx, name)
 			require.ErrorIs(t, err, client.ErrNotALock, name)
-			require.NotErrorIs(t, err, client.ErrBusy)
+			only(t, client.ErrInvalid, err)
 			_, err = c.Acquire(e.Ctx, name)
 			require.ErrorIs(t, err, client.ErrNotALock)
 			_, err = c.Inspect(e.Ctx, name)

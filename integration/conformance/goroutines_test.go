@@ -15,7 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
-// alone runs a test on a single server and nothing beside it, because it counts goroutines of the process.
+// alone runs a test on a single server and nothing beside it, because it counts goroutines of the
+// process.
 func alone(t *testing.T) *env {
 	t.Helper()
 	d := server.Single(t)

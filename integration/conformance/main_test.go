@@ -13,12 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-// shared are the deployments that the tests use one after the other: starting one takes longer than most tests.
+// shared are the deployments that the tests use one after the other: starting one takes longer than
+// most tests.
 var shared sync.Map // name -> func() (*server.Deployment, error)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// Tests here wait more than they compute: all deployments at once, whatever the number of processors.
+	// Tests here wait more than they compute: all deployments at once, whatever the number of
+	// processors.
 	_ = flag.Set("test.parallel", "8")
 	code := m.Run()
 	shared.Range(func(_, start any) bool {
@@ -34,7 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(leaks.Check(code))
 }
 
-// each runs a test on every deployment, all at once. Within one top-level test a deployment serves that test alone.
+// each runs a test on every deployment, all at once. Within one top-level test a deployment serves
+// that test alone.
 func each(t *testing.T, test func(t *testing.T, e *env)) {
 	t.Helper()
 	eachFlavour(t, test)

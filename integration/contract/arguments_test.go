@@ -25,24 +25,28 @@ type argument struct {
 
 func arguments() []argument {
 	owner := argument{name: "owner", good: odd(functions.MaxBytes), bad: []string{"", over(functions.MaxBytes), strings.Repeat("x", 512<<10)}}
-	hold := argument{name: "hold", good: odd(functions.MaxHoldBytes), bad: []string{"", over(functions.MaxHoldBytes)}}
+	hold := argument{name: "hold", good: odd(functions.MaxHoldBytes), bad: []string{"", "*", over(functions.MaxHoldBytes)}}
 	unnamed := argument{name: "hold", good: append(odd(functions.MaxHoldBytes), ""), bad: []string{over(functions.MaxHoldBytes)}}
+	released := unnamed // '*' means all of an owner's holds there
+	unnamed.bad = append([]string{"*"}, unnamed.bad...)
 	lastFence := argument{name: "last_fence", most: 1<<53 - 1}
 	channel := argument{name: "channel", good: append(odd(functions.MaxBytes), ""), bad: []string{over(functions.MaxBytes)}}
 	reason := argument{name: "reason", good: append(odd(functions.MaxBytes), ""), bad: []string{over(functions.MaxBytes)}}
 	ttl := argument{name: "ttl_ms", most: functions.MaxTTL}
 	block := argument{name: "fence_block", most: functions.MaxBlock}
-	scope := argument{name: "scope", good: []string{"line"}, bad: []string{"", "all", "LINE", "line "}}
+	fence := argument{name: "fence", most: 1<<53 - 1}
 	maxWait := argument{name: "max_wait_ms", most: functions.MaxTTL}
 	return []argument{
 		owner.of(functions.Acquire, nil, long), ttl.of(functions.Acquire, []string{"a"}), block.of(functions.Acquire, []string{"a", long}),
 		owner.of(functions.AcquireReentrant, nil, long, "h"), ttl.of(functions.AcquireReentrant, []string{"a"}, "h"),
 		hold.of(functions.AcquireReentrant, []string{"a", long}),
 		owner.of(functions.Renew, nil, long), ttl.of(functions.Renew, []string{"a"}), channel.of(functions.Renew, []string{"a", long}),
-		owner.of(functions.Release, nil), unnamed.of(functions.Release, []string{"a"}), lastFence.of(functions.Release, []string{"a", ""}),
+		fence.of(functions.Renew, []string{"a", long, "c"}),
+		owner.of(functions.Release, nil), released.of(functions.Release, []string{"a"}), lastFence.of(functions.Release, []string{"a", ""}),
 		owner.of(functions.Wait, nil, long, "c"), ttl.of(functions.Wait, []string{"a"}, "c"), channel.of(functions.Wait, []string{"a", long}),
 		block.of(functions.Wait, []string{"a", long, "c"}), maxWait.of(functions.Wait, []string{"a", long, "c", "1"}),
-		owner.of(functions.Leave, nil), scope.of(functions.Leave, []string{"a"}), reason.of(functions.Break, nil),
+		unnamed.of(functions.Wait, []string{"a", long, "c", "1", long}),
+		owner.of(functions.Leave, nil), unnamed.of(functions.Leave, []string{"a"}), fence.of(functions.Leave, []string{"a", ""}), reason.of(functions.Break, nil),
 	}
 }
 
@@ -61,13 +65,14 @@ func (a argument) with(value string) []string {
 
 // odd returns byte strings up to the bound that a careless library would trip over.
 func odd(most int) []string {
-	all := []string{"x", " ", "a b", "a\nb", "a\r\nb", "\x00", "a\x00b", "\xff\xfe", "%s %d %n", "1 2 3 4", "0:", "$(x)", "ключ", "3:abc"}
-	return append(all, strings.Repeat("y", most), strings.Repeat("\x00", most))
+	all := []string{"x", " ", "a b", "\xff\xfe", "\u0085", "%s %d %n", "%c", "1 2 3 4", "0:", "$(x)", "ключ", "3:abc", ">5", "<0"}
+	return append(all, strings.Repeat("y", most), strings.Repeat("\xff", most))
 }
 
 func over(most int) string { return strings.Repeat("z", most+1) }
 
-// Every argument is refused outside its bounds by name, with the key as it was: absent, and held with a line.
+// Every argument is refused outside its bounds by name, with the key as it was: absent, and held
+// with a line.
 func TestArgumentsOutsideTheirBoundsAreRefused(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		held, free := b.key("held"), b.key("free")
@@ -86,6 +91,27 @@ func TestArgumentsOutsideTheirBoundsAreRefused(t *testing.T) {
 		}
 		want(t, b.c.do("EXISTS", free), 0)
 		want(t, b.c.do("DUMP", held), before)
+	})
+}
+
+// Text of one is shown in the logs of others, so none of it may end a line or move a cursor.
+func TestControlCharactersAreRefused(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		k, free := b.key("held"), b.key("free")
+		b.take(k, "a", long)
+		before := b.content(k)
+		for _, a := range arguments() {
+			if a.most > 0 {
+				continue
+			}
+			for _, value := range []string{"a\nb", "\r", "\x00", "a\x00", "\x1b[2J", "\x7f", "\t", strings.Repeat("x", 60) + "\x01"} {
+				for _, key := range []string{k, free} {
+					want(t, b.call(a.function, key, a.with(value)...), failure("HFARG "+a.name+" must not contain control characters"))
+				}
+			}
+		}
+		want(t, b.content(k), before)
+		want(t, b.c.do("EXISTS", free), 0)
 	})
 }
 
@@ -112,13 +138,15 @@ func TestOddOwnersStayWhatTheyAre(t *testing.T) {
 			b.take(k, "first", long)
 			b.wait(k, owner, ch, 1)
 			want(t, b.call(functions.Release, k, "first"), []any{1, 0})
-			_, _, told := grant(t, sub.message())
+			told := grant(t, sub.message()).owner
 			want(t, told, owner)
 			want(t, b.call(functions.Inspect, k).([]any)[1], owner)
+			want(t, b.call(functions.AcquireReentrant, k+"j", owner, long, "h"), []any{1, token, 600000, 1, 1})
 			for _, hold := range odd(functions.MaxHoldBytes) {
-				want(t, b.call(functions.AcquireReentrant, k, owner, long, hold), []any{1, token, 600000, 2})
-				want(t, b.call(functions.Release, k, owner, hold), []any{1, 1})
+				want(t, b.call(functions.AcquireReentrant, k+"j", owner, long, hold), []any{1, token, 600000, 2, 1})
+				want(t, b.call(functions.Release, k+"j", owner, hold), []any{1, 1})
 			}
+			want(t, b.call(functions.Release, k+"j", owner, "h"), []any{1, 0})
 			fence := b.call(functions.Break, k, owner).([]any)[2]
 			want(t, sub.message(), fmt.Sprintf("broken %d %d %s %s", fence, len(owner), owner, owner))
 			b.expectFree(k)
@@ -133,7 +161,7 @@ func TestFenceBlockIsBoundByTheLease(t *testing.T) {
 		for _, f := range [][]string{{functions.Acquire, "a", "5"}, {functions.Wait, "a", "5", ""}} {
 			want(t, b.call(f[0], k, append(f[1:], "5001")...), failure("HFARG fence_block must be an integer from 1 to 5000"))
 			want(t, b.c.do("EXISTS", k), 0)
-			want(t, b.call(f[0], k, append(f[1:], "5000")...), []any{1, token, 5, 1})
+			want(t, b.call(f[0], k, append(f[1:], "5000")...), []any{1, token, 5, 1, between{1, 5000}})
 			b.c.do("DEL", k)
 		}
 	})
@@ -141,8 +169,8 @@ func TestFenceBlockIsBoundByTheLease(t *testing.T) {
 
 // The number of arguments and of keys is checked before anything is read.
 func TestArityIsChecked(t *testing.T) {
-	arity := map[string][2]int{functions.Acquire: {2, 3}, functions.AcquireReentrant: {3, 3}, functions.Renew: {2, 3}, functions.Release: {1, 3},
-		functions.Wait: {3, 5}, functions.Leave: {1, 2}, functions.Break: {0, 1}, functions.Inspect: {0, 0}, functions.ReadVersion: {0, 0}}
+	arity := map[string][2]int{functions.Acquire: {2, 3}, functions.AcquireReentrant: {3, 3}, functions.Renew: {2, 4}, functions.Release: {1, 3},
+		functions.Wait: {3, 6}, functions.Leave: {1, 3}, functions.Break: {0, 1}, functions.Inspect: {0, 0}, functions.ReadVersion: {0, 0}}
 	each(t, func(t *testing.T, b *bed) {
 		for _, name := range functions.Names() {
 			bounds, known := arity[name]

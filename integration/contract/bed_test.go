@@ -93,7 +93,7 @@ func (c *conn) fcall(function, key string, args ...string) any {
 func (b *bed) take(key, owner, ttl string, more ...string) int64 {
 	b.tb.Helper()
 	got := b.call(functions.Acquire, key, append([]string{owner, ttl}, more...)...)
-	want(b.tb, got, []any{1, token, number(ttl), 1})
+	want(b.tb, got, []any{1, token, number(ttl), 1, anything})
 	return got.([]any)[1].(int64)
 }
 
@@ -101,7 +101,7 @@ func (b *bed) take(key, owner, ttl string, more ...string) int64 {
 func (b *bed) wait(key, owner, channel string, position int) {
 	b.tb.Helper()
 	got := b.call(functions.Wait, key, owner, long, channel)
-	want(b.tb, got, []any{0, anything, anything, position, anything})
+	want(b.tb, got, []any{0, anything, anything, position, anything, token, anything})
 }
 
 // expectLock asserts what inspect says, the token and the remaining lease aside.
@@ -146,14 +146,19 @@ func (c *conn) silent() {
 	want(c.tb, c.do("PING"), []any{"pong", ""})
 }
 
-// grant splits a grant message into its token, its end and its owner.
-func grant(tb testing.TB, message string) (fence, until int64, owner string) {
+// told is a grant message, taken apart.
+type told struct {
+	fence, until, block int64
+	owner               string
+}
+
+func grant(tb testing.TB, message string) told {
 	tb.Helper()
-	parts := strings.SplitN(message, " ", 3)
-	if len(parts) != 3 {
+	parts := strings.SplitN(message, " ", 4)
+	if len(parts) != 4 {
 		tb.Fatalf("not a grant: %q", message)
 	}
-	return number(parts[0]), number(parts[1]), parts[2]
+	return told{number(parts[0]), number(parts[1]), number(parts[2]), parts[3]}
 }
 
 func (b *bed) serverMS() int64 {

@@ -7,7 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/functions"
 )
 
-// valid says by the README's words, not by the library's means, whether the arguments are within their bounds.
+// valid says by the README's words, not by the library's means, whether the arguments are within
+// their bounds.
 func (c call) valid() bool {
 	owner := func() bool { return size(c.arg(0), 1, functions.MaxBytes) }
 	ttl := func() bool { return integer(c.arg(1), functions.MaxTTL) }
@@ -19,24 +20,31 @@ func (c call) valid() bool {
 	case functions.Acquire:
 		return (n == 2 || n == 3) && owner() && ttl() && block(2)
 	case functions.AcquireReentrant:
-		return n == 3 && owner() && ttl() && size(c.args[2], 1, functions.MaxHoldBytes)
+		return n == 3 && owner() && ttl() && size(c.args[2], 1, functions.MaxHoldBytes) && c.args[2] != allHolds
 	case functions.Renew:
-		return (n == 2 || n == 3) && owner() && ttl() && (n == 2 || size(c.args[2], 0, functions.MaxBytes))
+		return n >= 2 && n <= 4 && owner() && ttl() && size(c.arg(2), 0, functions.MaxBytes) &&
+			(n < 4 || integer(c.args[3], 1<<53-1))
 	case functions.Release:
 		return n >= 1 && n <= 3 && owner() && (n == 1 || size(c.args[1], 0, functions.MaxHoldBytes)) &&
 			(n < 3 || integer(c.args[2], 1<<53-1))
 	case functions.Wait:
-		return n >= 3 && n <= 5 && owner() && ttl() && size(c.args[2], 0, functions.MaxBytes) && block(3) &&
-			(n < 5 || integer(c.args[4], functions.MaxTTL))
+		return n >= 3 && n <= 6 && owner() && ttl() && size(c.args[2], 0, functions.MaxBytes) && block(3) &&
+			(n < 5 || integer(c.args[4], functions.MaxTTL)) && size(c.arg(5), 0, functions.MaxHoldBytes) && c.arg(5) != allHolds
 	case functions.Leave:
-		return n == 1 && owner()
+		return n >= 1 && n <= 3 && owner() && size(c.arg(1), 0, functions.MaxHoldBytes) && c.arg(1) != allHolds &&
+			(n < 3 || integer(c.args[2], 1<<53-1))
 	case functions.Break:
 		return n == 0 || n == 1 && size(c.args[0], 0, functions.MaxBytes)
 	}
 	return n == 0
 }
 
-func size(text string, least, most int) bool { return len(text) >= least && len(text) <= most }
+// allHolds is no id: to release, it means all holds of an owner.
+const allHolds = "*"
+
+func size(text string, least, most int) bool {
+	return len(text) >= least && len(text) <= most && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
 
 func integer(text string, most int64) bool {
 	if text == "" || len(text) > 50 || strings.Trim(text, "0123456789") != "" || text[0] == '0' {
@@ -47,10 +55,11 @@ func integer(text string, most int64) bool {
 }
 
 var (
-	// Few of them are frequent, so that the one that waits, holds or was skipped is often the one that calls.
-	names   = []string{"a", "b", "c", "d", "e", "a", "b", "c", "d", "e", "a", "b", "c", "f", "g", "h", "i", "j", "k k", "\x00\n", "1 2 3", strings.Repeat("o", functions.MaxBytes)}
-	badName = []string{"", strings.Repeat("x", functions.MaxBytes+1), strings.Repeat("y", 512<<10)}
-	holdIDs = []string{"h1", "h2", "3:abc", "\x00", " ", strings.Repeat("h", functions.MaxHoldBytes)}
+	// Few of them are frequent, so that the one that waits, holds or was skipped is often the one
+	// that calls.
+	names   = []string{"a", "b", "c", "d", "e", "a", "b", "c", "d", "e", "a", "b", "c", "f", "g", "h", "i", "j", "k k", "1 2 3", strings.Repeat("o", functions.MaxBytes)}
+	badName = []string{"", "a\x00", "a\nb", "\x7f", strings.Repeat("x", functions.MaxBytes+1), strings.Repeat("y", 512<<10)}
+	holdIDs = []string{"h1", "h2", allHolds, "3:abc", "0:", " ", strings.Repeat("h", functions.MaxHoldBytes)}
 	blocks  = []string{"1", "2", "10", "100", "1000000"}
 	leases  = []string{long, "600001", "31536000000"} // none that ends by itself while a test runs
 	numbers = append([]string{"31536000001", "1000001"}, notIntegers...)
@@ -94,6 +103,9 @@ func (s *source) call(locks int, channels []string) call {
 		c.args = []string{owner, ttl, s.pick(holdIDs, badName)}
 	case functions.Renew:
 		c.args = append([]string{owner, ttl}, s.some(more%2 == 0, channels, badName[1:])...)
+		if len(c.args) == 3 && more%8 == 0 {
+			c.args = append(c.args, s.pick([]string{"1", "9007199254740991"}, numbers)) // another token
+		}
 	case functions.Release:
 		c.args = append([]string{owner}, s.some(more%3 == 0, append(holdIDs, "", ""), badName[1:])...)
 		if len(c.args) == 2 && more%2 == 0 {
@@ -104,8 +116,14 @@ func (s *source) call(locks int, channels []string) call {
 		if len(c.args) == 4 && more%2 == 0 {
 			c.args = append(c.args, s.pick(leases[2:], numbers)) // a year: never refused
 		}
+		if len(c.args) == 5 && more%4 == 0 {
+			c.args = append(c.args, s.pick(append(holdIDs, ""), badName[1:]))
+		}
 	case functions.Leave:
-		c.args = []string{owner}
+		c.args = append([]string{owner}, s.some(more%2 == 0, append(holdIDs, ""), badName[1:])...)
+		if len(c.args) == 2 && more%4 == 0 {
+			c.args = append(c.args, s.pick([]string{"1", "9007199254740991"}, numbers))
+		}
 	case functions.Break:
 		c.args = s.some(more%2 == 0, names, badName[1:])
 	}

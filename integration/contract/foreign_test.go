@@ -13,7 +13,8 @@ var lockCalls = [][]string{
 	{functions.Wait, "a", long, ""}, {functions.Leave, "a"}, {functions.Inspect}, {functions.Break},
 }
 
-// A plain SET of another service is a lock: nobody takes it, even by the same name, and only break removes it.
+// A plain SET of another service is a lock: nobody takes it, even by the same name, and only break
+// removes it.
 func TestPlainStringIsALockOfSomeoneElse(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		for ttl, pttl := range map[string]any{"": int64(-1), long: between{599_000, 600_000}} {
@@ -27,7 +28,7 @@ func TestPlainStringIsALockOfSomeoneElse(t *testing.T) {
 			for _, call := range lockCalls[:4] {
 				want(t, b.call(call[0], k, call[1:]...), busy)
 			}
-			want(t, b.call(functions.Wait, k, "a", long, ""), append(busy, between{1, 1 << 53}))
+			want(t, b.call(functions.Wait, k, "a", long, ""), append(busy, between{1, 1 << 53}, 0, 0))
 			want(t, b.call(functions.Leave, k, "a"), []any{0})
 			want(t, b.call(functions.Inspect, k), []any{1, "a", 1, 0, pttl, 0})
 			want(t, b.c.do("GET", k), "a")
@@ -50,7 +51,8 @@ func TestLongPlainStringIsCut(t *testing.T) {
 	})
 }
 
-// And the other service respects ours: SET NX fails while our lock is there, and works when it is not.
+// And the other service respects ours: SET NX fails while our lock is there, and works when it is
+// not.
 func TestPlainSetRespectsOurLock(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		k := b.key("k")
@@ -59,7 +61,7 @@ func TestPlainSetRespectsOurLock(t *testing.T) {
 		want(t, b.call(functions.Release, k, "a"), []any{1, 0})
 		want(t, b.c.do("SET", k, "theirs", "NX", "PX", "20"), "OK")
 		want(t, b.call(functions.Acquire, k, "a", long), []any{0, between{0, 20}, "theirs", 0})
-		eventually(t, "their lease ends", func() bool { return matches(b.call(functions.Acquire, k, "a", long), []any{1, token, 600000, 1}) })
+		eventually(t, "their lease ends", func() bool { return matches(b.call(functions.Acquire, k, "a", long), []any{1, token, 600000, 1, 1}) })
 	})
 }
 
@@ -68,12 +70,18 @@ func TestForeignKeysStayUntouched(t *testing.T) {
 	stream := "XADD"
 	makers := map[string][]string{
 		"list": {"RPUSH", "x"}, "set": {"SADD", "x"}, "zset": {"ZADD", "1", "x"}, stream: {"XADD", "*", "f", "v"}, "hash": {"HSET", "f", "v"},
-		"hash with an owner":       {"HSET", "owner", "a"},
-		"hash without a token":     {"HSET", "owner", "a", "until", "99999999999999"},
-		"hash without an end":      {"HSET", "owner", "a", "fence", "1"},
-		"hash with a broken state": {"HSET", "owner", "a", "until", "99999999999999", "fence", "1", "state", "1 2 3"},
-		"hash with an endless one": {"HSET", "owner", "a", "until", "99999999999999", "fence", "1", "state", "0 99999999 1 0 1 "},
-		"hash with other numbers":  {"HSET", "owner", "a", "until", "soon", "fence", "many"},
+		"hash with an owner":            {"HSET", "owner", "a"},
+		"hash without a token":          {"HSET", "owner", "a", "until", "99999999999999"},
+		"hash without an end":           {"HSET", "owner", "a", "fence", "1"},
+		"hash with a broken state":      {"HSET", "owner", "a", "until", "99999999999999", "fence", "1", "state", "1 2 3"},
+		"hash with a state behind 2^52": {"HSET", "owner", "a", "until", "99999999999999", "fence", "1", "state", "9007199254740992 9007199254740994 1 0 1 0"},
+		"hash with a line backwards":    {"HSET", "owner", "a", "until", "99999999999999", "fence", "1", "state", "5 4 1 0 1 0"},
+		"hash with top below the token": {"HSET", "owner", "a", "until", "99999999999999", "fence", "5", "state", "0 0 0 0 4 0"},
+		"hash with a token in hex":      {"HSET", "owner", "a", "until", "99999999999999", "fence", "0x10"},
+		"hash with a token in exponent": {"HSET", "owner", "a", "until", "99999999999999", "fence", "1e3"},
+		"hash with a token and a blank": {"HSET", "owner", "a", "until", "99999999999999", "fence", " 5"},
+		"hash with a negative token":    {"HSET", "owner", "a", "until", "99999999999999", "fence", "-5"},
+		"hash with other numbers":       {"HSET", "owner", "a", "until", "soon", "fence", "many"},
 	}
 	each(t, func(t *testing.T, b *bed) {
 		for name, cmd := range makers {

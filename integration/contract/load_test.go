@@ -7,31 +7,32 @@ import (
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-// FUNCTION LOAD REPLACE while a lock is held and waited for changes nothing for anybody, and tokens go on growing.
+// FUNCTION LOAD REPLACE while a lock is held and waited for changes nothing for anybody, and tokens
+// go on growing.
 func TestReloadWhileLocksAreHeldAndWaitedFor(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		k, ch := b.key("k"), b.key("channel")
 		sub := b.subscribe(ch)
-		fence := b.take(k, "a", long, "1000000")
+		fence := b.take(k, "a", long)
 		b.wait(k, "b", ch, 1)
 		b.wait(k, "c", "", 2)
 		before := b.c.do("DUMP", k)
 		b.load()
 		want(t, b.c.do("DUMP", k), before)
-		want(t, b.call(functions.Renew, k, "a", long), []any{1, between{fence, fence}, 600000, 1})
+		want(t, b.call(functions.Renew, k, "a", long), []any{1, between{fence, fence}, 600000, 1, 1})
 		b.wait(k, "b", ch, 1)
 		want(t, b.call(functions.Release, k, "a"), []any{1, 0})
-		next, _, owner := grant(t, sub.message())
-		want(t, owner, "b")
-		if next < fence+1_000_000 { // the clock alone would not do: the run ends a second ahead of it
-			t.Errorf("token %d is inside the run from %d", next, fence)
+		next := grant(t, sub.message())
+		want(t, next.owner, "b")
+		if next.fence <= fence {
+			t.Errorf("token %d after %d", next.fence, fence)
 		}
 		b.load()
 		want(t, b.call(functions.Release, k, "b"), []any{1, 0})
 		got := b.call(functions.Inspect, k).([]any)
 		want(t, got, []any{1, "c", 1, token, between{1, 2000}, 0})
-		if got[3].(int64) <= next {
-			t.Errorf("token %d after %d", got[3], next)
+		if got[3].(int64) <= next.fence {
+			t.Errorf("token %d after %d", got[3], next.fence)
 		}
 	})
 }
@@ -40,16 +41,17 @@ func TestReloadWhileLocksAreHeldAndWaitedFor(t *testing.T) {
 func TestTokensSurviveARestart(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		k := b.key("k")
-		fence := b.take(k, "a", long, "1000000")
+		fence := b.take(k, "a", long)
 		b.wait(k, "b", "", 1)
 		if err := b.d.Nodes()[0].Restart(); err != nil {
 			t.Fatal(err)
 		}
 		b.c = b.dial(2)
-		want(t, b.call(functions.Renew, k, "a", long), []any{1, between{fence, fence}, 600000, 1}) // the library is there again too
+		// the library is there again too
+		want(t, b.call(functions.Renew, k, "a", long), []any{1, between{fence, fence}, 600000, 1, 1})
 		want(t, b.call(functions.Release, k, "a"), []any{1, 0})
 		got := b.call(functions.Inspect, k).([]any)
-		want(t, got, []any{1, "b", 1, between{fence + 1_000_000, 1 << 53}, between{1, 2000}, 0})
+		want(t, got, []any{1, "b", 1, between{fence + 1, 1 << 53}, between{1, 2000}, 0})
 	}, server.Owned(), server.WithConfig("appendonly", "yes"), server.WithConfig("appendfsync", "always"))
 }
 
@@ -60,18 +62,19 @@ func TestTokensGrow(t *testing.T) {
 		floor := int64(0)
 		for i := range 300 {
 			k := locks[i%3]
-			size := int64(1 + i%7*100)
-			fence := b.take(k, "o", long, itoa(size))
-			if fence <= floor {
-				t.Fatalf("token %d is not above %d", fence, floor)
+			got := b.call(functions.Acquire, k, "o", long, itoa(int64(1+i%7*100))).([]any)
+			want(t, got, []any{1, between{floor + 1, 1 << 53}, 600000, 1, between{1, int64(1 + i%7*100)}})
+			floor = got[1].(int64)
+			if i%2 == 0 {
+				floor += got[4].(int64) - 1
 			}
-			floor = fence + size - 1
-			want(t, b.call(functions.Release, k, "o"), []any{1, 0})
+			want(t, b.call(functions.Release, k, "o", "", itoa(floor)), []any{1, 0})
 		}
 	})
 }
 
-// The next token is above what was used of a run, and no higher than need be: tokens do not run ahead of the clock.
+// The next token is above what was used of a run, and no higher than need be: tokens do not run
+// ahead of the clock.
 func TestLastFenceEndsTheRun(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		for name, next := range map[string]func(k string){
@@ -111,14 +114,14 @@ func TestReplicaHasTheSameLock(t *testing.T) {
 		replica := dial(t, b.d.Nodes()[1].Addr, 2)
 		k := b.key("k")
 		steps := []step{
-			{functions.Acquire, []string{"a", long, "10"}, []any{1, token, 600000, 1}},
-			{functions.AcquireReentrant, []string{"a", long, "h"}, []any{1, token, 600000, 2}},
-			{functions.Wait, []string{"b", long, "ch"}, []any{0, anything, "a", 1, anything}},
-			{functions.Wait, []string{"c", long, ""}, []any{0, anything, "a", 2, anything}},
+			{functions.AcquireReentrant, []string{"a", long, "g"}, []any{1, token, 600000, 1, 1}},
+			{functions.AcquireReentrant, []string{"a", long, "h"}, []any{1, token, 600000, 2, 1}},
+			{functions.Wait, []string{"b", long, "ch"}, []any{0, anything, "a", 1, anything, token, anything}},
+			{functions.Wait, []string{"c", long, ""}, []any{0, anything, "a", 2, anything, token, anything}},
 			{functions.Leave, []string{"b"}, []any{1}},
-			{functions.Renew, []string{"a", long, "ch"}, []any{1, token, 600000, 2}},
+			{functions.Renew, []string{"a", long, "ch"}, []any{1, token, 600000, 2, 1}},
 			{functions.Break, nil, []any{1, "a", token}},
-			{functions.Renew, []string{"c", long}, []any{1, token, 600000, 1}},
+			{functions.Renew, []string{"c", long}, []any{1, token, 600000, 1, 1}},
 		}
 		for i, s := range steps {
 			want(t, b.c.run(s, k), s.reply)

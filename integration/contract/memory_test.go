@@ -7,7 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-// With its memory full the server refuses what may need more, before it starts, and runs what gives back or keeps alive.
+// With its memory full the server refuses what may need more, before it starts, and runs what gives
+// back or keeps alive.
 func TestFullMemory(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		full := func(on string) { t.Helper(); want(t, b.c.do("CONFIG", "SET", "maxmemory", on), "OK") }
@@ -27,10 +28,10 @@ func TestFullMemory(t *testing.T) {
 		want(t, b.c.do("EXISTS", free), 0)
 		want(t, b.c.do("DUMP", k), before)
 		want(t, b.call(functions.Inspect, k), []any{1, "a", 1, between{fence, fence}, between{1, 600_000}, 2})
-		want(t, b.call(functions.Renew, k, "a", long, "channel"), []any{1, between{fence, fence}, 600000, 1})
+		want(t, b.call(functions.Renew, k, "a", long, "channel"), []any{1, between{fence, fence}, 600000, 1, 1})
 		want(t, b.call(functions.Release, k, "a"), []any{1, 0})
 		b.expectLock(k, "b", 1, 1)
-		want(t, b.call(functions.Renew, k, "b", long), []any{1, token, 600000, 1})
+		want(t, b.call(functions.Renew, k, "b", long), []any{1, token, 600000, 1, 1})
 		want(t, b.call(functions.Break, k, "why"), []any{1, "b", token})
 		b.expectLock(k, "c", 1, 0)
 		want(t, b.call(functions.Leave, k, "c"), []any{1})

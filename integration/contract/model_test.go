@@ -8,10 +8,11 @@ import (
 	"github.com/holdfast-go/holdfast/functions"
 )
 
-// waiter is one place in a line.
+// waiter is one place in a line. A plain one has no holds.
 type waiter struct {
 	owner, channel string
 	block          int64
+	holds          []string
 }
 
 // model is what a lock should be. The zero value is a free one.
@@ -22,15 +23,17 @@ type model struct {
 	foreign bool // a plain string of someone else
 	owner   string
 	channel string
-	holds   []string
+	holds   []string // of a joinable lock
 	line    []waiter
 
 	provisional bool // handed over by the last call, and not confirmed
 
-	block  int64
-	fence  int64 // 0: a new holder, its token has not been seen yet
-	floor  int64 // the next new token must be above
-	forgot bool  // the library was loaded anew since the lock was taken
+	block   int64 // the longest run that was asked for
+	granted int64 // what the last reply said of it
+	fence   int64 // 0: a new holder, its token has not been seen yet
+	floor   int64 // the next new token must be above
+	ends    int64 // of the lease, as the last look saw it
+	forgot  bool  // the library was loaded anew since the lock was taken
 
 	floorBefore int64     // the last token before the last call
 	told        []tidings // messages that the last call should have sent
@@ -47,7 +50,10 @@ type world struct {
 
 const theirs = "theirs"
 
-var pttl = between{0, functions.MaxTTL}
+var (
+	pttl   = between{0, functions.MaxTTL}
+	hfjoin = prefix("HFJOIN ")
+)
 
 // call is one call as it is sent.
 type call struct {
@@ -63,14 +69,24 @@ func (c call) arg(i int) string {
 	return ""
 }
 
-// expect changes the model as the call should change the lock, and returns what the call should reply.
+// expect changes the model as the call should change the lock, and returns what the call should
+// reply. An error changes nothing.
 func (w *world) expect(c call) any {
 	m := w.locks[c.lock]
 	m.told = nil
 	if !c.valid() {
 		return prefix("HFARG ")
 	}
-	owner := c.arg(0)
+	before := *m
+	before.line, before.holds = slices.Clone(m.line), slices.Clone(m.holds)
+	reply := m.expect(w, c)
+	if reply == hfjoin {
+		*m = before
+	}
+	return reply
+}
+
+func (m *model) expect(w *world, c call) any {
 	switch c.function {
 	case functions.Acquire:
 		return m.acquire(w, c, "", integerOr(c.arg(2), 1))
@@ -79,11 +95,11 @@ func (w *world) expect(c call) any {
 	case functions.Renew:
 		return m.renew(w, c)
 	case functions.Release:
-		return m.release(w, owner, c.arg(1), integerOr(c.arg(2), 1<<53))
+		return m.release(w, c.arg(0), c.arg(1), integerOr(c.arg(2), 0))
 	case functions.Wait:
 		return m.wait(w, c)
 	case functions.Leave:
-		return m.leave(w, owner)
+		return m.leave(w, c.arg(0), c.arg(1), len(c.args) == 3)
 	case functions.Break:
 		return m.smash(w, c.arg(0))
 	}
@@ -97,23 +113,31 @@ func integerOr(text string, otherwise int64) int64 {
 	return otherwise
 }
 
+func setOf(hold string) []string {
+	if hold == "" {
+		return nil
+	}
+	return []string{hold}
+}
+
 // take makes someone the holder, with a token that is not known yet.
-func (m *model) take(owner, hold, channel string, block int64) {
+func (m *model) take(next waiter) {
 	m.held, m.ended, m.forgot = true, false, false
-	m.owner, m.holds, m.channel, m.block, m.fence = owner, []string{hold}, channel, block, 0
+	m.owner, m.holds, m.channel, m.block, m.granted, m.fence = next.owner, next.holds, next.channel, next.block, 1, 0
 	m.provisional = false
 }
 
-// giveBack hands the lock to the first in line that can be told, or frees it.
-func (m *model) giveBack(w *world) {
-	m.floor = max(m.floor, m.fence+m.block-1)
+// giveBack hands the lock to the first in line that can be told or asks just now, or frees it.
+func (m *model) giveBack(w *world, caller string) {
+	m.floor = max(m.floor, m.fence)
+	m.told = nil
 	for len(m.line) > 0 {
 		next := m.line[0]
 		m.line = m.line[1:]
-		if next.channel == "" || w.alive[next.channel] {
-			m.take(next.owner, "", next.channel, next.block)
+		if next.channel == "" || w.alive[next.channel] || next.owner == caller {
+			m.take(next)
 			m.provisional = true
-			if next.channel != "" {
+			if next.channel != "" && next.owner != caller {
 				m.told = append(m.told, tidings{channel: next.channel, grant: next.owner})
 			}
 			return
@@ -122,9 +146,9 @@ func (m *model) giveBack(w *world) {
 	m.held, m.ended = false, false
 }
 
-func (m *model) settle(w *world) {
+func (m *model) settle(w *world, caller string) {
 	if m.held && m.ended {
-		m.giveBack(w)
+		m.giveBack(w, caller)
 	}
 }
 
@@ -138,98 +162,84 @@ func (m *model) busy() []any {
 	return []any{0, pttl, m.owner, len(m.line)}
 }
 
-func (m *model) yours(ttl string) []any { return []any{1, token, number(ttl), len(m.holds)} }
+func (m *model) yours(ttl string) []any {
+	return []any{1, token, number(ttl), max(1, len(m.holds)), between{1, m.block}}
+}
 
-func (m *model) holdOn(hold, ttl string) []any {
+func (m *model) holdOn(next waiter, ttl string) any {
+	if (len(m.holds) > 0) != (len(next.holds) > 0) {
+		return hfjoin
+	}
 	m.provisional = false
-	if !slices.Contains(m.holds, hold) {
-		m.holds = append(m.holds, hold)
+	m.holds = union(m.holds, next.holds)
+	m.block = max(m.block, next.block)
+	if next.channel != "" {
+		m.channel = next.channel
 	}
 	return m.yours(ttl)
 }
 
+func union(a, b []string) []string {
+	for _, id := range b {
+		if !slices.Contains(a, id) {
+			a = append(a, id)
+		}
+	}
+	return a
+}
+
 func (m *model) acquire(w *world, c call, hold string, block int64) any {
-	m.settle(w)
+	next := waiter{c.arg(0), "", block, setOf(hold)}
+	m.settle(w, next.owner)
 	switch {
 	case m.foreign:
 	case !m.held:
-		m.take(c.arg(0), hold, "", block)
+		m.take(next)
 		return m.yours(c.arg(1))
-	case m.owner == c.arg(0):
-		return m.holdOn(hold, c.arg(1))
+	case m.owner == next.owner:
+		return m.holdOn(next, c.arg(1))
 	}
 	return m.busy()
 }
 
 func (m *model) renew(w *world, c call) any {
-	mine := m.held && !m.ended && m.owner == c.arg(0)
-	m.settle(w)
-	if !mine {
+	m.settle(w, c.arg(0))
+	if !m.held || m.owner != c.arg(0) || len(c.args) == 4 && c.args[3] != strconv.FormatInt(m.fence, 10) {
 		return m.busy()
 	}
-	if len(c.args) == 3 {
+	m.provisional = false
+	if len(c.args) >= 3 {
 		m.channel = c.args[2]
 	}
 	return m.yours(c.arg(1))
 }
 
 func (m *model) release(w *world, owner, hold string, lastFence int64) any {
-	mine := m.held && !m.ended && m.owner == owner
-	m.settle(w)
+	m.settle(w, owner)
+	if !m.held || m.owner != owner {
+		return m.busy()
+	}
+	left, had := m.giveBackHold(w, hold, owner, lastFence)
+	if !had {
+		left = max(1, left)
+	}
+	return []any{1, left}
+}
+
+// giveBackHold returns how many holds are left, and whether the one that is given back was there.
+func (m *model) giveBackHold(w *world, hold, caller string, lastFence int64) (left int, had bool) {
 	at := slices.Index(m.holds, hold)
 	switch {
-	case !mine:
-		return m.busy()
-	case at < 0:
-		return []any{1, len(m.holds)}
-	case len(m.holds) == 1:
-		m.block = max(1, min(m.block, lastFence-m.fence+1))
-		m.giveBack(w)
-		return []any{1, 0}
+	case hold == allHolds:
+	case at < 0 && (hold != "" || len(m.holds) > 0):
+		return len(m.holds), false
+	case len(m.holds) > 1:
+		m.holds = slices.Delete(slices.Clone(m.holds), at, at+1)
+		return len(m.holds), true
 	}
-	m.holds = slices.Delete(m.holds, at, at+1)
-	return []any{1, len(m.holds)}
-}
-
-func (m *model) place(owner string) int {
-	return slices.IndexFunc(m.line, func(w waiter) bool { return w.owner == owner })
-}
-
-func (m *model) wait(w *world, c call) any {
-	m.settle(w)
-	next := waiter{c.arg(0), c.arg(2), integerOr(c.arg(3), 1)}
-	switch {
-	case m.foreign:
-		return append(m.busy(), anything)
-	case !m.held:
-		m.take(next.owner, "", "", next.block)
-		return m.yours(c.arg(1))
-	case m.owner == next.owner:
-		return m.holdOn("", c.arg(1))
-	}
-	at := m.place(next.owner)
-	if at < 0 {
-		at = len(m.line)
-		m.line = append(m.line, next)
-	}
-	m.line[at] = next
-	return []any{0, pttl, m.owner, at + 1, anything}
-}
-
-func (m *model) leave(w *world, owner string) any {
-	waited := m.place(owner) >= 0
-	m.settle(w)
-	if m.held && m.owner == owner {
-		m.giveBack(w)
-		return []any{1}
-	}
-	if at := m.place(owner); at >= 0 {
-		m.line = slices.Delete(m.line, at, at+1)
-	}
-	if waited {
-		return []any{1}
-	}
-	return []any{0}
+	m.floor = max(m.floor, min(m.fence+m.granted-1, lastFence))
+	m.giveBack(w, caller)
+	return 0, true
 }
 
 func (m *model) smash(w *world, reason string) any {
@@ -238,11 +248,11 @@ func (m *model) smash(w *world, reason string) any {
 		return []any{1, theirs, 0}
 	}
 	if !m.held || m.ended {
-		m.settle(w)
+		m.settle(w, "")
 		return []any{0, "", 0}
 	}
 	owner, fence, channel := m.owner, m.fence, m.channel
-	m.giveBack(w)
+	m.giveBack(w, "")
 	if w.alive[channel] {
 		text := fmt.Sprintf("broken %d %d %s %s", fence, len(owner), owner, reason)
 		m.told = append(m.told, tidings{channel: channel, text: text})
@@ -259,7 +269,7 @@ func (m *model) inspect() any {
 	case m.ended:
 		return []any{0, "", 0, 0, 0, len(m.line)}
 	case m.fence == 0:
-		return []any{1, m.owner, len(m.holds), between{m.floor + 1, 1 << 53}, pttl, len(m.line)}
+		return []any{1, m.owner, max(1, len(m.holds)), between{m.floor + 1, 1 << 53}, pttl, len(m.line)}
 	}
-	return []any{1, m.owner, len(m.holds), between{m.fence, m.fence}, pttl, len(m.line)}
+	return []any{1, m.owner, max(1, len(m.holds)), between{m.fence, m.fence}, pttl, len(m.line)}
 }

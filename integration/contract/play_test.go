@@ -8,23 +8,32 @@ import (
 	"github.com/holdfast-go/holdfast/functions"
 )
 
-// look reads how a call left a key: the end of its TTL, the end of the lease, what waiting fields there are. Then it makes a
-// provisional lease long, so that none ends by itself before the model knows.
+// look reads how a call left a key: the end of its TTL, the end of the lease, what waiting fields
+// there are, without and with the marks of holes. Then it makes a provisional lease long, so that
+// none ends by itself before the model knows, and lets all who wait have asked just now.
 const look = `
 local v = redis.call('TYPE', KEYS[1]).ok
-if v ~= 'hash' then return { v, redis.call('PEXPIRETIME', KEYS[1]), 0, 0, 0 } end
+if v ~= 'hash' then return { v, redis.call('PEXPIRETIME', KEYS[1]), 0, 0, 0, 0 } end
 local f = redis.call('HMGET', KEYS[1], 'until', 'state')
-local ttl, ends, n = redis.call('PEXPIRETIME', KEYS[1]), tonumber(f[1]), 0
-for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
-  if name:find('^w:') or name:find('^at:') then n = n + 1 end
-end
+local ttl, ends, n, marks = redis.call('PEXPIRETIME', KEYS[1]), tonumber(f[1]), 0, 0
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local all = redis.call('HGETALL', KEYS[1])
+for i = 1, #all, 2 do
+  if all[i]:find('^w:') and all[i + 1]:find('^[<>]') then
+    marks = marks + 1
+  elseif all[i]:find('^w:') then
+    n = n + 1
+    redis.call('HSET', KEYS[1], all[i], (all[i + 1]:gsub('^(%d+ %d+) %d+', '%1 ' .. string.format('%.0f', now))))
+  elseif all[i]:find('^at:') then
+    n = n + 1
+  end
+end
 if ends > 1 and ends <= now + 2000 then
   redis.call('HSET', KEYS[1], 'until', now + 600000)
-  redis.call('PEXPIREAT', KEYS[1], now + 600000 + (f[2] and not f[2]:find('^%d+ %d+ 0 ') and 60000 or 0))
+  redis.call('PEXPIREAT', KEYS[1], now + 600000 + (f[2] and not f[2]:find('^%d+ %d+ 0 ') and 60000 or 1))
 end
-return { v, ttl, ends, n, ends - now }`
+return { v, ttl, ends, n, ends - now, marks }`
 
 // player plays calls on a server and on the model, and compares after each.
 type player struct {
@@ -81,11 +90,13 @@ func (p *player) fail(format string, args ...any) {
 	p.tb.Fatalf("after %d calls: %s\nthe last were:\n%s", p.played, fmt.Sprintf(format, args...), join(p.log))
 }
 
-// step makes one call and compares its reply, its messages, the key that it left, and what inspect says.
+// step makes one call and compares its reply, its messages, the key that it left, and what inspect
+// says.
 func (p *player) step(c call) {
 	p.tb.Helper()
 	m := p.locks[c.lock]
 	m.floorBefore = max(m.floor, m.fence)
+	ends, fence := m.ends, m.fence
 	expected := p.expect(c)
 	p.c.send(append([]string{"FCALL", c.function, "1", m.key}, c.args...)...)
 	p.c.send("EVAL", look, "1", m.key)
@@ -99,21 +110,27 @@ func (p *player) step(c call) {
 		p.fail("got  %s\nwant %s", show(got), show(expected))
 	}
 	p.checkKey(m, key)
+	if m.held && !m.ended && len(m.holds) > 1 && m.fence == fence && m.ends < ends {
+		p.fail("with %d holds the lease was cut from %d to %d", len(m.holds), ends, m.ends)
+	}
 	if want := m.inspect(); !matches(now, want) {
 		p.fail("inspect is %s\nwant %s", show(now), show(want))
 	}
 	if m.held && !m.ended && m.fence == 0 {
 		m.fence = now.([]any)[3].(int64)
 	}
-	if g, ok := got.([]any); ok && len(g) == 4 && g[0] == int64(1) && g[1] != m.fence {
-		p.fail("the reply says token %d, inspect %d", g[1], m.fence)
+	if g, ok := got.([]any); ok && len(g) == 5 && g[0] == int64(1) {
+		if g[1] != m.fence {
+			p.fail("the reply says token %d, inspect %d", g[1], m.fence)
+		}
+		m.granted = g[4].(int64)
 	}
 	p.checkMessages(m)
 	p.checkPositions(m)
 }
 
-// checkKey asserts that there is a key exactly if the model has a lock, with the TTL that README promises, and with two fields
-// for each waiter.
+// checkKey asserts that there is a key exactly if the model has a lock, with the TTL that README
+// promises, and with two fields for each waiter.
 func (p *player) checkKey(m *model, key any) {
 	p.tb.Helper()
 	v, ok := key.([]any)
@@ -121,6 +138,7 @@ func (p *player) checkKey(m *model, key any) {
 		p.fail("look: %s", show(key))
 	}
 	kind, ttl, ends, fields := v[0].(string), v[1].(int64), v[2].(int64), v[3].(int64)
+	m.ends = 0
 	want := "none"
 	switch {
 	case m.foreign:
@@ -141,14 +159,17 @@ func (p *player) checkKey(m *model, key any) {
 		p.fail("the lease has %d ms left; handed over just now: %v", left, m.provisional)
 	}
 	m.provisional = false // look made it long
+	m.ends = ends
 	if len(m.line) > 0 {
 		ends += 60_000
+	} else {
+		ends++
 	}
 	if ttl != ends {
 		p.fail("the TTL ends at %d, not at %d", ttl, ends)
 	}
-	if fields != int64(2*len(m.line)) {
-		p.fail("%d fields of waiters for %d", fields, len(m.line))
+	if fields != int64(2*len(m.line)) || v[5].(int64) > fields {
+		p.fail("%d fields of waiters and %d of holes for %d", fields, v[5], len(m.line))
 	}
 }
 
@@ -166,12 +187,12 @@ func (p *player) checkMessages(m *model) {
 		text := v[2].(string)
 		news := tidings{channel: v[1].(string), text: text}
 		if !matches(text, prefix("broken ")) {
-			fence, _, owner := grant(p.tb, text)
-			if fence <= last || m.held && (fence > m.fence || owner == m.owner && fence != m.fence) {
-				p.fail("granted with token %d after %d, inspect says %d", fence, last, m.fence)
+			g := grant(p.tb, text)
+			if g.fence <= last || g.fence != m.fence || g.block < 1 || g.block > m.block {
+				p.fail("granted with token %d after %d and a run of %d, inspect says %d", g.fence, last, g.block, m.fence)
 			}
-			last = fence // a call can grant twice: it served the line, and the one that was served leaves
-			news = tidings{channel: news.channel, grant: owner}
+			m.granted = g.block
+			news = tidings{channel: news.channel, grant: g.owner}
 		}
 		got = append(got, news)
 	}
@@ -188,8 +209,12 @@ func (p *player) checkPositions(m *model) {
 		return
 	}
 	for i, w := range m.line {
-		got := p.call(functions.Wait, m.key, w.owner, long, w.channel, itoa(w.block))
-		if !matches(got, []any{0, pttl, m.owner, i + 1, anything}) {
+		args := []string{w.owner, long, w.channel, itoa(w.block)}
+		if len(w.holds) > 0 {
+			args = append(args, long, w.holds[0])
+		}
+		got := p.call(functions.Wait, m.key, args...)
+		if !matches(got, []any{0, pttl, m.owner, i + 1, anything, between{m.fence, m.fence}, anything}) {
 			p.fail("waiter %d of %d, %.40q: %s", i+1, len(m.line), w.owner, show(got))
 		}
 	}
@@ -209,7 +234,8 @@ func (p *player) endLease(m *model) {
 	}
 	want(p.tb, p.c.do("PEXPIREAT", m.key, "1"), 1)
 	m.held = false
-	m.floor = max(m.floor, m.fence) // the clock has not outlived a run: the lease was cut short by the test
+	// the clock has not outlived a run: the lease was cut short by the test
+	m.floor = max(m.floor, m.fence)
 	if m.forgot {
 		m.floor = 0
 	}

@@ -22,7 +22,8 @@ func randomBytes(seed uint64, n int) []byte {
 
 func join(lines []string) string { return "  " + strings.Join(lines, "\n  ") }
 
-// Thousands of random calls do to the server what they do to the model. HOLDFAST_SEED repeats a run.
+// Thousands of random calls do to the server what they do to the model. HOLDFAST_SEED repeats a
+// run.
 func TestRandomCalls(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("HOLDFAST_SEED"); text != "" {
@@ -40,8 +41,9 @@ func TestRandomCalls(t *testing.T) {
 	})
 }
 
-// FuzzCalls lets the fuzzer choose the calls. Without -fuzz it plays its seeds. With it, give -fuzzminimizetime 10x: what a
-// server does differs a little from run to run, and the fuzzer would spend its time on shortening what it cannot repeat.
+// FuzzCalls lets the fuzzer choose the calls. Without -fuzz it plays its seeds. With it, give
+// -fuzzminimizetime 10x: what a server does differs a little from run to run, and the fuzzer would
+// spend its time on shortening what it cannot repeat.
 func FuzzCalls(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(randomBytes(seed, 400))

@@ -16,11 +16,12 @@ type wildcard struct{}
 
 var (
 	anything wildcard
-	token    = between{1_500_000_000_000_000, 1 << 53} // microseconds since 1970, from 2017 to the limit of Lua's integers
+	// microseconds since 1970, from 2017 to the limit of Lua's integers
+	token = between{1_500_000_000_000_000, 1 << 53}
 )
 
-// want fails the test unless a reply is what was expected: integers, strings, nil, failure, between, prefix, anything,
-// and []any of those.
+// want fails the test unless a reply is what was expected: integers, strings, nil, failure,
+// between, prefix, anything, and []any of those.
 func want(tb testing.TB, got, expected any) {
 	tb.Helper()
 	if !matches(got, expected) {

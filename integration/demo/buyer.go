@@ -69,7 +69,8 @@ func (w *worker) buy(ctx context.Context) (event, error) {
 	said := event{Fence: lock.Fence(), At: time.Now()}
 	said.Kind, err = w.buyHolding(lock)
 
-	// When this process is late the lock is another's by now. This buyer goes home; a sale has more of them.
+	// When this process is late the lock is another's by now. This buyer goes home; a sale has more
+	// of them.
 	if released := lock.Release(ctx); errors.Is(released, client.ErrLost) || errors.Is(err, errRefused) {
 		said.Kind, said.Text = refused, fmt.Sprint(errors.Join(err, released))
 		return said, nil
@@ -107,7 +108,8 @@ func (w *worker) linger(ctx context.Context) error {
 	if err := w.told(write); err != nil {
 		return err
 	}
-	// Not under the lock's context, which would stop it: a process can be paused after any check that it makes.
+	// Not under the lock's context, which would stop it: a process can be paused after any check
+	// that it makes.
 	switch err := w.shop.sell(ctx, fence, stock-1); {
 	case err == nil:
 		w.say(event{Kind: sold, Fence: fence, At: time.Now()})

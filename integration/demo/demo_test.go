@@ -114,7 +114,8 @@ func TestWorkersDoNotOutliveTheirParent(t *testing.T) {
 	}
 	require.NotZero(t, killed)
 	require.NoError(t, cmd.Process.Kill())
-	// Everyone who is left waits for a lease of a minute. The pipe ends when the last of them is gone.
+	// Everyone who is left waits for a lease of a minute. The pipe ends when the last of them is
+	// gone.
 	ended := make(chan struct{})
 	go func() {
 		_ = cmd.Wait()

@@ -23,6 +23,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/reexec"
 )
 
 // size is how big the sales are.
@@ -34,13 +36,7 @@ type size struct {
 }
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == workerArgument {
-		if err := work(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, "worker:", err)
-			os.Exit(1)
-		}
-		return
-	}
+	reexec.Main(map[string]reexec.Role{workerRole: work})
 	var s size
 	flag.IntVar(&s.Stock, "stock", 600, "items to sell")
 	flag.IntVar(&s.Buyers, "buyers", 900, "people who want one")
@@ -69,7 +65,8 @@ func (s size) check() error {
 	case s.Processes < 2:
 		return errors.New("at least 2 processes are needed")
 	case s.Stock < 4*s.Processes*tills:
-		// The one that is killed or paused waits in line behind all the others, and they must have enough to sell till then.
+		// The one that is killed or paused waits in line behind all the others, and they must have
+		// enough to sell till then.
 		return fmt.Errorf("%d processes need a stock of at least %d", s.Processes, 4*s.Processes*tills)
 	case s.Buyers < s.Stock*5/4:
 		return fmt.Errorf("a flash sale of %d has more buyers than that: at least %d", s.Stock, s.Stock*5/4)

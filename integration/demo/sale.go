@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
@@ -57,7 +58,7 @@ func (s *sale) hold(ctx context.Context) (result, error) {
 	defer func() {
 		cancel() // first, or a process that has something to say would block its kill
 		for _, p := range s.all {
-			p.kill()
+			p.Kill()
 		}
 	}()
 	if err := s.start(ctx); err != nil {
@@ -148,7 +149,8 @@ func (s *sale) hear(ctx context.Context, e event, alive int) error {
 	return s.direct(alive == 1)
 }
 
-// direct tells the victim what to do when its time has come, or when it is alone: then it is now or never.
+// direct tells the victim what to do when its time has come, or when it is alone: then it is now or
+// never.
 func (s *sale) direct(alone bool) error {
 	if !s.due && (s.result.heard >= s.size.Stock/4 || alone) {
 		s.due = true
@@ -198,9 +200,9 @@ func (s *sale) strike(ctx context.Context, e event) error {
 	s.result.fence = e.Fence
 	verb := "killed"
 	if s.plan.incident == killed {
-		s.victim.kill()
+		s.victim.Kill()
 	} else {
-		if err := s.victim.pause(); err != nil {
+		if err := s.victim.Signal(syscall.SIGSTOP); err != nil {
 			return fmt.Errorf("pause a process: %w", err)
 		}
 		verb = "paused"
@@ -215,7 +217,7 @@ func (s *sale) strike(ctx context.Context, e event) error {
 	s.result.struck = true
 	s.result.held = info.Held && info.Fence == e.Fence
 	s.out.say("  %s process %d while it holds the lock (token %d); its lease lasts %d ms more, %d wait",
-		verb, s.victim.cmd.Process.Pid, e.Fence, info.Remaining.Milliseconds(), info.Waiters)
+		verb, s.victim.Pid(), e.Fence, info.Remaining.Milliseconds(), info.Waiters)
 	return nil
 }
 
@@ -225,7 +227,7 @@ func (s *sale) wake() error {
 		return nil
 	}
 	s.victim.tell(write)
-	return s.victim.resume()
+	return s.victim.Signal(syscall.SIGCONT)
 }
 
 // lastWords takes down how the victim's late write went.

@@ -15,7 +15,7 @@ import (
 // orders. It is deliberately one that cannot help itself: the stock is read,
 // something takes time, and the stock is written.
 //
-// With a lock it checks fencing tokens: look and sell refuse whoever comes with
+// With a lock it checks fencing tokens: look and sell refuse a caller with
 // a lower token than it has seen. That is the half of the protection that a
 // lock cannot give, against holders that do not know yet that they are late.
 type shop struct {
@@ -100,7 +100,7 @@ func (s *shop) sell(ctx context.Context, fence int64, left int) error {
 	return err
 }
 
-// books counts the orders, and tells whether their tokens only grew.
+// books counts the orders, and reports whether their tokens only grew.
 func (s *shop) books(ctx context.Context) (sold int, ordered bool, err error) {
 	tokens, err := s.redis.Do(ctx, s.redis.B().Lrange().Key(s.orders).Start(0).Stop(-1).Build()).AsIntSlice()
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"sync"
@@ -15,12 +14,13 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/reexec"
 )
 
-// workerArgument makes this program a worker of the demo. It is told its job
-// and then what to do on standard input, and tells what happens on standard
-// output, as JSON both ways. It ends when its input does.
-const workerArgument = "worker-of-the-demo"
+// workerRole makes this program a worker of the demo. It is told what to do on
+// standard input, and tells what happens on standard output, as JSON both ways.
+// It ends when its input does.
+const workerRole = "worker"
 
 // A job is what a worker needs to know.
 type job struct {
@@ -97,15 +97,16 @@ type worker struct {
 }
 
 // work is a worker's life.
-func work(in io.Reader, out io.Writer) error {
-	// A terminal sends an interrupt to all processes. The parent cleans up, and ends the others' input by that.
+func work(p *reexec.Parent) error {
+	// A terminal sends an interrupt to all processes. The parent cleans up, and ends the others'
+	// input by that.
 	signal.Ignore(os.Interrupt)
 	ctx, cancel := context.WithTimeout(context.Background(), lastGo)
 	defer cancel()
 
-	w := &worker{in: json.NewDecoder(in), out: json.NewEncoder(out)}
-	if err := w.in.Decode(&w.job); err != nil {
-		return fmt.Errorf("read the job: %w", err)
+	w := &worker{in: json.NewDecoder(p.In), out: json.NewEncoder(os.Stdout)}
+	if err := p.Job(&w.job); err != nil {
+		return err
 	}
 	option := w.job.Redis.option()
 	redis, err := rueidis.NewClient(option)

@@ -38,31 +38,25 @@ func serial(t *testing.T) *bed {
 // open returns a client of its own, closed at the end of the test.
 func (b *bed) open(lease time.Duration) *client.Client {
 	b.TB.Helper()
-	return b.connect(b.D.ClientOption(), lease)
+	return b.Connect(b.D.ClientOption(), client.Config{Lease: lease})
 }
 
 // through returns a client of its own behind a proxy of its own.
 func (b *bed) through(lease time.Duration) (*client.Client, *server.Proxy) {
 	b.TB.Helper()
-	proxy := server.NewProxy(b.TB, b.D.Nodes()[0].Addr)
-	option := b.D.ClientOption()
-	option.InitAddress = []string{proxy.Addr}
-	return b.connect(option, lease), proxy
+	return b.Through(client.Config{Lease: lease})
 }
 
-func (b *bed) connect(option rueidis.ClientOption, lease time.Duration) *client.Client {
-	b.TB.Helper()
-	return b.Connect(option, client.Config{Lease: lease})
-}
-
-// ends is when the lease ends, by this process's clock, at most a millisecond early; the zero time when there is none.
+// ends is when the lease ends, by this process's clock, at most a millisecond early; the zero time
+// when there is none.
 func (b *bed) ends(name string) time.Time {
 	b.TB.Helper()
 	for {
 		asked := time.Now()
 		now, err := b.Redis.Do(b.Ctx, b.Redis.B().Time().Build()).AsIntSlice()
 		require.NoError(b.TB, err)
-		if time.Since(asked) > time.Millisecond && b.Ctx.Err() == nil { // a busy machine: no way to compare the clocks
+		// a busy machine: no way to compare the clocks
+		if time.Since(asked) > time.Millisecond && b.Ctx.Err() == nil {
 			continue
 		}
 		until, err := b.Do(name, "HGET", "until").AsInt64()

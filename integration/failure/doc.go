@@ -1,3 +1,4 @@
-// Package failure tests the client against real faults: processes killed and paused, connections stalled and cut, replies and
-// messages lost, failovers, moved slots, full memory. It has tests only.
+// Package failure tests the client against real faults: processes killed and paused, connections
+// stalled and cut, replies and messages lost, failovers, moved slots, full memory. It has tests
+// only.
 package failure

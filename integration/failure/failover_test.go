@@ -48,12 +48,20 @@ func (b *bed) owning(name string) *server.Node {
 	if b.D.Kind != server.KindCluster {
 		return b.D.Nodes()[0]
 	}
-	return b.D.Nodes()[int(cluster.Slot(prefix+name))*3/16384]
+	primary, _ := b.pair(name)
+	return primary
 }
 
-// A primary is killed. What was replicated is still held, the line goes on in its order, and workers on a short lease never
-// hold one lock at once by their own judgement: an unreplicated lock ends here before the failover is over, because the
-// lease is shorter than that. (With a longer one two holders are possible; see the safety levels.)
+// pair returns the primary of a name's slot in a Cluster, and its replica, as started.
+func (b *bed) pair(name string) (primary, replica *server.Node) {
+	nodes, i := b.D.Nodes(), int(cluster.Slot(prefix+name))*3/16384
+	return nodes[i], nodes[i+3]
+}
+
+// A primary is killed. What was replicated is still held, the line goes on in its order, and
+// workers on a short lease never hold one lock at once by their own judgement: an unreplicated lock
+// ends here before the failover is over, because the lease is shorter than that. (With a longer one
+// two holders are possible; see the safety levels.)
 func TestAPrimaryIsKilled(t *testing.T) {
 	for name, start := range map[string]func(testing.TB, ...server.Option) *server.Deployment{
 		"sentinel": server.Sentinel, "cluster": server.Cluster,
@@ -107,8 +115,8 @@ func failover(t *testing.T, b *bed) {
 	})
 }
 
-// served asserts that both waiters get the lock, one after the other. A waiter that was not subscribed again in time is
-// served later, so either may be the first.
+// served asserts that both waiters get the lock, one after the other. A waiter that was not
+// subscribed again in time is served later, so either may be the first.
 func (b *bed) served(t *testing.T, waiting []<-chan testbed.Outcome, fence int64, killed time.Time) {
 	t.Helper()
 	for range waiting {

@@ -54,7 +54,8 @@ func TestFullMemoryWithALine(t *testing.T) {
 	require.False(t, b.Exists("a"))
 }
 
-// The library is deleted while locks are held: new calls say so, and held locks go on if it comes back within the lease.
+// The library is deleted while locks are held: new calls say so, and held locks go on if it comes
+// back within the lease.
 func TestTheLibraryIsDeleted(t *testing.T) {
 	b := single(t)
 	c := b.open(20 * time.Second)

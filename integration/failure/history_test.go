@@ -140,7 +140,8 @@ func (h *history) check(t *testing.T) {
 	t.Logf("%d turns in order, %d broken, by worker: %v", len(kept), len(h.broken), workers)
 }
 
-// Many clients take turns while connections stall and are cut, clients die with the lock, and an operator breaks it.
+// Many clients take turns while connections stall and are cut, clients die with the lock, and an
+// operator breaks it.
 func TestHistory(t *testing.T) {
 	b := single(t)
 	h := newHistory(b)
@@ -196,7 +197,8 @@ type faulty interface {
 	Resume()
 }
 
-// die takes the lock with a client of its own and ends that without a release, as a killed process does.
+// die takes the lock with a client of its own and ends that without a release, as a killed process
+// does.
 func (h *history) die(name string, lease time.Duration, stop <-chan struct{}) {
 	every(1500*time.Millisecond, stop, func() {
 		c := h.b.open(lease)

@@ -6,12 +6,11 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/integration/leaks"
+	"github.com/holdfast-go/holdfast/integration/reexec"
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) != "" {
-		os.Exit(child())
-	}
+	reexec.Main(map[string]reexec.Role{holder: hold})
 	flag.Parse()
 	_ = flag.Set("test.parallel", "4") // tests here wait more than they compute
 	code := m.Run()

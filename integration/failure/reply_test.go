@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
-// lose makes the proxy lose the next reply to a function and blocks, when the returned func is called, until it did.
+// lose makes the proxy lose the next reply to a function and blocks, when the returned func is
+// called, until it did.
 func lose(b *bed, proxy *server.Proxy, function string) (lost func()) {
 	proxy.DropReplies(1, function)
 	return func() {
@@ -38,9 +39,9 @@ func TestALostReplyToAcquire(t *testing.T) {
 func TestALostReplyToAcquireOfAHold(t *testing.T) {
 	b := single(t)
 	c, proxy := b.through(testbed.Long)
-	outer := b.Take(c, "a")
+	outer := b.Take(c, "a", client.WithOwner("job 42"))
 	lost := lose(b, proxy, "holdfast_acquire_reentrant")
-	_, err := c.TryAcquire(outer.Context(), "a")
+	_, err := c.TryAcquire(b.Ctx, "a", client.WithOwner("job 42"))
 	lost()
 	require.ErrorIs(t, err, client.ErrUnreachable)
 	b.Eventually("one hold is left", func() bool {
@@ -70,7 +71,8 @@ func TestALostReplyToWait(t *testing.T) {
 	b.Release(next)
 	require.False(t, b.Exists("a"))
 
-	// The reply that says 'taken' is lost: of the first Acquire that asks by wait, being subscribed again.
+	// The reply that says 'taken' is lost: of the first Acquire that asks by wait, being subscribed
+	// again.
 	proxy.DropReplies(1, "holdfast_wait")
 	for proxy.Dropped() == 0 {
 		l = b.Locked(b.Acquire(b.Ctx, c, "b")).Lock
@@ -114,8 +116,8 @@ func TestALostReplyToRelease(t *testing.T) {
 	b.Release(o.Lock)
 
 	// Without a line, and with a hold of its own.
-	outer := b.Take(c, "a")
-	inner, err := c.TryAcquire(outer.Context(), "a")
+	outer := b.Take(c, "a", client.WithOwner("job 42"))
+	inner, err := c.TryAcquire(b.Ctx, "a", client.WithOwner("job 42"))
 	require.NoError(t, err)
 	lost = lose(b, proxy, "holdfast_release")
 	require.NoError(t, inner.Release(b.Ctx))

@@ -15,7 +15,8 @@ import (
 
 const within = time.Minute // of one worker, its start on a busy machine included
 
-// language is how to run a worker. A probe tells whether this machine has what that takes; packages of Debian bring it.
+// language is how to run a worker. A probe reports whether this machine has what that takes;
+// packages of Debian bring it.
 type language struct {
 	name     string
 	programs []string // the first that the probe likes
@@ -50,8 +51,8 @@ type worker struct {
 
 var installing sync.Once
 
-// ready finds the program, installs it if that is possible here, and compiles what must be. The error says why the
-// language cannot be tested.
+// ready finds the program, installs it if that is possible here, and compiles what must be. The
+// error says why the language cannot be tested.
 func (l language) ready(tb testing.TB) (worker, error) {
 	tb.Helper()
 	program, err := l.find()
@@ -97,7 +98,8 @@ func install(tb testing.TB, packages []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	installing.Do(func() {
-		_ = exec.CommandContext(ctx, "apt-get", "-qq", "update").Run() // if that fails, so does the next
+		// if that fails, so does the next
+		_ = exec.CommandContext(ctx, "apt-get", "-qq", "update").Run()
 	})
 	tb.Logf("apt-get install %s", strings.Join(packages, " "))
 	cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-qq", "-y", "--no-install-recommends", "install"}, packages...)...)

@@ -44,7 +44,8 @@ func do(t *testing.T, n *server.Node, command ...string) string {
 	return text
 }
 
-// All languages work on one counter at once. Without the lock they would lose counts, for each adds by GET and SET.
+// All languages work on one counter at once. Without the lock they would lose counts, for each adds
+// by GET and SET.
 func TestMutualExclusionAmongLanguages(t *testing.T) {
 	all := workers(t)
 	n, host, port := start(t)
@@ -69,7 +70,8 @@ func TestMutualExclusionAmongLanguages(t *testing.T) {
 	}
 	var together []string
 	for i, w := range all {
-		if len(tokens[i]) != rounds || !slices.IsSorted(tokens[i]) { // of equal length, so their order is that of numbers
+		// of equal length, so their order is that of numbers
+		if len(tokens[i]) != rounds || !slices.IsSorted(tokens[i]) {
 			t.Errorf("%s got the tokens %v", w.name, tokens[i])
 		}
 		together = append(together, tokens[i]...)
@@ -80,7 +82,8 @@ func TestMutualExclusionAmongLanguages(t *testing.T) {
 	}
 }
 
-// Each language waits for a lock that the one before it holds, and gets it when that one gives it back.
+// Each language waits for a lock that the one before it holds, and gets it when that one gives it
+// back.
 func TestLanguagesHandTheLockOn(t *testing.T) {
 	all := workers(t)
 	_, host, port := start(t)
@@ -113,7 +116,8 @@ func TestLanguagesHandTheLockOn(t *testing.T) {
 			t.Fatalf("%s sees the owner %q, not %s", next.name, owner, holder.name)
 		}
 		expect(holder, call(holder, functions.Release, owner), "1", "0")
-		got := call(next, functions.Wait, id, lease, "") // it has the lock, or takes it: starting a process may take 2 s
+		// it has the lock, or takes it: starting a process may take 2 s
+		got := call(next, functions.Wait, id, lease, "")
 		expect(next, got, "1", "*", lease, "1")
 		if got[1] <= token[1] {
 			t.Fatalf("%s got token %s after %s", next.name, got[1], token[1])

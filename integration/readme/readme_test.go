@@ -1,4 +1,5 @@
-// Package readme runs what README.md shows: its program, and its call of the functions.
+// Package readme holds README.md to the code: its program runs, its tables are complete, its links
+// lead somewhere.
 package readme
 
 import (
@@ -26,7 +27,8 @@ func TestTheProgramRuns(t *testing.T) {
 	source := strings.ReplaceAll(block[1], "127.0.0.1:6379", d.Addrs()[0])
 	require.NotEqual(t, block[1], source, "the program names a server")
 
-	dir, err := os.MkdirTemp(".", "program-") // inside the module, so that its imports are this code
+	// inside the module, so that its imports are this code
+	dir, err := os.MkdirTemp(".", "program-")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o600))

@@ -1,10 +1,8 @@
 package server_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -17,30 +15,31 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/integration/reexec"
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-// childVariable makes this test binary a program that starts two servers, says
-// where, and panics when its standard input ends.
-const childVariable = "HOLDFAST_SERVER_TEST_CHILD"
+// starter is a process that starts two servers, says where, and panics when its
+// input ends.
+const starter = "starter"
 
-func child() {
+func start(p *reexec.Parent) error {
 	d, err := server.Start(context.Background(), server.Spec{Kind: server.KindReplicated, Replicas: 1, Own: true})
 	if err != nil {
-		panic(err)
+		return err
 	}
 	for _, n := range d.Nodes() {
-		fmt.Println(n.Addr, n.Info(context.Background(), "server", "run_id"))
+		p.Say(n.Addr, n.Info(context.Background(), "server", "run_id"))
 	}
-	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+	_, _ = p.Hear()
 	panic("as asked")
 }
 
 func TestNothingIsLeft(t *testing.T) {
-	ends := map[string]func(*exec.Cmd) error{
-		"SIGKILL":   func(c *exec.Cmd) error { return c.Process.Signal(syscall.SIGKILL) },
-		"interrupt": func(c *exec.Cmd) error { return c.Process.Signal(syscall.SIGINT) },
-		"panic":     func(c *exec.Cmd) error { return nil }, // its input ends in any case
+	ends := map[string]func(*reexec.Child){
+		"SIGKILL":   func(c *reexec.Child) { c.Signal(syscall.SIGKILL) },
+		"interrupt": func(c *reexec.Child) { c.Signal(syscall.SIGINT) },
+		"panic":     func(*reexec.Child) {}, // its input ends in any case
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
@@ -51,32 +50,25 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-func testNothingIsLeft(t *testing.T, f server.Flavour, end func(*exec.Cmd) error) {
+func testNothingIsLeft(t *testing.T, f server.Flavour, end func(*reexec.Child)) {
 	if f.Runtime == server.External {
 		t.Skip("the server at HOLDFAST_REDIS was not started here")
 	}
 	tmp := t.TempDir()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childVariable+"=1", "TMPDIR="+tmp, "HOLDFAST_RUNTIME="+string(f.Runtime),
-		"HOLDFAST_IMAGES="+f.Image, "HOLDFAST_SERVERS="+f.Binary)
-	stdin, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-
-	var servers [][2]string // address and run id
-	lines := bufio.NewScanner(stdout)
-	for len(servers) < 2 && lines.Scan() {
-		addr, id, _ := strings.Cut(lines.Text(), " ")
+	child := reexec.Spawn(t, starter, nil, func(cmd *exec.Cmd) {
+		cmd.Stderr = nil // a panic that was asked for is no news
+		cmd.Env = append(cmd.Env, "TMPDIR="+tmp, "HOLDFAST_RUNTIME="+string(f.Runtime),
+			"HOLDFAST_IMAGES="+f.Image, "HOLDFAST_SERVERS="+f.Binary)
+	})
+	var servers [2][2]string // address and run id
+	for i := range servers {
+		addr, id, _ := strings.Cut(child.Hear(""), " ")
 		require.NotEmpty(t, id)
 		require.True(t, answers(addr, id))
-		servers = append(servers, [2]string{addr, id})
+		servers[i] = [2]string{addr, id}
 	}
-	require.Len(t, servers, 2)
-	require.NoError(t, end(cmd))
-	require.NoError(t, stdin.Close())
-	require.Error(t, cmd.Wait())
+	end(child)
+	require.Error(t, child.Close())
 
 	// What is killed is not gone at once, and a container that the janitor finds
 	// here can be one that another process is removing.
@@ -92,13 +84,13 @@ func testNothingIsLeft(t *testing.T, f server.Flavour, end func(*exec.Cmd) error
 	}
 	if f.Runtime == server.Container {
 		gone("a container", func() bool {
-			n, err := server.Containers(cmd.Process.Pid)
+			n, err := server.Containers(child.Pid())
 			return err == nil && n == 0
 		})
 	}
 }
 
-// answers tells whether the server with a run id is at an address, where since
+// answers reports whether the server with a run id is at an address, where since
 // then another test's can be. One that accepts and does not answer counts.
 func answers(addr, id string) bool {
 	conn, err := net.Dial("tcp", addr)

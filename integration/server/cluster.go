@@ -85,7 +85,7 @@ func (n *Node) follow(ctx context.Context, primary *Node) error {
 	return nil
 }
 
-// agrees tells whether this node finds the Cluster ok, with one replica for
+// agrees reports whether this node finds the Cluster ok, with one replica for
 // each primary. CLUSTER SLOTS is what clients read.
 func (n *Node) agrees(ctx context.Context, primaries int) bool {
 	m, err := n.Do(ctx, "CLUSTER", "INFO")

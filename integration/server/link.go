@@ -101,7 +101,7 @@ func (p *Proxy) stall() <-chan struct{} {
 	return p.stalled
 }
 
-// drop tells whether the reply to these requests is to be lost, and counts it.
+// drop reports whether the reply to these requests is to be lost, and counts it.
 func (p *Proxy) drop(requests []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -43,15 +43,11 @@ func (d *Deployment) Primaries(ctx context.Context) ([]*Node, error) {
 		if n.proc != nil && n.proc.ended() {
 			continue
 		}
-		m, err := n.Do(ctx, "ROLE")
+		primary, err := n.IsPrimary(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("server: role of %s: %w", n.Addr, err)
+			return nil, err
 		}
-		role, err := m.ToArray()
-		if err != nil || len(role) == 0 {
-			return nil, fmt.Errorf("server: role of %s: %w", n.Addr, err)
-		}
-		if name, _ := role[0].ToString(); name == "master" {
+		if primary {
 			primaries = append(primaries, n)
 		}
 	}

@@ -59,7 +59,7 @@ func (d *Deployment) sentinelConf(self int, ids []string, spec *Spec) string {
 	return c.String()
 }
 
-// watches tells whether this sentinel has links to the primary, to all
+// watches reports whether this sentinel has links to the primary, to all
 // replicas and to all other sentinels.
 func (n *Node) watches(ctx context.Context, replicas int) bool {
 	if m, err := n.Do(ctx, "SENTINEL", "CKQUORUM", SentinelMaster); err != nil || m.IsNil() {
@@ -68,7 +68,7 @@ func (n *Node) watches(ctx context.Context, replicas int) bool {
 	return n.wellFlagged(ctx, "REPLICAS", "slave", replicas) && n.wellFlagged(ctx, "SENTINELS", "sentinel", sentinels-1)
 }
 
-// wellFlagged tells whether as many entries as wanted have just this flag: none
+// wellFlagged reports whether as many entries as wanted have just this flag: none
 // of s_down, disconnected and the like.
 func (n *Node) wellFlagged(ctx context.Context, list, flag string, want int) bool {
 	m, err := n.Do(ctx, "SENTINEL", list, SentinelMaster)

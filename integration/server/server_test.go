@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
@@ -12,15 +11,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/leaks"
+	"github.com/holdfast-go/holdfast/integration/reexec"
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
 const soon = 15 * time.Second
 
 func TestMain(m *testing.M) {
-	if os.Getenv(childVariable) != "" {
-		child()
-	}
+	reexec.Main(map[string]reexec.Role{starter: start})
 	goleak.VerifyTestMain(m, leaks.Late()...)
 }
 
@@ -85,6 +83,30 @@ func TestClusterFailsOver(t *testing.T) {
 			}
 			return true
 		}, soon, 20*time.Millisecond)
+	})
+}
+
+func TestFailover(t *testing.T) {
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		d, err := server.Start(t.Context(), server.Spec{Flavour: f, Kind: server.KindCluster, Own: true})
+		require.NoError(t, err)
+		defer d.Close()
+		primary, replica := d.Nodes()[0], d.Nodes()[3]
+		require.ErrorContains(t, primary.Failover(t.Context()), "it is a primary")
+		for _, how := range [][]string{nil, {"TAKEOVER"}} {
+			require.NoError(t, replica.Failover(t.Context(), how...))
+			now, err := replica.IsPrimary(t.Context())
+			require.NoError(t, err)
+			require.True(t, now)
+			require.Eventually(t, func() bool {
+				still, err := primary.IsPrimary(t.Context())
+				return err == nil && !still
+			}, soon, 5*time.Millisecond)
+			primary, replica = replica, primary
+		}
+		require.NoError(t, primary.Kill())
+		require.NoError(t, replica.Promoted(t.Context()))
+		require.ErrorContains(t, primary.Failover(t.Context()), primary.Addr)
 	})
 }
 

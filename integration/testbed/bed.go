@@ -58,6 +58,16 @@ func (b *Bed) Connect(option rueidis.ClientOption, cfg client.Config) *client.Cl
 	return c
 }
 
+// Through returns a client of its own behind a proxy of its own to the first
+// node.
+func (b *Bed) Through(cfg client.Config) (*client.Client, *server.Proxy) {
+	b.TB.Helper()
+	proxy := server.NewProxy(b.TB, b.D.Nodes()[0].Addr)
+	option := b.D.ClientOption()
+	option.InitAddress = []string{proxy.Addr}
+	return b.Connect(option, cfg), proxy
+}
+
 // Take acquires a lock that must be free.
 func (b *Bed) Take(c *client.Client, name string, opts ...client.Option) *client.Lock {
 	b.TB.Helper()
@@ -112,7 +122,7 @@ func (b *Bed) Do(name string, command ...string) rueidis.RedisResult {
 	return b.Redis.Do(b.Ctx, b.Redis.B().Arbitrary(command[0]).Keys(b.Prefix+name).Args(command[1:]...).Build())
 }
 
-// Exists tells whether anything of the lock is left on the server.
+// Exists reports whether anything of the lock is left on the server.
 func (b *Bed) Exists(name string) bool {
 	b.TB.Helper()
 	n, err := b.Do(name, "EXISTS").AsInt64()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/integration/leaks"
+	"github.com/holdfast-go/holdfast/integration/reexec"
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
@@ -27,13 +28,7 @@ var shared = sync.OnceValues(func() (*server.Deployment, error) {
 var started *server.Deployment
 
 func TestMain(m *testing.M) {
-	if role := os.Getenv(roleVariable); role != "" {
-		if err := roles[role](); err != nil {
-			fmt.Fprintln(os.Stderr, role, err)
-			os.Exit(1)
-		}
-		return
-	}
+	reexec.Main(roles)
 	code := m.Run()
 	if started != nil {
 		if err := started.Close(); err != nil {

@@ -1,34 +1,22 @@
 package writeups
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"os/exec"
-	"strings"
-	"syscall"
-	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
-	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/reexec"
 )
 
-// What makes this test binary another process, with a role to play. It prints
-// what it did, a line each, and reads lines that tell it to go on.
-const (
-	roleVariable = "HOLDFAST_WRITEUPS_ROLE"
-	jobVariable  = "HOLDFAST_WRITEUPS_JOB"
-)
-
-var roles = map[string]func() error{
+// The roles of other processes. They say what they did, a line each, and hear
+// lines that tell them to go on.
+var roles = map[string]reexec.Role{
 	"increment":    increment,
 	"naive unlock": naiveUnlock,
 	"unlock":       unlock,
@@ -44,17 +32,17 @@ type job struct {
 
 // actor is what a role has.
 type actor struct {
+	*reexec.Parent
 	job
 	redis rueidis.Client
 	locks *client.Client
-	stdin *bufio.Reader
 }
 
-func act() (*actor, context.Context, error) {
+func act(p *reexec.Parent) (*actor, context.Context, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	context.AfterFunc(ctx, cancel)
-	a := &actor{stdin: bufio.NewReader(os.Stdin)}
-	if err := json.Unmarshal([]byte(os.Getenv(jobVariable)), &a.job); err != nil {
+	a := &actor{Parent: p}
+	if err := p.Job(&a.job); err != nil {
 		return nil, nil, err
 	}
 	option := rueidis.ClientOption{InitAddress: []string{a.Addr}, Username: a.Username, Password: a.Password, SelectDB: a.DB}
@@ -73,14 +61,14 @@ func (a *actor) do(ctx context.Context, words ...string) rueidis.RedisResult {
 
 // says prints a line and waits for one.
 func (a *actor) says(line string) error {
-	fmt.Println(line)
-	_, err := a.stdin.ReadString('\n')
+	a.Say(line)
+	_, err := a.Hear()
 	return err
 }
 
 // increment adds to a number, in two steps, under a lock.
-func increment() error {
-	a, ctx, err := act()
+func increment(p *reexec.Parent) error {
+	a, ctx, err := act(p)
 	if err != nil {
 		return err
 	}
@@ -99,13 +87,14 @@ func increment() error {
 			return err
 		}
 	}
-	fmt.Println("done")
+	a.Say("done")
 	return nil
 }
 
-// naiveUnlock locks with a value of its own, compares it, and deletes the key, with a pause before that.
-func naiveUnlock() error {
-	a, ctx, err := act()
+// naiveUnlock locks with a value of its own, compares it, and deletes the key, with a pause before
+// that.
+func naiveUnlock(p *reexec.Parent) error {
+	a, ctx, err := act(p)
 	if err != nil {
 		return err
 	}
@@ -121,13 +110,13 @@ func naiveUnlock() error {
 		return err
 	}
 	err = a.do(ctx, "DEL", key).Error()
-	fmt.Println("deleted")
+	a.Say("deleted")
 	return err
 }
 
 // unlock takes a lock for a short lease, and releases it when it is told to.
-func unlock() error {
-	a, ctx, err := act()
+func unlock(p *reexec.Parent) error {
+	a, ctx, err := act(p)
 	if err != nil {
 		return err
 	}
@@ -140,9 +129,9 @@ func unlock() error {
 	}
 	switch err := l.Release(ctx); {
 	case errors.Is(err, client.ErrLost):
-		fmt.Println("lost")
+		a.Say("lost")
 	case err == nil:
-		fmt.Println("released")
+		a.Say("released")
 	default:
 		return err
 	}
@@ -150,8 +139,8 @@ func unlock() error {
 }
 
 // hold takes a lock and never gives it back.
-func hold() error {
-	a, ctx, err := act()
+func hold(p *reexec.Parent) error {
+	a, ctx, err := act(p)
 	if err != nil {
 		return err
 	}
@@ -162,55 +151,11 @@ func hold() error {
 	return a.says("holds " + l.Owner())
 }
 
-// process is another process as the test sees it.
-type process struct {
-	t     *testing.T
-	cmd   *exec.Cmd
-	stdin io.Writer
-	lines *bufio.Scanner
-}
-
-func (s *shop) process(role string, times int) *process {
-	s.t.Helper()
-	if s.option.TLSConfig != nil {
-		s.t.Skip("the other processes of this test do not speak TLS")
+func (s *shop) process(role string, times int) *reexec.Child {
+	s.TB.Helper()
+	o := s.D.ClientOption()
+	if o.TLSConfig != nil {
+		s.TB.Skip("the other processes of this test do not speak TLS")
 	}
-	o := s.option
-	j, err := json.Marshal(job{o.InitAddress[0], o.Username, o.Password, o.SelectDB, s.prefix, times})
-	require.NoError(s.t, err)
-	cmd := exec.CommandContext(s.ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), roleVariable+"="+role, jobVariable+"="+string(j))
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	require.NoError(s.t, err)
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(s.t, err)
-	require.NoError(s.t, cmd.Start())
-	s.t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	return &process{s.t, cmd, stdin, bufio.NewScanner(stdout)}
-}
-
-// hears blocks until the process prints its next line, which must begin so, and
-// returns the rest.
-func (p *process) hears(begin string) string {
-	p.t.Helper()
-	require.True(p.t, p.lines.Scan(), "it ended before it said %q", begin)
-	rest, ok := strings.CutPrefix(p.lines.Text(), begin)
-	require.True(p.t, ok, "%q instead of %q", p.lines.Text(), begin)
-	return strings.TrimSpace(rest)
-}
-
-// tells lets it go on.
-func (p *process) tells() {
-	p.t.Helper()
-	_, err := io.WriteString(p.stdin, "\n")
-	require.NoError(p.t, err)
-}
-
-func (p *process) signal(sig syscall.Signal) {
-	p.t.Helper()
-	require.NoError(p.t, p.cmd.Process.Signal(sig))
+	return reexec.Spawn(s.TB, role, job{o.InitAddress[0], o.Username, o.Password, o.SelectDB, s.Prefix, times})
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/functions"
 )
 
-// S1 compares the value and deletes the key in two steps; in between the lease can end and the next one lock. Here it is
-// one call; ten times a release meets the very end of its lease, with the next one in line.
+// S1 compares the value and deletes the key in two steps; in between the lease can end and the next
+// one lock. Here it is one call; ten times a release meets the very end of its lease, with the next
+// one in line.
 func TestS1_GetThenDeleteRace(t *testing.T) {
 	s := open(t)
 	require.True(t, s.plain.lock(s.key("naive"), "a", short))
@@ -28,17 +29,18 @@ func TestS1_GetThenDeleteRace(t *testing.T) {
 		late := s.takeLate(one, "lock")
 		next := make(chan *client.Lock, 1)
 		go func() {
-			l, _ := two.Acquire(s.ctx, "lock")
+			l, _ := two.Acquire(s.Ctx, "lock")
 			next <- l
 		}()
 		<-late.Context().Done()
-		s.call(functions.Release, "lock", late.Owner()) // whatever it answers: the lease is at its end
+		// whatever it answers: the lease is at its end
+		s.call(functions.Release, "lock", late.Owner())
 		l := <-next
 		require.NotNil(t, l)
 		require.Greater(t, l.Fence(), late.Fence())
 		s.refuses(functions.Release, "lock", late.Owner())
 		s.holder(one, l)
-		s.release(l)
+		s.Release(l)
 	}
 }
 
@@ -54,53 +56,56 @@ func TestS1_RenewalOfALockThatIsNotOurs(t *testing.T) {
 	late := s.takeLate(one, "lock")
 	next := s.take(two, "lock", client.WithoutRenewal())
 	s.refuses(functions.Renew, "lock", late.Owner(), milliseconds(time.Hour))
-	require.ErrorIs(t, late.Renew(s.ctx), client.ErrLost)
+	require.ErrorIs(t, late.Renew(s.Ctx), client.ErrLost)
 	require.LessOrEqual(t, s.holder(one, next).Remaining, long)
 }
 
-// The same with automatic renewal, and the lock of a service that knows only SET NX PX: it ends when its own lease does.
+// The same with automatic renewal, and the lock of a service that knows only SET NX PX: it ends
+// when its own lease does.
 func TestS1_RenewalOfAnotherServicesLock(t *testing.T) {
 	s := open(t)
 	l := s.take(s.client(client.Config{}), "lock", client.WithLease(alive))
 	require.True(t, s.plain.yes("SET", s.key("lock"), "of another service", "PX", milliseconds(alive)))
 	s.ended(l, client.ErrTaken)
 	require.LessOrEqual(t, s.plain.ttl(s.key("lock")), alive)
-	require.Error(t, l.Release(s.ctx))
+	require.Error(t, l.Release(s.Ctx))
 	require.Equal(t, "of another service", s.plain.get(s.key("lock")))
 	s.plain.expired(s.key("lock"))
 }
 
-// S1 keeps a list of what to renew, from which the end of the work removes nothing. Here the end is the end.
+// S1 keeps a list of what to renew, from which the end of the work removes nothing. Here the end is
+// the end.
 func TestS1_NothingIsRenewedAfterTheWork(t *testing.T) {
 	s := open(t)
 	c := s.client(client.Config{Lease: alive, RenewEvery: 50 * time.Millisecond})
 	for range 100 {
-		require.NoError(t, c.Do(s.ctx, "lock", func(context.Context) error { return nil }))
+		require.NoError(t, c.Do(s.Ctx, "lock", func(context.Context) error { return nil }))
 	}
 	require.True(t, s.plain.lock(s.key("lock"), "of another service", 400*time.Millisecond))
 	s.plain.expired(s.key("lock"))
 }
 
-// S1 ends work that has been renewed too often, by an interrupt; but it does not free the lock, and the interrupt can hit
-// whatever the thread does next.
+// S1 ends work that has been renewed too often, by an interrupt; but it does not free the lock, and
+// the interrupt can hit whatever the thread does next.
 func TestS1_MaximumRenewalsEndTheWork(t *testing.T) {
-	s, _ := openOwn(t)
+	s := openOwn(t)
 	one, two := s.client(client.Config{Lease: alive, Grace: alive / 3}), s.client(client.Config{})
 	before := s.fcalls()
 	hung := s.take(one, "lock", client.WithMaxRenewals(2))
 	s.ended(hung, client.ErrMaxRenewals)
-	require.LessOrEqual(t, s.fcalls()-before, 3, "taken, and renewed twice")
+	require.LessOrEqual(t, s.fcalls()-before, 4, "taken, renewed twice, and once more to leave the channel")
 	s.holder(two, hung) // in its grace it can stop in peace
 
 	next := s.take(two, "lock") // which comes free although nobody released it
 	require.Greater(t, next.Fence(), hung.Fence())
-	require.ErrorIs(t, hung.Release(s.ctx), client.ErrMaxRenewals)
+	require.ErrorIs(t, hung.Release(s.Ctx), client.ErrMaxRenewals)
 	s.holder(one, next)
-	s.release(next)
+	s.Release(next)
 
 	again := s.take(one, "lock")
-	s.lives(alive*4/3, again) // in the same goroutine, under the same name, beyond what the first was allowed
-	s.release(again)
+	// in the same goroutine, under the same name, beyond what the first was allowed
+	s.lives(alive*4/3, again)
+	s.Release(again)
 }
 
 // When the work does not even stop within its lease, its release still says why the lock ended.
@@ -109,14 +114,14 @@ func TestS1_ReleaseLongAfterTheMaximum(t *testing.T) {
 	hung := s.take(s.client(client.Config{}), "lock", client.WithLease(alive), client.WithoutRenewal(), client.WithMaxHold(short, long))
 	s.ended(hung, client.ErrMaxHold)
 	s.plain.expired(s.key("lock"))
-	require.ErrorIs(t, hung.Release(s.ctx), client.ErrMaxHold)
+	require.ErrorIs(t, hung.Release(s.Ctx), client.ErrMaxHold)
 }
 
 // The same as a method with an annotation: the work ends, the caller is told why, the lock is free.
 func TestS1_MaximumRenewalsOfAFunction(t *testing.T) {
 	s := open(t)
 	c := s.client(client.Config{Lease: alive, MaxRenewals: 1})
-	err := c.Do(s.ctx, "lock", func(ctx context.Context) error {
+	err := c.Do(s.Ctx, "lock", func(ctx context.Context) error {
 		<-ctx.Done()
 		require.ErrorIs(t, context.Cause(ctx), client.ErrMaxRenewals)
 		return nil
@@ -135,12 +140,13 @@ func TestS1_LossEndsTheWork(t *testing.T) {
 	s.ended(deleted, client.ErrTaken)
 
 	broken := s.take(one, "broken")
-	_, err := two.Break(s.ctx, "broken", "it hangs")
+	_, err := two.Break(s.Ctx, "broken", "it hangs")
 	require.NoError(t, err)
 	s.ended(broken, client.ErrLost)
 }
 
-// S1 looks every two seconds which leases are two thirds over, by whole seconds: one of less than six can end in between.
+// S1 looks every two seconds which leases are two thirds over, by whole seconds: one of less than
+// six can end in between.
 func TestS1_ShortLeasesAreRenewedInTime(t *testing.T) {
 	s := open(t)
 	c := s.client(client.Config{})
@@ -151,19 +157,19 @@ func TestS1_ShortLeasesAreRenewedInTime(t *testing.T) {
 	s.lives(2*alive, locks...)
 	for _, l := range locks {
 		s.holder(c, l)
-		s.release(l)
+		s.Release(l)
 	}
 }
 
 // lives requires that locks are held for so long.
 func (s *shop) lives(d time.Duration, locks ...*client.Lock) {
-	s.t.Helper()
+	s.TB.Helper()
 	select {
 	case <-locks[0].Context().Done():
 	case <-time.After(d):
 	}
 	for _, l := range locks {
-		require.NoError(s.t, context.Cause(l.Context()))
+		require.NoError(s.TB, context.Cause(l.Context()))
 	}
 }
 
@@ -186,7 +192,7 @@ func TestS1_StockDeduction(t *testing.T) {
 		deduct := func(ctx context.Context) error { return s.plain.add(ctx, stock, -1) }
 		wg.Go(func() {
 			for n := 0; n < each && errs[i] == nil; n++ {
-				errs[i] = c.Do(s.ctx, "stock-lock", deduct)
+				errs[i] = c.Do(s.Ctx, "stock-lock", deduct)
 			}
 		})
 	}
@@ -195,13 +201,14 @@ func TestS1_StockDeduction(t *testing.T) {
 	require.Zero(t, s.plain.number(stock))
 }
 
-// S1 waits for five seconds and then throws. Here the error says how long, for whom, and in which place of the line.
+// S1 waits for five seconds and then throws. Here the error says how long, for whom, and in which
+// place of the line.
 func TestS1_WaitingEndsInAnError(t *testing.T) {
 	s := open(t)
 	one, two := s.client(client.Config{}), s.client(client.Config{MaxWait: short})
 	l := s.take(one, "lock")
 	ran := false
-	err := two.Do(s.ctx, "lock", func(context.Context) error { ran = true; return nil })
+	err := two.Do(s.Ctx, "lock", func(context.Context) error { ran = true; return nil })
 	require.False(t, ran)
 	require.ErrorIs(t, err, client.ErrTimeout)
 	var waited *client.WaitError
@@ -209,5 +216,5 @@ func TestS1_WaitingEndsInAnError(t *testing.T) {
 	require.GreaterOrEqual(t, waited.Waited, short)
 	require.Equal(t, 1, waited.Position)
 	require.Equal(t, l.Owner(), waited.Last.Holder.Owner)
-	s.line(one, "lock", 0)
+	s.Line(one, "lock", 0)
 }

@@ -11,10 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/reexec"
 )
 
-// S2's first test, a thousand threads that each add one in two steps. S2 says itself that it proves only what happens
-// inside one process.
+// S2's first test, a thousand threads that each add one in two steps. S2 says itself that it proves
+// only what happens inside one process.
 func TestS2_ThousandConcurrentIncrements(t *testing.T) {
 	s := open(t)
 	number := s.key("number")
@@ -31,7 +32,7 @@ func TestS2_ThousandConcurrentIncrements(t *testing.T) {
 	errs := make([]error, threads)
 	for i := range threads {
 		wg.Go(func() {
-			errs[i] = c.Do(s.ctx, "counter", func(ctx context.Context) error { return s.plain.add(ctx, number, 1) })
+			errs[i] = c.Do(s.Ctx, "counter", func(ctx context.Context) error { return s.plain.add(ctx, number, 1) })
 		})
 	}
 	wg.Wait()
@@ -43,23 +44,24 @@ func TestS2_ThousandConcurrentIncrements(t *testing.T) {
 func TestS2_ThousandIncrementsOverSeveralProcesses(t *testing.T) {
 	s := open(t)
 	s.plain.set(s.key("number"), 0)
-	processes := make([]*process, 4)
+	processes := make([]*reexec.Child, 4)
 	for i := range processes {
 		processes[i] = s.process("increment", 250)
 	}
 	for _, p := range processes {
-		p.hears("ready")
+		p.Hear("ready")
 	}
 	for _, p := range processes {
-		p.tells()
+		p.Say("")
 	}
 	for _, p := range processes {
-		p.hears("done")
+		p.Hear("done")
 	}
 	require.Equal(t, 1000, s.plain.number(s.key("number")))
 }
 
-// S2's registry waits first for its own process and then for Redis, each for as long as it was allowed to wait in all.
+// S2's registry waits first for its own process and then for Redis, each for as long as it was
+// allowed to wait in all.
 func TestS2_WaitBoundedOnceNotTwice(t *testing.T) {
 	s := open(t)
 	other, c := s.client(client.Config{}), s.client(client.Config{})
@@ -69,7 +71,7 @@ func TestS2_WaitBoundedOnceNotTwice(t *testing.T) {
 	waited := make(chan error, 2)
 	for range 2 { // one of them waits for Redis, the other one for the first
 		go func() {
-			_, err := c.Acquire(s.ctx, "lock", client.WithMaxWait(bound))
+			_, err := c.Acquire(s.Ctx, "lock", client.WithMaxWait(bound))
 			waited <- err
 		}()
 	}
@@ -81,51 +83,53 @@ func TestS2_WaitBoundedOnceNotTwice(t *testing.T) {
 	}
 }
 
-// S2's finding, reproduced as it did: one process compares the value, stands still until the lease is over and another
-// process has the lock, and then deletes it.
+// S2's finding, reproduced as it did: one process compares the value, stands still until the lease
+// is over and another process has the lock, and then deletes it.
 func TestS2_UnlockDeletesAnothersLock(t *testing.T) {
 	s := open(t)
 	naive := s.process("naive unlock", 0)
-	naive.hears("compared")
-	naive.signal(syscall.SIGSTOP)
+	naive.Hear("compared")
+	naive.Signal(syscall.SIGSTOP)
 	s.plain.expired(s.key("naive"))
 	require.True(t, s.plain.lock(s.key("naive"), "ours", long))
-	naive.signal(syscall.SIGCONT)
-	naive.tells()
-	naive.hears("deleted")
+	naive.Signal(syscall.SIGCONT)
+	naive.Say("")
+	naive.Hear("deleted")
 	require.Empty(t, s.plain.get(s.key("naive")), "we still work under it")
 
 	c := s.client(client.Config{})
 	late := s.process("unlock", 0)
-	owner := late.hears("holds")
-	late.signal(syscall.SIGSTOP)
+	owner := late.Hear("holds")
+	late.Signal(syscall.SIGSTOP)
 	ours := s.take(c, "lock")
 	require.NotEqual(t, owner, ours.Owner())
-	late.tells()
-	late.signal(syscall.SIGCONT)
-	late.hears("lost")
+	late.Say("")
+	late.Signal(syscall.SIGCONT)
+	late.Hear("lost")
 	s.holder(c, ours)
 	require.NoError(t, context.Cause(ours.Context()))
-	s.release(ours)
+	s.Release(ours)
 }
 
-// S2's registry says at the unlock that the lease was over, and at that of somebody else's lock that it is not held.
+// S2's registry says at the unlock that the lease was over, and at that of somebody else's lock
+// that it is not held.
 func TestS2_UnlockTellsWhatWasWrong(t *testing.T) {
 	s := open(t)
 	c := s.client(client.Config{})
 	late := s.takeLate(c, "lock")
 	s.ended(late, client.ErrExpired)
 	var lost *client.LostError
-	require.ErrorAs(t, late.Release(s.ctx), &lost)
+	require.ErrorAs(t, late.Release(s.Ctx), &lost)
 	require.Equal(t, late.Fence(), lost.Fence)
 
 	l := s.take(c, "lock")
-	s.release(l)
-	require.ErrorIs(t, l.Release(s.ctx), client.ErrNotHeld)
+	s.Release(l)
+	require.ErrorIs(t, l.Release(s.Ctx), client.ErrNotHeld)
 	s.free(c, "lock")
 }
 
-// S2 praises re-entry by the thread. Here the lock's context re-enters, in whichever goroutine, and nothing else does.
+// S2 praises re-entry by the thread. Here the lock's context re-enters, in whichever goroutine, and
+// nothing else does.
 func TestS2_Reentry(t *testing.T) {
 	s := open(t)
 	one, two := s.client(client.Config{}), s.client(client.Config{})
@@ -133,13 +137,13 @@ func TestS2_Reentry(t *testing.T) {
 	inner, err := one.Acquire(outer.Context(), "lock")
 	require.NoError(t, err)
 	require.Equal(t, outer.Fence(), inner.Fence())
-	require.Equal(t, 2, s.holder(two, outer).Holds)
+	require.Equal(t, 1, s.holder(two, outer).Holds, "re-entry is counted in the process")
 	s.busy(one, "lock") // the same goroutine, but not under the lock
 
-	s.release(inner)
+	s.Release(inner)
 	require.Equal(t, 1, s.holder(two, outer).Holds)
 	require.NoError(t, context.Cause(outer.Context()), "the inner release is not the end")
 	s.busy(two, "lock")
-	s.release(outer)
+	s.Release(outer)
 	s.free(two, "lock")
 }

@@ -22,7 +22,7 @@ const (
 	defaultTimeout = 30 * time.Second
 )
 
-// config is what the flags, the environment and the files that they name say.
+// config holds what the flags, the environment and the files that they name say.
 type config struct {
 	command             string
 	addrs               []string
@@ -36,24 +36,18 @@ type config struct {
 	timeout             time.Duration
 }
 
-// addrList is a flag that may be repeated and may hold several values.
-type addrList []string
-
-func (l *addrList) String() string { return strings.Join(*l, ",") }
-
-func (l *addrList) Set(text string) error {
-	for _, addr := range strings.Split(text, ",") {
-		if addr = strings.TrimSpace(addr); addr == "" {
-			return errors.New("empty address")
-		}
-		*l = append(*l, addr)
-	}
-	return nil
-}
-
 type tlsFlags struct {
 	on, skipVerify            bool
 	ca, cert, key, serverName string
+}
+
+func (f *tlsFlags) define(flags *flag.FlagSet) {
+	flags.BoolVar(&f.on, "tls", false, "")
+	flags.StringVar(&f.ca, "tls-ca", "", "")
+	flags.StringVar(&f.cert, "tls-cert", "", "")
+	flags.StringVar(&f.key, "tls-key", "", "")
+	flags.StringVar(&f.serverName, "tls-server-name", "", "")
+	flags.BoolVar(&f.skipVerify, "tls-skip-verify", false, "")
 }
 
 func parse(command string, args []string) (*config, error) {
@@ -69,12 +63,7 @@ func parse(command string, args []string) (*config, error) {
 	flags.StringVar(&passwordFile, "password-file", "", "")
 	flags.StringVar(&cfg.sentinelUser, "sentinel-user", "", "")
 	flags.StringVar(&sentinelPasswordFile, "sentinel-password-file", "", "")
-	flags.BoolVar(&secure.on, "tls", false, "")
-	flags.StringVar(&secure.ca, "tls-ca", "", "")
-	flags.StringVar(&secure.cert, "tls-cert", "", "")
-	flags.StringVar(&secure.key, "tls-key", "", "")
-	flags.StringVar(&secure.serverName, "tls-server-name", "", "")
-	flags.BoolVar(&secure.skipVerify, "tls-skip-verify", false, "")
+	secure.define(flags)
 	flags.BoolVar(&cfg.json, "json", false, "")
 	flags.DurationVar(&cfg.timeout, "timeout", defaultTimeout, "")
 	if command == "load" || command == "unload" {
@@ -84,13 +73,14 @@ func parse(command string, args []string) (*config, error) {
 	if err := flags.Parse(args); err != nil {
 		return nil, explainFlag(err)
 	}
-	if flags.NArg() > 0 {
-		return nil, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	if extra := flags.Arg(0); strings.Contains(extra, "@") { // not repeated: it may have a password
+		return nil, errors.New("unexpected argument: an address is given by --addr")
+	} else if flags.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q", extra)
 	}
 	if cfg.timeout <= 0 {
 		return nil, errors.New("--timeout must be positive")
 	}
-	cfg.setAddrs(addrs)
 	var err error
 	if cfg.password, err = secret("HOLDFAST_PASSWORD", passwordFile); err != nil {
 		return nil, err
@@ -98,9 +88,14 @@ func parse(command string, args []string) (*config, error) {
 	if cfg.sentinelPassword, err = secret("HOLDFAST_SENTINEL_PASSWORD", sentinelPasswordFile); err != nil {
 		return nil, err
 	}
-	if cfg.user != "" && cfg.password == "" {
-		return nil, errors.New("--user needs a password: set HOLDFAST_PASSWORD or --password-file")
+	rediss, err := cfg.locate(addrs)
+	if err != nil {
+		return nil, err
 	}
+	if cfg.user != "" && cfg.password == "" {
+		return nil, errors.New("a user needs a password: set HOLDFAST_PASSWORD or --password-file")
+	}
+	secure.on = secure.on || rediss
 	cfg.tls, err = secure.config()
 	return cfg, err
 }
@@ -109,29 +104,14 @@ func parse(command string, args []string) (*config, error) {
 func explainFlag(err error) error {
 	if strings.Contains(err.Error(), "not defined: ") && strings.HasSuffix(err.Error(), "password") {
 		return errors.New("passwords are not given as flags, because flags can be seen by others: " +
-			"set HOLDFAST_PASSWORD or --password-file (at sentinels HOLDFAST_SENTINEL_PASSWORD or --sentinel-password-file)")
+			"set HOLDFAST_PASSWORD or --password-file (at sentinels HOLDFAST_SENTINEL_PASSWORD or " +
+			"--sentinel-password-file)")
 	}
 	return err
 }
 
-func (c *config) setAddrs(given addrList) {
-	c.addrGiven = len(given) > 0
-	if len(given) == 0 {
-		given = addrList{defaultAddr}
-	}
-	port := defaultPort
-	if c.master != "" {
-		port = sentinelPort
-	}
-	for _, addr := range given {
-		if _, _, err := net.SplitHostPort(addr); err != nil {
-			addr = net.JoinHostPort(strings.Trim(addr, "[]"), port)
-		}
-		c.addrs = append(c.addrs, addr)
-	}
-}
-
-// secret reads a password from a file if one is named, without the newline at its end, or else from the environment.
+// secret reads a password from a file if one is named, without the newline at its end, or else from
+// the environment.
 func secret(variable, file string) (string, error) {
 	if file == "" {
 		return os.Getenv(variable), nil

@@ -1,9 +1,9 @@
-// Command holdfast brings the Holdfast library onto Redis and Valkey servers: what a deploy pipeline runs before the
-// services that use the locks.
+// Command holdfast brings the Holdfast library onto Redis and Valkey servers: what a deploy
+// pipeline runs before the services that use the locks.
 //
 //	holdfast load --addr redis-1:6379
 //
-// "holdfast help" tells the rest.
+// "holdfast help" says the rest.
 package main
 
 import (

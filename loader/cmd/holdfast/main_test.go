@@ -53,7 +53,8 @@ type result struct {
 	out, errors string
 }
 
-// holdfast runs the command. env adds to an environment that has none of the command's own variables.
+// holdfast runs the command. env adds to an environment that has none of the command's own
+// variables.
 func holdfast(t *testing.T, env []string, args ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*soon)
@@ -212,6 +213,8 @@ func TestSentinelPassword(t *testing.T) {
 	require.Equal(t, 0, r.code, r)
 	r = holdfast(t, []string{"HOLDFAST_SENTINEL_PASSWORD=wrong"}, where...)
 	require.Equal(t, 1, r.code, r)
+	require.Contains(t, r.errors, "wrong user or password")
+	require.Contains(t, r.errors, "HOLDFAST_SENTINEL_PASSWORD")
 
 	r = holdfast(t, nil, "load", "--addr", d.Addrs()[0])
 	require.Equal(t, 1, r.code, r)

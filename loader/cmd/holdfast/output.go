@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/loader"
 )
@@ -60,7 +61,8 @@ func (o *output) knows(addr string) bool {
 	return false
 }
 
-// problem prints those of joined errors that no node's line has told, and counts all for the exit code.
+// problem prints those of the joined errors that belong to no node, because a node's line has its
+// error already. All count for the exit code.
 func (o *output) problem(err error) {
 	if err == nil {
 		return
@@ -118,7 +120,7 @@ func (o *output) finish(code int) {
 	case code == exitRefused:
 		fmt.Fprintf(o.stderr, "holdfast %s: refused, and nothing was written; --force overrides this\n", o.cfg.command)
 	case code == exitDiffers:
-		fmt.Fprintf(o.stderr, "holdfast verify: not every node has %s; \"holdfast load\" brings it\n", functions.Version)
+		fmt.Fprintf(o.stderr, "holdfast verify: not every node has %s; %s\n", functions.Version, o.advice())
 	case code != exitOK:
 		fmt.Fprintf(o.stderr, "holdfast %s: failed; running it again is safe\n", o.cfg.command)
 	case o.cfg.command == "version":
@@ -133,6 +135,28 @@ func (o *output) finish(code int) {
 	default:
 		fmt.Fprintf(o.stdout, "holdfast %s is on %s\n", functions.Version, o.all())
 	}
+}
+
+// advice says what to do about the differences that verify found. Load would refuse what is newer
+// or another's, and it writes to primaries only.
+func (o *output) advice() string {
+	found := map[loader.Action]bool{}
+	replicas := true
+	for _, n := range o.nodes {
+		found[n.Action] = true
+		wanting := n.Action == loader.Missing || n.Action == loader.Outdated || n.Action == loader.Differs
+		replicas = replicas && !(wanting && n.Role == cluster.Primary)
+	}
+	switch {
+	case found[loader.Foreign]:
+		return "another's library has its names: \"holdfast load --force\" replaces that"
+	case found[loader.Newer]:
+		return "a newer one is there: use the holdfast command of that release, " +
+			"or \"holdfast load --force\" goes back to this one"
+	case replicas:
+		return "the primaries have it: see why the replicas do not follow them"
+	}
+	return "\"holdfast load\" brings it"
 }
 
 // all names the nodes that were looked at.
@@ -155,7 +179,7 @@ func (o *output) printJSON(report loader.Report, code int) {
 	}
 	encoder := json.NewEncoder(o.stdout)
 	encoder.SetIndent("", "  ")
-	// What is encoded are texts and numbers, and a failing standard output cannot be told to anybody.
+	// Texts and numbers can be encoded, and nobody can be told that standard output fails.
 	_ = encoder.Encode(struct {
 		Command  string   `json:"command"`
 		ExitCode int      `json:"exit_code"`

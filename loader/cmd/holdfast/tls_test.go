@@ -124,6 +124,9 @@ func TestTLS(t *testing.T) {
 		{"wrong name", addr, trust[:2], 1},
 		{"unsafe", addr, []string{"--tls-skip-verify"}, 0},
 		{"trusted", addr, trust, 0},
+		{"URL, unknown authority", "rediss://" + addr, nil, 1},
+		{"URL, trusted", "rediss://" + addr, trust, 0},
+		{"URL, unsafe", "rediss://" + addr, []string{"--tls-skip-verify"}, 0},
 		{"no client certificate", mutual, trust, 1},
 		{"client certificate", mutual, append(trust[:4:4], known...), 0},
 	} {

@@ -11,14 +11,17 @@ const usage = `holdfast loads the Holdfast library (Redis Functions) onto every 
 Example:
 
   HOLDFAST_PASSWORD=... holdfast load --addr redis-1:6379,redis-2:6379 --user deployer --tls
+  HOLDFAST_ADDR=rediss://deployer:...@redis-1:6379 holdfast load
   holdfast load --addr sentinel-1:26379,sentinel-2:26379 --sentinel-master mymaster
 
 Where:
-  --addr host:port            server; repeat it or separate by commas (default 127.0.0.1:6379).
-                              For a cluster some of its nodes; several single servers are each loaded
+  --addr address              server; repeat it or separate by commas. For a cluster some of its nodes;
+                              several single servers are each loaded. Default: $HOLDFAST_ADDR, else 127.0.0.1:6379.
+                              host, host:port, redis://user:password@host:port, or rediss:// for TLS.
+                              One URL's user and password count for all addresses
   --sentinel-master name      the addresses are sentinels, which watch a primary under this name
 
-Who (passwords are never flags, because flags can be seen by others):
+Who (flags can be seen by others: prefer the environment or a file, for URLs with a password too):
   --user name                 ACL user; its password is in $HOLDFAST_PASSWORD
   --password-file path        ... or in this file
   --sentinel-user name        user at the sentinels; its password is in $HOLDFAST_SENTINEL_PASSWORD

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -12,12 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/loader"
 )
 
-// nodeTimeout leaves time for the other nodes when one hangs: what the loader does takes up to four answers of each.
+// nodeTimeout leaves time for the other nodes when one hangs: the loader needs up to four replies
+// of each.
 func (c *config) nodeTimeout() time.Duration {
 	return min(loader.DefaultTimeout, c.timeout/4)
 }
 
-// work does the command for every deployment that the addresses stand for, and returns the exit code.
+// work runs the command for every deployment that the addresses belong to, and returns the exit
+// code.
 func work(ctx context.Context, cfg *config, out *output) int {
 	deployments, err := deploymentsOf(ctx, cfg)
 	out.problem(err)
@@ -30,8 +33,9 @@ func work(ctx context.Context, cfg *config, out *output) int {
 	return out.code
 }
 
-// deploymentsOf sorts the addresses: all those of a cluster are one deployment, those of sentinels too; a single
-// server is one of its own. The error joins those of addresses that are none.
+// deploymentsOf sorts the addresses. All cluster nodes are one deployment, and so are all
+// sentinels. A single server is one of its own. The error joins those of the addresses that are
+// none.
 func deploymentsOf(ctx context.Context, cfg *config) ([]rueidis.ClientOption, error) {
 	if cfg.master != "" {
 		return []rueidis.ClientOption{cfg.option(cfg.addrs...)}, nil
@@ -50,7 +54,7 @@ func deploymentsOf(ctx context.Context, cfg *config) ([]rueidis.ClientOption, er
 			failed = append(failed, fmt.Errorf("%s: %w", addr, errSentinel))
 		default:
 			single := cfg.option(addr)
-			single.ForceSingleClient = true // else the user would need +cluster|slots to be told that it is no cluster
+			single.ForceSingleClient = true // else rueidis needs the right to CLUSTER SLOTS
 			deployments = append(deployments, single)
 		}
 	}
@@ -64,33 +68,50 @@ func deploymentsOf(ctx context.Context, cfg *config) ([]rueidis.ClientOption, er
 
 var errSentinel = errors.New("this is a Sentinel: name the primary that it watches with --sentinel-master")
 
-// modeOf asks what kind of server an address is: "standalone", "cluster" or "sentinel". HELLO needs no permission.
+// modeOf asks what kind of server an address is: "standalone", "cluster" or "sentinel". HELLO needs
+// no permission.
 func modeOf(ctx context.Context, cfg *config, addr string) (string, error) {
 	client, err := loader.Dialer(cfg.option(addr))(ctx, addr)
 	if err != nil {
-		return "", explainConnect(err)
+		return "", cfg.explainConnect(err)
 	}
 	defer client.Close()
 	hello, err := client.Do(ctx, client.B().Arbitrary("HELLO").Build()).AsMap()
 	if err != nil {
-		return "", explainConnect(err)
+		return "", cfg.explainConnect(err)
 	}
 	mode := hello["mode"]
 	return mode.ToString()
 }
 
-func explainConnect(err error) error {
-	if reply, ok := rueidis.IsRedisErr(err); ok {
-		return fmt.Errorf("connecting: %w (check --user and HOLDFAST_PASSWORD)", reply)
+// explainConnect adds to the error of a connection what can be done about it. A sentinel's reply
+// cannot be told from a server's here.
+func (c *config) explainConnect(err error) error {
+	reply, ok := rueidis.IsRedisErr(err)
+	if !ok {
+		return fmt.Errorf("connecting: %w (check --addr, and --tls if the server wants it)", err)
 	}
-	return fmt.Errorf("connecting: %w (check --addr, and --tls if the server wants it)", err)
+	who := "--user and HOLDFAST_PASSWORD"
+	if c.master != "" {
+		who += ", at the sentinels --sentinel-user and HOLDFAST_SENTINEL_PASSWORD"
+	}
+	text := reply.Error()
+	switch {
+	case strings.HasPrefix(text, "WRONGPASS"):
+		return fmt.Errorf("wrong user or password: %w (check %s)", reply, who)
+	case strings.HasPrefix(text, "NOAUTH") && c.password == "":
+		return fmt.Errorf("the server wants a password: %w (set %s)", reply, who)
+	case strings.HasPrefix(text, "NOAUTH"):
+		return fmt.Errorf("wrong password: %w (check %s)", reply, who)
+	}
+	return fmt.Errorf("connecting: %w (check %s)", reply, who)
 }
 
-// one does the command for one deployment.
+// one runs the command for one deployment.
 func one(ctx context.Context, cfg *config, out *output, option rueidis.ClientOption) error {
 	client, err := connect(ctx, option)
 	if err != nil {
-		return explainConnect(err)
+		return cfg.explainConnect(err)
 	}
 	defer client.Close()
 	do := map[string]func(context.Context, rueidis.Client, loader.Options) (loader.Report, error){

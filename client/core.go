@@ -1,0 +1,31 @@
+package client
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/inbox"
+	"github.com/holdfast-go/holdfast/client/internal/tracking"
+	"github.com/holdfast-go/holdfast/cluster"
+)
+
+// core is what a lock needs of its client for as long as it is held.
+type core struct {
+	calls     *fcall.Caller
+	inbox     *inbox.Inbox
+	cache     *tracking.Cache
+	registry  *registry
+	departed  *departed
+	keepalive *keepalive
+	journal   journal
+	slotted   bool            // Cluster: a channel belongs to a slot
+	closing   context.Context // ends with ErrClosed when Close is called
+}
+
+// slot is where a lock's messages go: its hash slot in Cluster, one for all elsewhere.
+func (c *core) slot(key string) uint16 {
+	if !c.slotted {
+		return 0
+	}
+	return cluster.Slot(key)
+}

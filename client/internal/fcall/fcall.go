@@ -1,0 +1,234 @@
+// Package fcall is the only place that speaks FCALL: a method for each function of the library, its
+// replies, and the errors that can come back. Every call returns when its context ends, whatever
+// rueidis waits for.
+package fcall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/redis/rueidis"
+)
+
+// Caller calls the library on one deployment. It is safe for concurrent use once its fields are
+// set.
+type Caller struct {
+	Redis    rueidis.Client
+	Slotted  bool // Cluster: commands without a key must be sent to one
+	Pulse    *Pulse
+	AutoLoad bool             // load the library where it is missing
+	Heard    func()           // the server has answered
+	Changed  func(key string) // a call of ours may have changed the key
+	Cached   func(error)      // the answer to CLIENT CACHING YES, an error of rueidis
+
+	// of *flight; a channel must not leave its testing/synctest bubble, so not one for all
+	flights sync.Pool
+}
+
+// TTL is a lease as the library takes it: milliseconds, rounded up.
+func TTL(lease time.Duration) string {
+	return strconv.FormatInt(int64((lease+time.Millisecond-1)/time.Millisecond), 10)
+}
+
+// Acquire takes a lock that is free. With block above 1 it asks for a run of tokens.
+func (c *Caller) Acquire(ctx context.Context, key, owner, ttl string, block int64) (Reply, error) {
+	if block > 1 {
+		return decodeReply(c.call(ctx, functions.Acquire, key, owner, ttl, strconv.FormatInt(block, 10)))
+	}
+	return decodeReply(c.call(ctx, functions.Acquire, key, owner, ttl))
+}
+
+// AcquireTracked is Acquire by a tracked call: if the lock is busy, the server says when that
+// changes.
+func (c *Caller) AcquireTracked(ctx context.Context, key, owner, ttl string) (Reply, error) {
+	return decodeReply(c.ask(ctx, functions.Acquire, key, owner, ttl))
+}
+
+// Join takes a lock for an owner of the caller's choice, or adds a hold to the one that this owner
+// has.
+func (c *Caller) Join(ctx context.Context, key, owner, ttl, hold string) (Reply, error) {
+	return decodeReply(c.call(ctx, functions.AcquireReentrant, key, owner, ttl, hold))
+}
+
+// Renew starts the lease anew, if the lock has the token fence. channel is left with the lock; "":
+// none.
+func (c *Caller) Renew(ctx context.Context, key, owner, ttl, channel string, fence int64) (Reply, error) {
+	return decodeReply(c.call(ctx, functions.Renew, key, renewArgs(owner, ttl, channel, fence)...))
+}
+
+func renewArgs(owner, ttl, channel string, fence int64) []string {
+	return []string{owner, ttl, channel, strconv.FormatInt(fence, 10)}
+}
+
+// Release gives back one hold, or with hold "" a plain lock. last, if not 0, is the last token used
+// of a run.
+func (c *Caller) Release(ctx context.Context, key, owner, hold string, last int64) (Reply, error) {
+	switch {
+	case last != 0:
+		return decodeReply(c.call(ctx, functions.Release, key, owner, hold, strconv.FormatInt(last, 10)))
+	case hold != "":
+		return decodeReply(c.call(ctx, functions.Release, key, owner, hold))
+	}
+	return decodeReply(c.call(ctx, functions.Release, key, owner))
+}
+
+// Request is what a waiter asks for.
+type Request struct {
+	Owner, TTL, Channel string
+	Block               int64
+	MaxWait             time.Duration // 0: any
+	Hold                string        // "": a plain lock
+}
+
+// Wait takes the lock, or joins its line, or says how the line stands.
+func (c *Caller) Wait(ctx context.Context, key string, r Request) (Reply, error) {
+	args := append(make([]string, 0, 6), r.Owner, r.TTL, r.Channel)
+	if r.Block > 1 || r.MaxWait > 0 || r.Hold != "" {
+		args = append(args, strconv.FormatInt(max(1, r.Block), 10))
+	}
+	if r.MaxWait > 0 || r.Hold != "" {
+		maxWait := int64(functions.MaxTTL) // any
+		if r.MaxWait > 0 {
+			maxWait = min(max(1, r.MaxWait.Milliseconds()), maxWait)
+		}
+		args = append(args, strconv.FormatInt(maxWait, 10))
+	}
+	if r.Hold != "" {
+		args = append(args, r.Hold)
+	}
+	return decodeReply(c.call(ctx, functions.Wait, key, args...))
+}
+
+// Leave gives up waiting, and a hold that was granted meanwhile. fence, if not 0, is the only grant
+// that it gives back.
+func (c *Caller) Leave(ctx context.Context, key, owner, hold string, fence int64) error {
+	_, err := c.call(ctx, functions.Leave, key, leaveArgs(owner, hold, fence)...)
+	return err
+}
+
+func leaveArgs(owner, hold string, fence int64) []string {
+	switch {
+	case fence != 0:
+		return []string{owner, hold, strconv.FormatInt(fence, 10)}
+	case hold != "":
+		return []string{owner, hold}
+	}
+	return []string{owner}
+}
+
+// Break takes the lock from its holder, and returns who that was.
+func (c *Caller) Break(ctx context.Context, key, reason string) (Standing, error) {
+	values, err := c.call(ctx, functions.Break, key, reason)
+	if err != nil {
+		return Standing{}, err
+	}
+	d := decoder{values: values}
+	s := Standing{Held: d.integer(0) == 1, Owner: d.text(1), Fence: d.integer(2)}
+	return s, d.err
+}
+
+// Inspect asks how the lock stands.
+func (c *Caller) Inspect(ctx context.Context, key string) (Standing, error) {
+	return decodeStanding(c.do(ctx, functions.Inspect, key))
+}
+
+// InspectTracked is Inspect by a tracked call.
+func (c *Caller) InspectTracked(ctx context.Context, key string) (Standing, error) {
+	return decodeStanding(c.ask(ctx, functions.Inspect, key))
+}
+
+// Version asks for the version of the library.
+func (c *Caller) Version(ctx context.Context) (string, error) {
+	return guard(ctx, func() (string, error) {
+		version, err := c.Redis.Do(ctx, c.Redis.B().Fcall().Function(functions.ReadVersion).Numkeys(0).Build()).ToString()
+		return version, Classify(ctx, err)
+	})
+}
+
+func (c *Caller) command(function, key string, args ...string) rueidis.Completed {
+	return c.Redis.B().Fcall().Function(function).Numkeys(1).Key(key).Arg(args...).Build()
+}
+
+// caching makes the server track the keys that the next command reads.
+func (c *Caller) caching(key string) rueidis.Completed {
+	command := c.Redis.B().Arbitrary("CLIENT", "CACHING", "YES").Build()
+	if c.Slotted {
+		return command.SetSlot(key)
+	}
+	return command
+}
+
+// call runs a function. What it may have changed is not believed any more.
+func (c *Caller) call(ctx context.Context, function, key string, args ...string) (messages, error) {
+	values, err := c.do(ctx, function, key, args...)
+	c.Changed(key)
+	return values, err
+}
+
+type messages = []rueidis.RedisMessage
+
+// do runs a function.
+func (c *Caller) do(ctx context.Context, function, key string, args ...string) (values messages, err error) {
+	c.Pulse.asked()
+	if ctx.Done() == nil {
+		values, err = c.run(ctx, function, key, args)
+	} else {
+		values, err = c.fly(ctx, function, key, args)
+	}
+	c.Pulse.done(err == nil)
+	if err == nil {
+		c.Heard()
+	}
+	return values, err
+}
+
+// run is do without a guard. With AutoLoad it loads a library that was missing, and runs the
+// function again: nothing ran.
+func (c *Caller) run(ctx context.Context, function, key string, args []string) (messages, error) {
+	values, err := c.Redis.Do(ctx, c.command(function, key, args...)).ToArray()
+	if err = Classify(ctx, err); err == nil || !c.AutoLoad || !errors.Is(err, ErrLibrary) {
+		return values, err
+	}
+	if err := c.Load(ctx); err != nil {
+		return nil, err
+	}
+	values, err = c.Redis.Do(ctx, c.command(function, key, args...)).ToArray()
+	return values, Classify(ctx, err)
+}
+
+// ask is do by a tracked call.
+func (c *Caller) ask(ctx context.Context, function, key string, args ...string) (messages, error) {
+	values, err := guard(ctx, func() (messages, error) {
+		results := c.Redis.DoMulti(ctx, c.caching(key), c.command(function, key, args...))
+		if err := results[0].Error(); err != nil {
+			c.Cached(err)
+		}
+		values, err := results[1].ToArray()
+		return values, Classify(ctx, err)
+	})
+	if c.AutoLoad && errors.Is(err, ErrLibrary) {
+		return c.do(ctx, function, key, args...)
+	}
+	if err == nil {
+		c.Heard()
+	}
+	return values, err
+}
+
+// Load puts the library on every primary that has none. It never replaces one.
+func (c *Caller) Load(ctx context.Context) error {
+	for _, node := range c.Redis.Nodes() {
+		err := node.Do(ctx, node.B().FunctionLoad().FunctionCode(functions.Source).Build()).Error()
+		if err == nil || strings.Contains(err.Error(), "already exists") || strings.HasPrefix(err.Error(), "READONLY") {
+			continue
+		}
+		return fmt.Errorf("%w: loading it failed: %w", ErrLibrary, Classify(ctx, err))
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package fcall
+
+import "context"
+
+// guard runs a call until the context ends.
+//
+// rueidis looks at the context once a connection stands. Before that, a call waits for a connect
+// that another call began, with that one's deadline, and while 1,024 commands are unanswered it
+// waits for a place among them. So a call whose context can end runs in a goroutine of its own, and
+// is left behind when it does. Its outcome is unknown then.
+func guard[T any](ctx context.Context, call func() (T, error)) (value T, err error) {
+	if ctx.Done() == nil {
+		return call()
+	}
+	if err := ctx.Err(); err != nil {
+		return value, err
+	}
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		value, err := call()
+		done <- outcome{value, err}
+	}()
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-ctx.Done():
+		return value, ctx.Err()
+	}
+}
+
+// flight is a call of do under way: guard without its allocations, which count here.
+type flight struct {
+	caller        *Caller
+	ctx           context.Context
+	function, key string
+	args          []string
+
+	done   chan struct{}
+	values messages
+	err    error
+}
+
+// fly is run under a guard.
+func (c *Caller) fly(ctx context.Context, function, key string, args []string) (messages, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f, _ := c.flights.Get().(*flight)
+	if f == nil {
+		f = &flight{done: make(chan struct{}, 1)}
+	}
+	f.caller, f.ctx, f.function, f.key, f.args = c, ctx, function, key, args
+	go f.run()
+	select {
+	case <-f.done:
+		values, err := f.values, f.err
+		*f = flight{done: f.done}
+		c.flights.Put(f)
+		return values, err
+	case <-ctx.Done(): // f is left behind, and not used again
+		return nil, ctx.Err()
+	}
+}
+
+func (f *flight) run() {
+	f.values, f.err = f.caller.run(f.ctx, f.function, f.key, f.args)
+	f.done <- struct{}{}
+}

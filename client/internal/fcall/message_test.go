@@ -1,0 +1,52 @@
+package fcall
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/redis/rueidis"
+)
+
+// message is one of a server's: an int64, a string, an error, a []any, or nil.
+func message(value any) (m rueidis.RedisMessage) {
+	if err := m.CacheUnmarshalView(encode(make([]byte, 7), value)); err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// encode appends a value as rueidis keeps it in its cache.
+func encode(b []byte, value any) []byte {
+	add := func(kind byte, n int, text string) {
+		b = append(binary.BigEndian.AppendUint64(append(b, kind), uint64(n)), text...)
+	}
+	switch v := value.(type) {
+	case nil:
+		add('_', 0, "")
+	case int:
+		add(':', v, "")
+	case string:
+		add('$', len(v), v)
+	case error:
+		add('-', len(v.Error()), v.Error())
+	case []any:
+		add('*', len(v), "")
+		for _, part := range v {
+			b = encode(b, part)
+		}
+	}
+	return b
+}
+
+func reply(values ...any) (all []rueidis.RedisMessage) {
+	for _, v := range values {
+		all = append(all, message(v))
+	}
+	return all
+}
+
+// refusal is an error that a server answered.
+func refusal(text string) error {
+	m := message(errors.New(text))
+	return m.Error()
+}

@@ -1,0 +1,216 @@
+// Package tracking keeps what the server promised to tell of: answers that hold until their key
+// changes, and keys whose changes concern somebody. It is client-side caching
+// (https://redis.io/docs/latest/develop/reference/client-side-caching/) without its transport: the
+// caller sends the tracked commands, and calls Invalidated.
+//
+// A kept answer is a hint, never the proof. It is believed until its key changes or its time is
+// over, and for no longer than maxSilence after the server was last heard: in an outage, no news is
+// no good news.
+package tracking
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+const (
+	maxEntries = 10_000 // keys remembered; then all are forgotten
+	maxSilence = time.Second
+)
+
+// Cache is safe for concurrent use. Changed is called without its mutex, and must not block.
+type Cache struct {
+	on      atomic.Bool
+	slotted bool
+	changed func(owner string) // of a watched key; "": of all of them, perhaps
+	heard   atomic.Int64       // when the server last answered, in nanoseconds since born
+	born    time.Time
+	size    atomic.Int64 // of entries: an empty cache costs the other calls no mutex
+
+	mu      sync.Mutex
+	entries map[string]*entry
+	watched map[string]watch // by key
+}
+
+// entry is what is known of one key. answer is nil until a tracked call filled it.
+type entry struct {
+	answers [kinds]answer
+	version int // grows when the key changed: what was asked before is not kept after it
+}
+
+// watch says whom a change of a key concerns.
+type watch struct {
+	owner string
+	n     int
+}
+
+type answer struct {
+	value    any
+	at, ends time.Time
+}
+
+// Kind is what an answer answers.
+type Kind uint8
+
+// The kinds of answers.
+const (
+	Refusal Kind = iota
+	State
+	kinds
+)
+
+// Question is an entry as it was when the server was asked. The zero value keeps nothing.
+type Question struct {
+	entry   *entry
+	version int
+}
+
+// Tracked reports whether the answer is worth tracking.
+func (q Question) Tracked() bool { return q.entry != nil }
+
+// New returns a cache that is off. slotted: in Cluster a call that is redirected loses its tracking
+// unnoticed, and one node says nothing of the others, so nothing is believed for longer than
+// maxSilence.
+func New(slotted bool, changed func(owner string)) *Cache {
+	return &Cache{slotted: slotted, changed: changed, born: time.Now(), entries: map[string]*entry{}, watched: map[string]watch{}}
+}
+
+// Switch turns the use of tracking on or off.
+func (c *Cache) Switch(on bool) { c.on.Store(on) }
+
+// On reports whether tracking is in use.
+func (c *Cache) On() bool { return c.on.Load() }
+
+// Heard notes that the server has answered just now.
+func (c *Cache) Heard() {
+	if c.size.Load() > 0 {
+		c.heard.Store(int64(time.Since(c.born)))
+	}
+}
+
+// Answer returns the answer that is kept for the key and its age, or else a Question: a zero one if
+// the key was not Noticed.
+func (c *Cache) Answer(key string, kind Kind) (value any, age time.Duration, q Question) {
+	if c.size.Load() == 0 {
+		return nil, 0, Question{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[key]
+	if e == nil {
+		return nil, 0, Question{}
+	}
+	now := time.Now()
+	a := e.answers[kind]
+	if a.value == nil || !now.Before(a.ends) || now.Sub(c.born)-time.Duration(c.heard.Load()) > maxSilence {
+		return nil, 0, Question{e, e.version}
+	}
+	return a.value, now.Sub(a.at), Question{}
+}
+
+// Notice makes the key one whose answers are kept from the next question on.
+func (c *Cache) Notice(key string) Question {
+	if !c.on.Load() {
+		return Question{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[key]
+	if e == nil {
+		if len(c.entries) >= maxEntries {
+			clear(c.entries)
+		}
+		e = &entry{}
+		c.entries[key] = e
+		c.size.Store(int64(len(c.entries)))
+	}
+	return Question{e, e.version}
+}
+
+// Keep keeps the answer to a question that was sent at sent, for at most lifetime, unless the key
+// has changed meanwhile.
+func (c *Cache) Keep(q Question, kind Kind, value any, sent time.Time, lifetime time.Duration) {
+	if q.entry == nil || !c.on.Load() || lifetime <= 0 {
+		return
+	}
+	if c.slotted {
+		lifetime = min(lifetime, maxSilence)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q.entry.version == q.version {
+		q.entry.answers[kind] = answer{value, sent, sent.Add(lifetime)}
+	}
+}
+
+// Drop forgets what is kept of a key that this client has changed, or may have: the server does not
+// tell of that.
+func (c *Cache) Drop(key string) {
+	if c.size.Load() == 0 {
+		return
+	}
+	c.mu.Lock()
+	if e := c.entries[key]; e != nil {
+		e.forget()
+	}
+	c.mu.Unlock()
+}
+
+func (e *entry) forget() {
+	e.answers = [kinds]answer{}
+	e.version++
+}
+
+// Watch makes changes of the key known to the owner's locks, until Unwatch was called as often. The
+// caller sends a tracked call. A key has one owner at a time: the last one counts.
+func (c *Cache) Watch(key, owner string) {
+	c.mu.Lock()
+	c.watched[key] = watch{owner, c.watched[key].n + 1}
+	c.mu.Unlock()
+}
+
+// Unwatch undoes one Watch.
+func (c *Cache) Unwatch(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.watched[key]
+	if w.n--; w.n <= 0 {
+		delete(c.watched, key)
+		return
+	}
+	c.watched[key] = w
+}
+
+// Invalidated is what rueidis calls when others changed keys: with nil when all may have changed,
+// after a lost connection or a FLUSHALL.
+func (c *Cache) Invalidated(messages []rueidis.RedisMessage) {
+	var told []string
+	c.mu.Lock()
+	if messages == nil {
+		for _, e := range c.entries {
+			e.forget()
+		}
+		if len(c.watched) > 0 {
+			told = append(told, "")
+		}
+	}
+	for _, m := range messages {
+		key, err := m.ToString()
+		if err != nil {
+			continue
+		}
+		if e := c.entries[key]; e != nil {
+			e.forget()
+		}
+		if w, ok := c.watched[key]; ok {
+			told = append(told, w.owner)
+		}
+	}
+	c.mu.Unlock()
+	for _, owner := range told {
+		c.changed(owner)
+	}
+}

@@ -1,0 +1,77 @@
+package client
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// Inside one process only one goroutine at a time deals with the server for a lock: it leads. The
+// others stand in a line of memory, first come first served. While the lease is good the lock goes
+// from holder to holder there, each with the next token of a run that was reserved with the lock.
+// After a bounded run it is given back, so that other processes get their turn. This is lock
+// cohorting (Dice, Marathe, Shavit: Lock Cohorting, PPoPP 2012) applied to a lease.
+const (
+	passRun   = 1000                 // tokens reserved, and so passes in a row
+	passSlice = 2 * time.Millisecond // no pass after this much of a run
+)
+
+// provisional is the longest lease of a lock handed over, until it is confirmed.
+const provisional = functions.ProvisionalTTL * time.Millisecond
+
+// passOn gives the lock, which nobody works under any more, to the head of the line. It returns
+// false when it must go back to the server: the run is over, too little of the lease is left, or
+// the next one asked for other terms.
+func (h *held) passOn(now time.Time) bool {
+	passed := h.line.HandOn(func(next shows) (turn, bool, bool) {
+		if over(next.until) {
+			return turn{}, false, true // it is about to give up
+		}
+		if *next.terms != *h.terms {
+			return turn{}, false, false
+		}
+		t := h.succeed(now)
+		return turn{tenure: t}, t != nil, false
+	})
+	if passed && h.terms.MaxHold > 0 {
+		h.keepalive.update(&h.entry)
+	}
+	return passed
+}
+
+// succeed makes the next tenure, with the next token; nil if there can be none. The k-th token of a
+// run is used no earlier than k microseconds after the server gave the run: so the server's clock
+// has passed every token that was used, and the rest of the run is free again whatever becomes of
+// this process.
+func (h *held) succeed(now time.Time) *tenure {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	fence, age := h.tenure.fence+1, now.Sub(h.since)
+	if h.machine.Length() != h.terms.Length || fence > h.top || age > passSlice || time.Duration(fence-h.first)*time.Microsecond > age {
+		return nil
+	}
+	if !h.machine.Pass(now, min(h.terms.Length, provisional)/4) {
+		return nil
+	}
+	h.tenure = &tenure{held: h, fence: fence, began: now}
+	return h.tenure
+}
+
+// decline gives a tenure on that nobody took up.
+func (t *tenure) decline() {
+	h, now := t.held, time.Now()
+	h.mu.Lock()
+	last := h.tenure == t && h.machine.Leave()
+	cause := t.cause
+	h.mu.Unlock()
+	if !last || cause != nil && !limited(cause) || cause == nil && h.passOn(now) {
+		return
+	}
+	h.mu.Lock()
+	if h.machine.GiveUp() {
+		h.machine.Retry(now) // keepalive tells the server
+	}
+	h.mu.Unlock()
+	h.close()
+	h.keepalive.update(&h.entry)
+}

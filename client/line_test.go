@@ -1,0 +1,300 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+var background = context.Background()
+
+func opened(t *testing.T) *client.Client {
+	c := open()
+	t.Cleanup(c.Close)
+	return c
+}
+
+// fcalls is how many function calls the server has run.
+func fcalls(t *testing.T) int {
+	r, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{address}})
+	require.NoError(t, err)
+	defer r.Close()
+	info, err := r.Do(background, r.B().Info().Section("commandstats").Build()).ToString()
+	require.NoError(t, err)
+	found := regexp.MustCompile(`cmdstat_fcall:calls=(\d+)`).FindStringSubmatch(info)
+	require.Len(t, found, 2)
+	n, err := strconv.Atoi(found[1])
+	require.NoError(t, err)
+	return n
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	require.Eventually(t, condition, 10*time.Second, time.Millisecond, what)
+}
+
+// line starts a waiter for name and returns when n of this process stand in memory for it.
+func line(t *testing.T, c *client.Client, ctx context.Context, name string, n int, opts ...client.Option) <-chan *client.Lock {
+	t.Helper()
+	got := make(chan *client.Lock, 1)
+	go func() {
+		l, err := c.Acquire(ctx, name, opts...)
+		if err == nil {
+			got <- l
+		}
+		close(got)
+	}()
+	eventually(t, "in line", func() bool { waiting, _ := c.Line(name); return waiting == n })
+	return got
+}
+
+func TestGoroutinesGetTheLockInOrderWithHigherTokens(t *testing.T) {
+	c, name := opened(t), t.Name()
+	first, err := c.Acquire(background, name)
+	require.NoError(t, err)
+	var waiters []<-chan *client.Lock
+	for i := range 20 {
+		waiters = append(waiters, line(t, c, background, name, i+1))
+	}
+	before, last := fcalls(t), first
+	for i, w := range waiters {
+		require.NoError(t, last.Release(background))
+		require.ErrorIs(t, context.Cause(last.Context()), client.ErrReleased)
+		l := <-w
+		require.NotNil(t, l, "waiter %d", i)
+		require.Greater(t, l.Fence(), last.Fence())
+		require.NoError(t, l.Context().Err())
+		require.Positive(t, l.Remaining())
+		require.ErrorIs(t, last.Release(background), client.ErrNotHeld)
+		last = l
+	}
+	info, err := c.Inspect(background, name)
+	require.NoError(t, err)
+	require.Equal(t, last.Fence(), info.Fence, "Inspect shows the token of who has it now")
+	require.NoError(t, last.Release(background))
+	_, led := c.Line(name)
+	require.False(t, led, "nothing is kept of a lock that nobody wants")
+	// The first lock was taken without a run of tokens, so the second asked Redis; then it depends
+	// on the time slice.
+	require.Less(t, fcalls(t)-before, 2*len(waiters)+2)
+}
+
+func TestALockIsPassedOnInMemory(t *testing.T) {
+	c, name := opened(t), t.Name()
+	const goroutines, rounds = 16, 500
+	var wg sync.WaitGroup
+	var last int64 // guarded by the lock
+	before := fcalls(t)
+	for range goroutines {
+		wg.Go(func() {
+			for range rounds {
+				l, err := c.Acquire(background, name)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if l.Fence() <= last {
+					t.Errorf("token %d after %d", l.Fence(), last)
+				}
+				last = l.Fence()
+				if err := l.Release(background); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Less(t, fcalls(t)-before, goroutines*rounds/2, "most of the time the lock does not leave the process")
+}
+
+// While another process waits, this one keeps the lock for a bounded run only.
+func TestOtherProcessesGetTheirTurn(t *testing.T) {
+	busy, other, name := opened(t), opened(t), t.Name()
+	ctx, stop := context.WithCancel(background)
+	var wg sync.WaitGroup
+	// guarded by the lock: an owner string is one turn in the server's line
+	owner, run, longest := "", 0, 0
+	for range 8 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if l, err := busy.Acquire(ctx, name); err == nil {
+					if l.Owner() != owner {
+						owner, run = l.Owner(), 0
+					}
+					run++
+					longest = max(longest, run)
+					_ = l.Release(background)
+				}
+			}
+		})
+	}
+	eventually(t, "busy", func() bool { waiting, _ := busy.Line(name); return waiting > 2 })
+	for range 20 {
+		l, err := other.Acquire(background, name)
+		require.NoError(t, err)
+		require.LessOrEqual(t, longest, client.PassRun)
+		require.NoError(t, l.Release(background))
+	}
+	stop()
+	wg.Wait()
+}
+
+func TestOneWhoStopsWaitingIsPassedOver(t *testing.T) {
+	c, name := opened(t), t.Name()
+	holder, err := c.Acquire(background, name)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(background)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := c.Acquire(ctx, name)
+		failed <- err
+	}()
+	eventually(t, "in line", func() bool { waiting, _ := c.Line(name); return waiting == 1 })
+	next := line(t, c, background, name, 2)
+	cancel()
+	err = <-failed
+	require.ErrorIs(t, err, context.Canceled)
+	var stopped *client.WaitError
+	require.ErrorAs(t, err, &stopped)
+	require.Equal(t, holder.Owner(), stopped.Last.Holder.Owner, "it says who has the lock")
+	require.NotErrorIs(t, err, client.ErrBusy)
+	require.NotErrorIs(t, err, client.ErrTimeout)
+	require.NoError(t, holder.Release(background))
+	require.NoError(t, (<-next).Release(background))
+}
+
+// The place in the server's line belongs to the process: when its leader gives up, the next
+// goroutine takes it over.
+func TestAPlaceInLineIsTakenOver(t *testing.T) {
+	holder, ours, theirs, name := opened(t), opened(t), opened(t), t.Name()
+	held, err := holder.Acquire(background, name)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(background)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := ours.Acquire(ctx, name)
+		failed <- err
+	}()
+	waiters := func(n int) func() bool {
+		return func() bool { info, err := holder.Inspect(background, name); return err == nil && info.Waiters == n }
+	}
+	eventually(t, "first in line", waiters(1))
+	second := line(t, ours, background, name, 1)
+	after := make(chan *client.Lock, 1)
+	go func() {
+		l, _ := theirs.Acquire(background, name)
+		after <- l
+	}()
+	eventually(t, "second in line", waiters(2))
+	cancel()
+	require.ErrorIs(t, <-failed, context.Canceled)
+	eventually(t, "nobody waits in memory", func() bool { waiting, _ := ours.Line(name); return waiting == 0 })
+	require.NoError(t, held.Release(background))
+	l := <-second
+	select {
+	case <-after:
+		t.Fatal("the other process came first")
+	default:
+	}
+	require.NoError(t, l.Release(background))
+	require.NoError(t, (<-after).Release(background))
+}
+
+// What is reported is the whole wait, in memory and in the server's line.
+func TestAWaitIsReportedWhole(t *testing.T) {
+	holder, c, name := opened(t), opened(t), t.Name()
+	held, err := holder.Acquire(background, name)
+	require.NoError(t, err)
+	leader := make(chan error, 1)
+	go func() {
+		_, err := c.Acquire(background, name, client.WithMaxWait(200*time.Millisecond))
+		leader <- err
+	}()
+	eventually(t, "somebody leads", func() bool { _, led := c.Line(name); return led })
+	const wait = 300 * time.Millisecond
+	failed := make(chan error, 1)
+	go func() {
+		_, err := c.Acquire(background, name, client.WithMaxWait(wait))
+		failed <- err
+	}()
+	eventually(t, "in line", func() bool { waiting, _ := c.Line(name); return waiting == 1 })
+	require.ErrorIs(t, <-leader, client.ErrTimeout)
+	var stopped *client.WaitError
+	require.ErrorAs(t, <-failed, &stopped)
+	require.GreaterOrEqual(t, stopped.Waited, wait)
+	require.NoError(t, held.Release(background))
+}
+
+func TestTheLineGoesOnWhenTheHolderLosesTheLock(t *testing.T) {
+	c, operator, name := opened(t), opened(t), t.Name()
+	holder, err := c.Acquire(background, name)
+	require.NoError(t, err)
+	next := line(t, c, background, name, 1)
+	_, err = operator.Break(background, name, "test")
+	require.NoError(t, err)
+	require.Error(t, holder.Renew(background))
+	require.ErrorIs(t, context.Cause(holder.Context()), client.ErrTaken)
+	l := <-next // without a Release of the first
+	require.NotNil(t, l)
+	require.Greater(t, l.Fence(), holder.Fence())
+	require.ErrorIs(t, holder.Release(background), client.ErrLost)
+	require.NoError(t, l.Context().Err(), "the late release is not this lock's")
+	require.NoError(t, l.Release(background))
+}
+
+// What operators see must be true, so a lock is not passed on to one who goes by another label or
+// other limits.
+func TestALabelIsNotInherited(t *testing.T) {
+	c, name := opened(t), t.Name()
+	holder, err := c.Acquire(background, name, client.WithLabel("one"))
+	require.NoError(t, err)
+	next := line(t, c, background, name, 1, client.WithLabel("two"))
+	require.NoError(t, holder.Release(background))
+	l := <-next
+	info, err := c.Inspect(background, name)
+	require.NoError(t, err)
+	require.Equal(t, "two", info.Holder.Label)
+	require.Equal(t, l.Owner(), info.Holder.Owner)
+	require.NoError(t, l.Release(background))
+}
+
+func TestEveryHolderHasItsOwnMaximum(t *testing.T) {
+	c, name := opened(t), t.Name()
+	const most = time.Second
+	limit := client.WithMaxHold(most, most)
+	first, err := c.Acquire(background, name, limit)
+	require.NoError(t, err)
+	second, third := line(t, c, background, name, 1, limit), line(t, c, background, name, 2, limit)
+	require.NoError(t, first.Release(background))
+	l, began := <-second, time.Now()
+	require.NoError(t, l.Release(background))
+	l = <-third
+	<-l.Context().Done()
+	require.GreaterOrEqual(t, time.Since(began), most)
+	require.ErrorIs(t, context.Cause(l.Context()), client.ErrMaxHold)
+	require.True(t, errors.Is(l.Release(background), client.ErrMaxHold))
+	eventually(t, "free", func() bool { info, err := c.Inspect(background, name); return err == nil && !info.Held })
+}
+
+func TestOneOfTwoReleasesAtOnceSaysNotHeld(t *testing.T) {
+	c, name := opened(t), t.Name()
+	for range 20 {
+		l, err := c.Acquire(background, name)
+		require.NoError(t, err)
+		errs := make(chan error, 2)
+		for range 2 {
+			go func() { errs <- l.Release(background) }()
+		}
+		first, second := <-errs, <-errs
+		require.True(t, (first == nil) != (second == nil), "%v, %v", first, second)
+		require.ErrorIs(t, errors.Join(first, second), client.ErrNotHeld)
+	}
+}

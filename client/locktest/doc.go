@@ -1,0 +1,32 @@
+// Package locktest gives tests a Redis in memory with the Holdfast library loaded, and the means to
+// do to locks what production does: take them away, cut the network, fail over, let time pass.
+//
+//	s := locktest.New(t)
+//	c := s.Client(client.Config{}) // a real *client.Client
+//	go job.Run(ctx, c)             // the code under test
+//	s.Await("job", func(i client.Info) bool { return i.Held })
+//	s.Take("job", time.Minute)     // somebody else has the lock now
+//
+// The clients are the real ones, and the server runs the real functions: only the server under them
+// and the network between them are replaced. Nothing listens on a port, and nothing is installed.
+//
+// # Time
+//
+// In a [testing/synctest] bubble time is virtual: an hour with all its renewals takes a fraction of
+// a second, and time.Sleep is how a test lets it pass. Call New within the bubble. Outside of one,
+// time is real and cannot be moved for the client. Leases of some 100 ms ([client.Config].Lease)
+// keep such tests short, and [Server.Expire] ends a lease at the server alone.
+//
+// # Concurrency
+//
+// Tests may run in parallel: each Server is a world of its own. The methods of a Server may be
+// called by several goroutines, but those that can end the test (they say 'fails the test') only
+// by the one that runs the test, as with t.Fatal. Methods do not block unless they say so.
+//
+// # What is modelled
+//
+// A single Redis 7.0 with the commands that Holdfast and its client use, client-side caching,
+// sharded messages, ACLs, expiry and RESP2 and RESP3. Not modelled: Cluster and Sentinel (Failover
+// looks as it does behind one address), replicas that a client can see, TLS, memory limits but
+// Full, and all other commands. A command that is not modelled gets an error, and fails the test.
+package locktest

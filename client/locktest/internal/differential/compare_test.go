@@ -1,0 +1,227 @@
+package differential
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// judge compares what two sides did. It remembers how far they were apart at the most.
+type judge struct {
+	apart  time.Duration
+	tokens map[string][2]int64 // the last of each lock
+}
+
+// slack is by how many ms times may differ: they were noted apart, and looked at apart.
+func (j *judge) slack() int64 { return 2*j.apart.Milliseconds() + 2 }
+
+// compare returns the first difference, or nothing.
+func (j *judge) compare(st step, a, b seen) string {
+	from, to := earlier(a.from, b.from), later(a.to, b.to)
+	j.apart = max(j.apart, to.Sub(from))
+	for i := range a.streams {
+		if i == control {
+			continue
+		}
+		if !j.same(relaxed(st, a.streams[i]), relaxed(st, b.streams[i])) {
+			return fmt.Sprintf("connection %d got\n  %s\n  %s", i, show(a.streams[i]), show(b.streams[i]))
+		}
+	}
+	for _, key := range locks {
+		if diff := j.fields(key, a.keys[key], b.keys[key]); diff != "" {
+			return diff
+		}
+	}
+	return ""
+}
+
+func (j *judge) fields(key string, a, b map[string]any) string {
+	for _, name := range names(a, b) {
+		x, inA := a[name]
+		y, inB := b[name]
+		if name == "state" {
+			x, y = withoutTurn(x), withoutTurn(y)
+		}
+		if inA != inB || !j.same(x, y) {
+			return fmt.Sprintf("%s: field %s is\n  %s\n  %s", key, name, show(a[name]), show(b[name]))
+		}
+	}
+	x, y := token(a["fence"]), token(b["fence"])
+	if x == 0 || y == 0 {
+		return ""
+	}
+	if last, known := j.tokens[key]; known && sign(x-last[0]) != sign(y-last[1]) {
+		return fmt.Sprintf("%s: the token went from %d to %d, and from %d to %d", key, last[0], x, last[1], y)
+	}
+	j.tokens[key] = [2]int64{x, y}
+	return ""
+}
+
+// same compares values. Numbers that are times may differ by the slack.
+func (j *judge) same(a, b any) bool {
+	switch x := a.(type) {
+	case int64:
+		y, ok := b.(int64)
+		return ok && j.near(x, y)
+	case loose:
+		y, ok := b.(loose)
+		return ok && abs(int64(x)-int64(y)) <= j.slack()
+	case run:
+		y, ok := b.(run)
+		return ok && abs(int64(x)-int64(y)) <= j.slack()*1000
+	case string:
+		y, ok := b.(string)
+		return ok && j.sameText(x, y)
+	case failure:
+		y, ok := b.(failure)
+		return ok && x == y
+	case []any:
+		y, ok := b.([]any)
+		return ok && slices.EqualFunc(x, y, j.same)
+	case push:
+		y, ok := b.(push)
+		return ok && slices.EqualFunc(x, y, j.same)
+	case table:
+		y, ok := b.(table)
+		return ok && slices.EqualFunc(x, y, j.same)
+	}
+	return a == b
+}
+
+var number = regexp.MustCompile(`\d+`)
+
+func (j *judge) sameText(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, y := number.FindAllString(a, -1), number.FindAllString(b, -1)
+	if len(x) != len(y) || number.ReplaceAllString(a, "#") != number.ReplaceAllString(b, "#") {
+		return false
+	}
+	for i := range x {
+		n, err := strconv.ParseInt(x[i], 10, 64)
+		m, err2 := strconv.ParseInt(y[i], 10, 64)
+		if x[i] != y[i] && (err != nil || err2 != nil || !j.near(n, m)) {
+			return false
+		}
+	}
+	return true
+}
+
+// near compares numbers: those as great as a time in ms or us are one.
+func (j *judge) near(a, b int64) bool {
+	switch least := min(a, b); {
+	case a == b:
+		return true
+	case least > 1e15:
+		return abs(a-b) <= j.slack()*1000
+	case least > 1e12:
+		return abs(a-b) <= j.slack()
+	}
+	return false
+}
+
+type (
+	loose int64 // what is left of a lease, in ms
+	run   int64 // what is left of a run of tokens: one for each us
+)
+
+// relaxed marks the numbers of replies that are what is left of something. The functions' replies
+// are known by their shapes.
+func relaxed(st step, v any) any {
+	switch v := v.(type) {
+	case int64:
+		if st.has("PTTL") && v > 0 && v < 1e12 {
+			return loose(v)
+		}
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = relaxed(st, v[i])
+		}
+		at := 0
+		switch {
+		case (len(v) == 4 || len(v) == 7) && v[0] == int64(0): // busy, and who has it
+			at = 1
+		case len(v) == 6 && v[0] == int64(1): // inspect
+			at = 4
+		}
+		if at > 0 {
+			if left, ok := v[at].(int64); ok && left > 0 {
+				out[at] = loose(left)
+			}
+		}
+		if len(v) == 5 && v[0] == int64(1) {
+			if left, ok := v[4].(int64); ok && left > 1 {
+				out[4] = run(left)
+			}
+		}
+		return out
+	}
+	return v
+}
+
+// withoutTurn takes out of a state how long holders had the lock: that is real time.
+func withoutTurn(v any) any {
+	text, _ := v.(string)
+	if parts := strings.Split(text, " "); len(parts) == 6 {
+		parts[3] = "turn"
+		return strings.Join(parts, " ")
+	}
+	return v
+}
+
+func names(a, b map[string]any) []string {
+	var out []string
+	for name := range a {
+		out = append(out, name)
+	}
+	for name := range b {
+		if _, known := a[name]; !known {
+			out = append(out, name)
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+func token(v any) int64 {
+	text, _ := v.(string)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func show(v any) string { return fmt.Sprintf("%.900s", fmt.Sprintf("%#v", v)) }
+
+func sign(n int64) int {
+	switch {
+	case n < 0:
+		return -1
+	case n > 0:
+		return 1
+	}
+	return 0
+}
+
+func abs(n int64) int64 { return max(n, -n) }
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

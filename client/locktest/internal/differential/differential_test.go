@@ -1,0 +1,222 @@
+package differential
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/integration/leaks"
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+const (
+	steps  = 120                     // of a sequence
+	long   = 5200 * time.Millisecond // longer than any waiter is believed in without asking again
+	phase  = 3500 * time.Millisecond // shorter than that
+	budget = 6 * time.Second         // for each server
+)
+
+func TestMain(m *testing.M) { os.Exit(leaks.Check(m.Run())) }
+
+// The embedded Redis does to random commands what a real one does. HOLDFAST_SEED repeats one
+// sequence; HOLDFAST_DIFFERENTIAL=10m is for how long each server is compared.
+func TestDifferential(t *testing.T) {
+	length := budget
+	if text := os.Getenv("HOLDFAST_DIFFERENTIAL"); text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatalf("HOLDFAST_DIFFERENTIAL: %v", err)
+		}
+		length = d
+	}
+	first, only := uint64(time.Now().UnixNano()), false
+	if text := os.Getenv("HOLDFAST_SEED"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("HOLDFAST_SEED: %v", err)
+		}
+		first, only = n, true
+	}
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		d := server.Single(t, server.WithFlavour(f), server.Owned())
+		flavour, known := flavourOf(t, d.Nodes()[0])
+		if !known {
+			t.Skipf("no flavour of the embedded Redis imitates %s", f)
+		}
+		m := match{real: real(d), embedded: embedded(t, flavour), tally: map[string]int{}}
+		defer m.real.end()
+		defer m.embedded.end()
+		end := time.Now().Add(length)
+		for seed := first; seed == first || !only && time.Now().Before(end); seed++ {
+			m.sequence(t, seed)
+		}
+		t.Logf("%d sequences, %d steps, %d sequences given up because the machine was too slow; compared were %v", m.sequences, m.steps, m.slow, m.tally)
+		for _, kind := range []string{"granted", "invalidate"} {
+			if m.tally[kind] == 0 && !only {
+				t.Errorf("not one %s was compared", kind)
+			}
+		}
+		if m.slow > m.sequences/2 {
+			t.Error("most sequences were given up")
+		}
+	})
+}
+
+func flavourOf(t *testing.T, n *server.Node) (redis.Flavour, bool) {
+	t.Helper()
+	switch v := n.Info(t.Context(), "server", "redis_version"); {
+	case n.Info(t.Context(), "server", "server_name") == "valkey":
+		return redis.Valkey, true
+	case strings.HasPrefix(v, "7.0."):
+		return redis.Redis70, true
+	default:
+		return redis.Redis80, strings.HasPrefix(v, "8.")
+	}
+}
+
+func real(d *server.Deployment) *side {
+	addr := d.Addrs()[0]
+	return &side{name: "real", dial: func() (net.Conn, error) { return net.DialTimeout("tcp", addr, 10*time.Second) }}
+}
+
+func embedded(t *testing.T, f redis.Flavour) *side {
+	t.Helper()
+	w := redis.New(redis.Options{Flavour: f, Unmodelled: func(_, text string) { t.Errorf("not modelled: %s", text) }})
+	w.Node("a:1")
+	t.Cleanup(w.Close)
+	return &side{name: "embedded", dial: func() (net.Conn, error) { return w.Dial(context.Background(), "a:1", nil, nil) }}
+}
+
+// match is the comparison of two sides.
+type match struct {
+	real, embedded         *side
+	sequences, steps, slow int
+	tally                  map[string]int // what was compared, by kind
+}
+
+// count adds what arrived to the tally: errors by their code, messages by what they say.
+func (m *match) count(v any) {
+	switch v := v.(type) {
+	case failure:
+		code, _, _ := strings.Cut(string(v), " ")
+		m.tally[code]++
+	case push:
+		kind := fmt.Sprint(v[0])
+		if text, ok := v[len(v)-1].(string); ok && kind == "smessage" {
+			kind, _, _ = strings.Cut(text, " ")
+			if token(kind) > 0 {
+				kind = "granted"
+			}
+		}
+		m.tally[kind]++
+	case []any:
+		if len(v) == 3 && v[0] == "smessage" { // of RESP2
+			m.count(push(v))
+			return
+		}
+		for _, x := range v {
+			m.count(x)
+		}
+	}
+}
+
+// sequence plays the steps of a seed. Those in which a lease ends within a step prove nothing, so
+// steps keep away from ends, and a sequence that could not is given up.
+func (m *match) sequence(t *testing.T, seed uint64) {
+	t.Helper()
+	for _, s := range []*side{m.real, m.embedded} {
+		if err := s.begin(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.sequences++
+	s, j := newSource(seed), judge{tokens: map[string][2]int64{}}
+	var history []string
+	var before []span
+	rested, start := s.IntN(8) > 0, time.Now()
+	todo := s.first()
+	for range steps {
+		st := s.step()
+		if len(todo) > 0 {
+			st, todo = todo[0], todo[1:]
+		}
+		switch {
+		case !rested && time.Since(start) > time.Second:
+			st, rested = step{pause: long}, true
+		case time.Since(start) > phase:
+			return
+		}
+		m.steps++
+		history = append(history, st.String())
+		time.Sleep(st.pause)
+		if st.pause == long {
+			start = time.Now()
+		}
+		time.Sleep(1100 * time.Microsecond) // what depends on whether two steps are in one ms does not
+		keepAway(before)
+		a, b := both(t, m.real, m.embedded, st)
+		diff := j.compare(st, a, b)
+		after := spans(a.ends, b.ends)
+		if diff != "" && torn(append(before, after...), a, b) {
+			m.slow++
+			return
+		}
+		if diff != "" {
+			t.Fatalf("HOLDFAST_SEED=%d\nthe real and the embedded one differ:\n%s\nafter\n  %s", seed, diff, strings.Join(history, "\n  "))
+		}
+		before = after
+		for _, stream := range a.streams {
+			m.count(stream)
+		}
+	}
+}
+
+// span is from when to when something ends, at one side and at the other.
+type span struct{ from, to time.Time }
+
+func spans(a, b map[string]time.Time) []span {
+	var out []span
+	for name, x := range a {
+		if y, known := b[name]; known {
+			out = append(out, span{earlier(x, y), later(x, y)})
+		} else {
+			out = append(out, span{x, x})
+		}
+	}
+	for name, y := range b {
+		if _, known := a[name]; !known {
+			out = append(out, span{y, y})
+		}
+	}
+	return out
+}
+
+// keepAway sleeps until no end is near.
+func keepAway(ends []span) {
+	for again := true; again; {
+		again = false
+		for _, end := range ends {
+			if time.Until(end.from) < 25*time.Millisecond && time.Until(end.to) > -5*time.Millisecond {
+				time.Sleep(time.Until(end.to) + 6*time.Millisecond)
+				again = true
+			}
+		}
+	}
+}
+
+// torn reports whether an end was within the step, or as near as clocks are exact.
+func torn(ends []span, a, b seen) bool {
+	from, to := earlier(a.from, b.from), later(a.to, b.to)
+	for _, end := range ends {
+		if end.to.After(from.Add(-3*time.Millisecond)) && end.from.Before(to.Add(3*time.Millisecond)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,72 @@
+package differential
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// fields are what a lock's hash has, and one that it has not.
+var fields = []string{"owner", "until", "fence", "channel", "state", "holds", "w:1", "w:2", "w:3", "at:a", "at:b", "other"}
+
+// value is something for a field, that fits it or not.
+func (s source) value(field, key string) string {
+	if s.IntN(6) == 0 {
+		return pick(s, odd...)
+	}
+	now := time.Now()
+	switch field {
+	case "until":
+		return strconv.FormatInt(now.UnixMilli()+pick[int64](s, -1000, 60, 200, 5000, 600000), 10)
+	case "fence":
+		return pick(s, fenceOf(key), "1", "9007199254740991", "9007199252740990", strconv.FormatInt(now.UnixMicro()+pick[int64](s, -1e6, 20e6, 3600e6), 10))
+	case "state":
+		return fmt.Sprintf("%s %s %s %d %s %s", pick(s, "1", "2", "4503599627370490"), pick(s, "1", "2", "3", "5", "4503599627370496"),
+			pick(s, "0", "1", "2", "5000"), s.IntN(3)*1000, pick(s, fenceOf(key), "0"), pick(s, "0", "1", "2"))
+	case "holds":
+		return pick(s, "2:h1", "2:h12:h2", "0:", "9:h1", "5:3:abc", "")
+	case "w:1", "w:2", "w:3":
+		asked := now.UnixMilli() + pick[int64](s, -60000, 0, 60000)
+		return pick(s, fmt.Sprintf("60000 1 %d 0 7 diff:c1%s", asked, pick(s, owners[:4]...)), fmt.Sprintf("60000 1 %d 0 0 %s", asked, pick(s, owners[:4]...)),
+			fmt.Sprintf("60000 1 %d 4 7 2:h1diff:c2a", asked), ">2", ">3", "<1", ">4503599627370495", "60000 1 1 0 0 ")
+	case "at:a", "at:b":
+		return pick(s, "1", "2", "3", "4503599627370495")
+	case "channel":
+		return pick(s, channels...)
+	}
+	return pick(s, owners...)
+}
+
+// write is what somebody does who may write the key and knows what is in it.
+func (s source) write(key string) []string {
+	field := pick(s, fields...)
+	soon := strconv.FormatInt(time.Now().UnixMilli()+pick[int64](s, -1000, 80, 300, 600000), 10)
+	switch s.IntN(16) {
+	case 0, 1, 2, 3, 4, 5:
+		cmd := []string{"HSET", key}
+		for range 1 + s.IntN(3) {
+			cmd = append(cmd, field, s.value(field, key))
+			field = pick(s, fields...)
+		}
+		return cmd
+	case 6:
+		return []string{"HDEL", key, field, pick(s, fields...)}
+	case 7:
+		return append([]string{"HDEL", key}, fields...)
+	case 8:
+		return []string{pick(s, "DEL", "UNLINK"), key}
+	case 9:
+		return []string{"DEL", locks[0], locks[1]}
+	case 10:
+		return append([]string{"SET", key, "foreign"}, pick(s, []string{}, []string{"PX", "200"}, []string{"NX", "PX", "600000"}, []string{"PXAT", soon}, []string{"KEEPTTL"}, []string{"XX", "GET"})...)
+	case 11:
+		return []string{"PEXPIREAT", key, soon}
+	case 12:
+		return []string{"PEXPIRE", key, pick(s, "-5", "0", "120", "600000")}
+	case 13:
+		return pick(s, []string{"PERSIST", key}, []string{"HINCRBY", key, field, "1"}, []string{"HSETNX", key, field, "1"}, []string{"INCR", key}, []string{"APPEND", key, "1"})
+	case 14:
+		return []string{"RPUSH", key, "x"}
+	}
+	return []string{pick(s, "SPUBLISH", "PUBLISH"), pick(s, channels...), "hello"}
+}

@@ -1,0 +1,212 @@
+package differential
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// step is what one connection sends at once, or a time in which nothing happens.
+type step struct {
+	conn  int
+	cmds  [][]string
+	pause time.Duration
+}
+
+// has reports whether one of the commands has that name.
+func (s step) has(name string) bool {
+	return slices.ContainsFunc(s.cmds, func(cmd []string) bool { return cmd[0] == name })
+}
+
+// String is the step as one would type it.
+func (s step) String() string {
+	if s.pause > 0 {
+		return fmt.Sprint("pause ", s.pause)
+	}
+	var out []string
+	for _, cmd := range s.cmds {
+		var words []string
+		for _, w := range cmd {
+			if w == "" || strings.ContainsFunc(w, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' }) {
+				w = strconv.Quote(w)
+			}
+			words = append(words, fmt.Sprintf("%.80s", w))
+		}
+		out = append(out, strings.Join(words, " "))
+	}
+	return fmt.Sprintf("%d: %s", s.conn, strings.Join(out, "; "))
+}
+
+// What stands in a command for the token or the owner that a lock has when it is sent.
+func fenceOf(key string) string { return "{fence of " + key + "}" }
+func ownerOf(key string) string { return "{owner of " + key + "}" }
+
+var (
+	channels = []string{"diff:c1", "diff:c2", "diff:c3"}
+	owners   = []string{"a", "b", "c", "d", "k k", "1 2 3", strings.Repeat("o", functions.MaxBytes)}
+	holds    = []string{"h1", "h2", "3:abc", " ", ""}
+	leases   = []string{"60", "150", "1900", "2500", "600000", "600001", "600000", "600001", "31536000000"}
+	blocks   = []string{"1", "2", "10", "1000", "1000000"}
+	odd      = []string{"", "0", "-1", "1.5", "1e3", "inf", "nan", "0x10", "9007199254740993", "31536000001", "a\x00", "a\nb", "\x7f", "x y", strings.Repeat("x", 513), "01", " 1"}
+)
+
+// source makes steps of one seed.
+type source struct {
+	*rand.Rand
+	hostile int // how many of 100 steps write into the locks
+}
+
+func newSource(seed uint64) source {
+	s := source{Rand: rand.New(rand.NewPCG(seed, 7))}
+	s.hostile = pick(s, 0, 2, 17)
+	return s
+}
+
+// first are the steps that a sequence begins with: most have somebody who hears.
+func (s source) first() []step {
+	if s.IntN(4) == 0 {
+		return nil
+	}
+	return []step{{conn: hearer, cmds: [][]string{{"SSUBSCRIBE", channels[0], channels[1]}}}}
+}
+
+func pick[T any](s source, of ...T) T { return of[s.IntN(len(of))] }
+
+// word is one of the good ones, or now and then an odd one.
+func (s source) word(good ...string) string {
+	if s.IntN(40) == 0 {
+		return pick(s, odd...)
+	}
+	return pick(s, good...)
+}
+
+func (s source) some(share int, words ...string) []string {
+	if s.IntN(share) > 0 {
+		return nil
+	}
+	return []string{s.word(words...)}
+}
+
+// step is the next one.
+func (s source) step() step {
+	st := step{conn: pick(s, plain, plain, quiet, loud, tenant, poor)}
+	key := pick(s, locks[0], locks[0], locks[0], locks[1])
+	switch n := s.IntN(100); {
+	case n < s.hostile:
+		st.cmds = [][]string{s.write(key)}
+	case n < 72:
+		st.cmds = [][]string{s.function(key)}
+		if st.conn != plain && st.conn != poor && s.IntN(3) == 0 {
+			st.cmds = [][]string{{"CLIENT", "CACHING", s.word("YES", "YES", "yes", "NO")}, st.cmds[0]}
+		}
+	case n < 80:
+		st.cmds = [][]string{s.reading(key)}
+		if (st.conn == quiet || st.conn == loud) && s.IntN(2) == 0 {
+			st.cmds = [][]string{{"CLIENT", "CACHING", "YES"}, st.cmds[0]}
+		}
+	case n < 90:
+		st.conn = pick(s, hearer, hearer, loud)
+		st.cmds = [][]string{append([]string{pick(s, "SSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE", "SUBSCRIBE", "UNSUBSCRIBE")}, s.names()...)}
+	case n < 94:
+		// Not by one that may be subscribed: in 7.0 its own messages are in the middle of EXEC's
+		// reply.
+		st.conn, st.cmds = pick(s, plain, quiet), s.transaction(key)
+	case n < 96:
+		st.cmds = [][]string{pick(s, wrong...)}
+	default:
+		st = step{pause: time.Duration(1+s.IntN(80)) * time.Millisecond}
+	}
+	return st
+}
+
+// wrong are calls that are refused before the library sees them, and a few that it refuses.
+var wrong = [][]string{
+	{"FCALL"}, {"FCALL", "holdfast_nope", "0"}, {"FCALL", "holdfast_acquire", "x", "diff:a"}, {"FCALL", "holdfast_acquire", "-1", "diff:a"},
+	{"FCALL", "holdfast_acquire", "2", "diff:a"}, {"FCALL", "holdfast_acquire", "0"}, {"FCALL", "holdfast_acquire", "2", "diff:a", "diff:b", "a", "60"},
+	{"FCALL_RO", "holdfast_acquire", "1", "diff:a", "a", "60"}, {"FCALL", "holdfast_inspect", "1", ""}, {"FCALL", "holdfast_version", "0"},
+	{"FCALL_RO", "holdfast_version", "1", "diff:a"}, {"HSET", "diff:a", "f"}, {"HSET", "diff:a"}, {"PEXPIREAT", "diff:a", "x"}, {"SET", "diff:a", "v", "PX", "0"},
+	{"SET", "diff:a", "v", "NX", "XX"}, {"SET", "diff:a", "v", "PX"}, {"PEXPIRE", "diff:a", "9223372036854775807"}, {"HINCRBY", "diff:a", "fence", "x"},
+	{"CLIENT", "CACHING", "YES"}, {"CLIENT", "CACHING", "MAYBE"}, {"EXEC"}, {"DISCARD"}, {"SPUBLISH", "diff:c1"}, {"HGET", "diff:a"}, {"PUBSUB", "SHARDNUMSUB"}, {"WAIT", "0", "x"},
+}
+
+// names are channels to subscribe to.
+func (s source) names() []string {
+	out := []string{pick(s, channels...)}
+	if s.IntN(4) == 0 {
+		out = append(out, pick(s, channels...))
+	}
+	return out
+}
+
+// function is a call of the library.
+func (s source) function(key string) []string {
+	name := pick(s, functions.Acquire, functions.Acquire, functions.AcquireReentrant, functions.Renew, functions.Release, functions.Release,
+		functions.Wait, functions.Wait, functions.Wait, functions.Leave, functions.Break, functions.Inspect)
+	owner, ttl := s.word(owners[:4+s.IntN(4)]...), s.word(leases...)
+	if (name == functions.Release || name == functions.Renew || name == functions.Leave) && s.IntN(2) == 0 {
+		owner = ownerOf(key)
+	}
+	fences := []string{"1", fenceOf(key), "9007199254740991"}
+	cmd := []string{"FCALL", name, "1", key}
+	switch name {
+	case functions.Acquire:
+		cmd = append(append(cmd, owner, ttl), s.some(3, blocks...)...)
+	case functions.AcquireReentrant:
+		cmd = append(cmd, owner, ttl, s.word(holds[:4]...))
+	case functions.Renew:
+		cmd = append(append(cmd, owner, ttl), s.some(2, channels...)...)
+	case functions.Release:
+		cmd = append(cmd, owner)
+		if s.IntN(2) == 0 {
+			cmd = append(append(cmd, s.word(holds...)), s.some(2, fences...)...)
+		}
+	case functions.Wait:
+		cmd = append(cmd, owner, ttl, s.word(append(channels, "")...))
+		if s.IntN(2) == 0 {
+			cmd = append(cmd, s.word(blocks...), s.word("31536000000", "31536000000", "1"))
+			cmd = append(cmd, s.some(2, holds...)...)
+		}
+	case functions.Leave:
+		cmd = append(cmd, owner)
+		if s.IntN(2) == 0 {
+			cmd = append(append(cmd, s.word(holds...)), s.some(2, fences...)...)
+		}
+	case functions.Break:
+		if s.IntN(3) > 0 {
+			return s.function(key)
+		}
+		cmd = append(cmd, s.some(2, owners...)...)
+	case functions.Inspect:
+		cmd[0] = pick(s, "FCALL", "FCALL_RO")
+	}
+	if s.IntN(100) == 0 {
+		cmd = append(cmd, "1", "1", "1", "1")
+	}
+	return cmd
+}
+
+func (s source) transaction(key string) [][]string {
+	out := [][]string{{"MULTI"}}
+	if s.IntN(2) == 0 {
+		out = [][]string{{"CLIENT", "CACHING", "YES"}, {"MULTI"}}
+	}
+	for range 1 + s.IntN(3) {
+		out = append(out, pick(s, s.function(key), s.reading(key), s.reading(key), s.write(key)))
+	}
+	if s.IntN(8) == 0 {
+		out = append(out, []string{"HGET", key})
+	}
+	return append(out, []string{pick(s, "EXEC", "EXEC", "EXEC", "DISCARD")})
+}
+
+func (s source) reading(key string) []string {
+	return pick(s, []string{"PTTL", key}, []string{"EXISTS", key, key, locks[1]}, []string{"TYPE", key}, []string{"HLEN", key}, []string{"HGET", key, "owner"},
+		[]string{"HMGET", key, "owner", "nope", "channel"}, []string{"HEXISTS", key, "state"}, []string{"GET", key}, []string{"STRLEN", key},
+		[]string{"GETRANGE", key, strconv.Itoa(s.IntN(9) - 4), strconv.Itoa(s.IntN(9) - 4)}, []string{"DBSIZE"}, []string{"ECHO", key},
+		[]string{"PUBSUB", "SHARDNUMSUB", channels[0], channels[1], channels[2]}, []string{"PUBSUB", "NUMSUB", channels[0]}, []string{"CLIENT", "GETNAME"})
+}

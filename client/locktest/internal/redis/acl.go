@@ -1,0 +1,236 @@
+package redis
+
+import (
+	"slices"
+	"strings"
+)
+
+func init() {
+	register(
+		&spec{"ACL|SETUSER", -3, noScript | always, 0, 0, 0, aclSetUser},
+		&spec{"ACL|DELUSER", -3, noScript | always, 0, 0, 0, aclDelUser},
+		&spec{"ACL|WHOAMI", 2, noScript | always, 0, 0, 0, func(c *call) any { return c.s.user.name }},
+		&spec{"ACL|USERS", 2, noScript | always, 0, 0, 0, aclUsers},
+	)
+}
+
+// user is who a connection is. Categories but @all, selectors and %RW patterns are not modelled.
+type user struct {
+	name       string
+	on, nopass bool
+	passwords  []string
+	commands   map[string]bool // by their names and '@all'; a sub-command counts more than its container
+	all        bool
+	keys       []string
+	channels   []string
+}
+
+func allPowerful() *user {
+	return &user{name: "default", on: true, nopass: true, all: true, commands: map[string]bool{}, keys: []string{"*"}, channels: []string{"*"}}
+}
+
+func (u *user) clone() *user {
+	c := *u
+	c.passwords, c.keys, c.channels = slices.Clone(u.passwords), slices.Clone(u.keys), slices.Clone(u.channels)
+	c.commands = map[string]bool{}
+	for k, v := range u.commands {
+		c.commands[k] = v
+	}
+	return &c
+}
+
+// rule applies one word of ACL SETUSER. It returns false if it is not one that this package knows.
+func (u *user) rule(word string) bool {
+	switch word {
+	case "on", "off":
+		u.on = word == "on"
+		return true
+	case "nopass":
+		u.nopass, u.passwords = true, nil
+		return true
+	case "resetpass":
+		u.nopass, u.passwords = false, nil
+		return true
+	case "allkeys":
+		u.keys = []string{"*"}
+		return true
+	case "resetkeys":
+		u.keys = nil
+		return true
+	case "allchannels":
+		u.channels = []string{"*"}
+		return true
+	case "resetchannels":
+		u.channels = nil
+		return true
+	case "allcommands", "+@all", "nocommands", "-@all":
+		u.all, u.commands = word == "allcommands" || word == "+@all", map[string]bool{}
+		return true
+	case "reset":
+		*u = user{name: u.name, commands: map[string]bool{}}
+		return true
+	}
+	if len(word) < 2 {
+		return false
+	}
+	switch rest := word[1:]; word[0] {
+	case '>':
+		u.passwords, u.nopass = append(u.passwords, rest), false
+	case '~':
+		u.keys = append(u.keys, rest)
+	case '&':
+		u.channels = append(u.channels, rest)
+	case '+', '-':
+		if rest[0] == '@' {
+			return false
+		}
+		name := strings.ToUpper(rest)
+		if commands[name] == nil && !containers[name] {
+			return false
+		}
+		u.commands[name] = word[0] == '+'
+	default:
+		return false
+	}
+	return true
+}
+
+func (u *user) mayRun(sp *spec) bool {
+	if may, said := u.commands[sp.name]; said {
+		return may
+	}
+	container, _, _ := strings.Cut(sp.name, "|")
+	if may, said := u.commands[container]; said {
+		return may
+	}
+	return u.all
+}
+
+func matchesAny(patterns []string, s string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return glob(p, s) })
+}
+
+// permits returns the error of a user who may not run a command, with the words for a function or
+// for a client.
+func (n *Node) permits(u *user, sp *spec, args []string, inFunction bool) Error {
+	if sp.flags&noAuth != 0 || u == nil || u.all && len(u.commands) == 0 && slices.Equal(u.keys, []string{"*"}) && slices.Equal(u.channels, []string{"*"}) {
+		return ""
+	}
+	if !u.mayRun(sp) {
+		return n.denied(u, sp, "command", inFunction)
+	}
+	for _, key := range sp.keysOf(args) {
+		if !matchesAny(u.keys, key) {
+			return n.denied(u, sp, "key", inFunction)
+		}
+	}
+	for _, ch := range sp.channelsOf(args) {
+		if !matchesAny(u.channels, ch) {
+			return n.denied(u, sp, "channel", inFunction)
+		}
+	}
+	return ""
+}
+
+func (n *Node) denied(u *user, sp *spec, what string, inFunction bool) Error {
+	old := n.world.opt.Flavour == Redis70
+	command := strings.ToLower(sp.name)
+	modern := map[string]string{"command": "User " + u.name + " has no permissions to run the '" + command + "' command",
+		"key": "No permissions to access a key", "channel": "No permissions to access a channel"}[what]
+	switch {
+	case inFunction && old:
+		return Error("ERR The user executing the script can't " + map[string]string{"command": "run this command or subcommand",
+			"key": "access at least one of the keys mentioned in the command arguments", "channel": "publish to the channel mentioned in the command"}[what])
+	case inFunction:
+		return Error("ERR ACL failure in script: " + modern)
+	case old:
+		return Error("NOPERM this user has no permissions to " + map[string]string{"command": "run the '" + command + "' command",
+			"key": "access one of the keys used as arguments", "channel": "access one of the channels used as arguments"}[what])
+	}
+	return Error("NOPERM " + modern)
+}
+
+// SetUser makes or changes a user with the words of ACL SETUSER. It panics on a word that is not
+// modelled: that is a mistake in the test.
+func (n *Node) SetUser(name string, rules ...string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.setUser(name, rules); err != "" {
+		panic("redis: " + string(err))
+	}
+}
+
+func (n *Node) setUser(name string, rules []string) Error {
+	u := &user{name: name, commands: map[string]bool{}}
+	if old := n.users[name]; old != nil {
+		u = old.clone()
+	}
+	for _, word := range rules {
+		if !u.rule(word) {
+			return Error("ERR Error in ACL SETUSER modifier '" + word + "': Syntax error")
+		}
+	}
+	for _, s := range n.sessions {
+		if s.user != nil && s.user.name == name {
+			s.user = u
+		}
+	}
+	n.users[name] = u
+	return ""
+}
+
+func aclSetUser(c *call) any {
+	if err := c.n.setUser(c.args[0], c.args[1:]); err != "" {
+		return err
+	}
+	return Status("OK")
+}
+
+func aclDelUser(c *call) any {
+	removed := 0
+	for _, name := range c.args {
+		u := c.n.users[name]
+		if u == nil || name == "default" {
+			continue
+		}
+		delete(c.n.users, name)
+		removed++
+		for _, s := range c.n.sortedSessions() {
+			if s.user == u {
+				s.end()
+			}
+		}
+	}
+	return removed
+}
+
+func aclUsers(c *call) any {
+	out := []any{}
+	for _, name := range sortedKeys(c.n.users) {
+		out = append(out, name)
+	}
+	return out
+}
+
+func (n *Node) login(s *session, name, password string) Error {
+	u := n.users[name]
+	if u == nil || !u.on || !u.nopass && !slices.Contains(u.passwords, password) {
+		return "WRONGPASS invalid username-password pair or user is disabled."
+	}
+	s.user = u
+	return ""
+}
+
+func auth(c *call) any {
+	name, password := "default", c.args[0]
+	switch {
+	case len(c.args) == 2:
+		name, password = c.args[0], c.args[1]
+	case c.n.users["default"].nopass:
+		return Error("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+	}
+	if err := c.n.login(c.s, name, password); err != "" {
+		return err
+	}
+	return Status("OK")
+}

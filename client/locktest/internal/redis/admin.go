@@ -1,0 +1,198 @@
+package redis
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func init() {
+	register(
+		&spec{"PING", -1, subOK | always, 0, 0, 0, ping},
+		&spec{"ECHO", 2, always, 0, 0, 0, func(c *call) any { return c.args[0] }},
+		&spec{"QUIT", -1, noScript | noAuth | subOK | always | noMulti, 0, 0, 0, quit},
+		&spec{"HELLO", -1, noScript | noAuth | always, 0, 0, 0, hello},
+		&spec{"AUTH", -2, noScript | noAuth | always, 0, 0, 0, auth},
+		&spec{"SELECT", 2, always, 0, 0, 0, selectDB},
+		&spec{"MULTI", 1, noScript | always | noMulti, 0, 0, 0, multi},
+		&spec{"EXEC", 1, noScript | always | noMulti, 0, 0, 0, nil},
+		&spec{"DISCARD", 1, noScript | always | noMulti, 0, 0, 0, discard},
+		&spec{"CLIENT|SETINFO", 4, noScript | always, 0, 0, 0, setInfo},
+		&spec{"CLIENT|SETNAME", 3, noScript | always, 0, 0, 0, func(c *call) any { c.s.name = c.args[0]; return Status("OK") }},
+		&spec{"CLIENT|GETNAME", 2, noScript | always, 0, 0, 0, func(c *call) any { return orNil(c.s.name, c.s.name != "") }},
+		&spec{"CLIENT|ID", 2, noScript | always, 0, 0, 0, func(c *call) any { return c.s.id }},
+		&spec{"CLIENT|NO-EVICT", 3, noScript | always, 0, 0, 0, ok},
+		&spec{"CLIENT|NO-TOUCH", 3, noScript | always, 0, 0, 0, ok},
+		&spec{"CLIENT|CAPA", -3, noScript | always, 0, 0, 0, ok},
+		&spec{"INFO", -1, always, 0, 0, 0, info},
+		&spec{"CONFIG|GET", -3, noScript | always, 0, 0, 0, configGet},
+		&spec{"CONFIG|SET", -4, noScript | always, 0, 0, 0, configSet},
+		&spec{"CONFIG|RESETSTAT", 2, noScript | always, 0, 0, 0, resetStat},
+		&spec{"DEBUG|SET-ACTIVE-EXPIRE", 3, noScript | always, 0, 0, 0, setActiveExpire},
+		&spec{"COMMAND", -1, always, 0, 0, 0, func(*call) any { return []any{} }},
+	)
+}
+
+func ok(*call) any { return Status("OK") }
+
+func setInfo(c *call) any {
+	if c.n.world.opt.Flavour == Redis70 {
+		return Error("ERR unknown subcommand 'SETINFO'. Try CLIENT HELP.")
+	}
+	return Status("OK")
+}
+
+func setActiveExpire(c *call) any {
+	c.n.lazy = c.args[0] == "0"
+	c.n.armSweep()
+	return Status("OK")
+}
+
+func selectDB(c *call) any {
+	if c.args[0] != "0" {
+		return c.n.world.unmodelled(c.n, "SELECT "+c.args[0])
+	}
+	return Status("OK")
+}
+
+func (n *Node) serverName() string {
+	if n.world.opt.Flavour == Valkey {
+		return "valkey"
+	}
+	return "redis"
+}
+
+func (n *Node) brand() string {
+	if n.world.opt.Flavour == Valkey {
+		return "Valkey"
+	}
+	return "Redis"
+}
+
+func (n *Node) version() string {
+	return [...]string{"7.0.15", "8.0.2", "8.1.1"}[n.world.opt.Flavour]
+}
+
+func (n *Node) mode() string {
+	switch {
+	case n.sentinel:
+		return "sentinel"
+	case n.topo != nil:
+		return "cluster"
+	}
+	return "standalone"
+}
+
+func (n *Node) roleWord() string {
+	switch {
+	case n.sentinel:
+		return "sentinel"
+	case n.primary != nil:
+		return "replica"
+	}
+	return "master"
+}
+
+func resetStat(c *call) any {
+	clear(c.n.stats)
+	return Status("OK")
+}
+
+// commandStats are the runs of each command, those inside functions included. Times are not
+// measured.
+func (n *Node) commandStats() (lines []string) {
+	for _, name := range slices.Sorted(maps.Keys(n.stats)) {
+		lines = append(lines, fmt.Sprintf("cmdstat_%s:calls=%d,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=0",
+			strings.ToLower(name), n.stats[name]))
+	}
+	return lines
+}
+
+func info(c *call) any {
+	n := c.n
+	sections := c.args
+	if len(sections) == 0 {
+		sections = []string{"server", "clients", "memory", "persistence", "stats", "replication", "cluster", "errorstats"}
+	}
+	var b strings.Builder
+	for _, section := range sections {
+		lines, known := n.infoSection(strings.ToLower(section))
+		if !known {
+			return n.world.unmodelled(n, "INFO "+section)
+		}
+		fmt.Fprintf(&b, "# %s\r\n%s\r\n\r\n", strings.ToUpper(section[:1])+section[1:], strings.Join(lines, "\r\n"))
+	}
+	return b.String()
+}
+
+func (n *Node) infoSection(section string) ([]string, bool) {
+	switch section {
+	case "server":
+		_, port := n.hostPort()
+		version := n.version()
+		lines := []string{}
+		if n.world.opt.Flavour == Valkey {
+			lines = append(lines, "server_name:valkey", "valkey_version:"+version)
+			version = "7.2.4"
+		}
+		return append(lines, "redis_version:"+version, "redis_mode:"+n.mode(), "run_id:"+n.runID, fmt.Sprint("process_id:", os.Getpid()), "config_file:"+n.world.opt.ConfigFile, fmt.Sprint("tcp_port:", port),
+			fmt.Sprint("server_time_usec:", n.clock.us()), fmt.Sprint("uptime_in_seconds:", int(time.Since(n.started).Seconds()))), true
+	case "clients":
+		return []string{fmt.Sprint("connected_clients:", len(n.sessions))}, true
+	case "memory":
+		return []string{"used_memory:1000000", "maxmemory:" + n.config["maxmemory"]}, true
+	case "persistence":
+		return []string{fmt.Sprintf("loading:%d", oneIf(n.conditions[Loading])), fmt.Sprint("rdb_changes_since_last_save:", n.offset)}, true
+	case "stats":
+		return []string{fmt.Sprint("total_commands_processed:", n.calls)}, true
+	case "commandstats":
+		return n.commandStats(), true
+	case "replication":
+		return n.infoReplication(), true
+	case "cluster":
+		return []string{fmt.Sprintf("cluster_enabled:%d", oneIf(n.topo != nil))}, true
+	case "errorstats":
+		return nil, true
+	}
+	return nil, false
+}
+
+func defaultConfig() map[string]string {
+	return map[string]string{"maxmemory": "0", "maxmemory-policy": "noeviction", "appendonly": "no", "appendfsync": "everysec", "save": "",
+		"min-replicas-to-write": "0", "min-replicas-max-lag": "10", "maxclients": "10000", "notify-keyspace-events": "", "busy-reply-threshold": "5000"}
+}
+
+func configGet(c *call) any {
+	out := pairs{}
+	for _, name := range sortedKeys(c.n.config) {
+		if slices.ContainsFunc(c.args, func(p string) bool { return glob(strings.ToLower(p), name) }) {
+			out = append(out, name, c.n.config[name])
+		}
+	}
+	return out
+}
+
+// configSet changes what configGet says. Only maxmemory does something: anything but 0 is too
+// little.
+func configSet(c *call) any {
+	if len(c.args)%2 != 0 {
+		return Error("ERR wrong number of arguments for 'config|set' command")
+	}
+	next := maps.Clone(c.n.config)
+	for i := 0; i < len(c.args); i += 2 {
+		name := strings.ToLower(c.args[i])
+		if name != "maxmemory" {
+			return c.n.world.unmodelled(c.n, "CONFIG SET "+name)
+		}
+		if _, err := strconv.ParseUint(c.args[i+1], 10, 64); err != nil {
+			return Error("ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be a memory value")
+		}
+		next[name] = c.args[i+1]
+	}
+	c.n.config = next
+	return Status("OK")
+}

@@ -1,0 +1,279 @@
+package redis
+
+import (
+	"fmt"
+	"strings"
+)
+
+type flag int
+
+const (
+	write      flag = 1 << iota
+	read            // registers client tracking
+	denyOOM         // may need memory
+	noScript        // not from functions
+	noAuth          // before AUTH
+	subOK           // by a RESP2 connection that is subscribed
+	always          // while loading or busy
+	noMulti         // not queued, not in MULTI
+	channelArg      // its first word is a channel
+	channelAll      // all its words are channels
+	sharded         // its channels belong to slots
+)
+
+// spec describes a command as COMMAND does: arity counts the command's words, negative is 'at
+// least'.
+type spec struct {
+	name              string
+	arity             int
+	flags             flag
+	first, last, step int // keys; 0: none
+	run               func(*call) any
+}
+
+// call is one run of a command.
+type call struct {
+	n      *Node
+	s      *session
+	spec   *spec
+	args   []string // without the command's own words
+	dirty  bool
+	effect [][]string // what replicas run instead of it
+}
+
+// edit announces a change of a key.
+func (c *call) edit(key string) {
+	c.dirty = true
+	c.n.edit(key)
+}
+
+var commands = map[string]*spec{}
+var containers = map[string]bool{}
+
+func register(specs ...*spec) {
+	for _, sp := range specs {
+		commands[sp.name] = sp
+		if container, _, ok := strings.Cut(sp.name, "|"); ok {
+			containers[container] = true
+		}
+	}
+}
+
+// find returns the command of those words, and what follows its own words.
+func find(cmd []string) (*spec, []string, Error) {
+	name := strings.ToUpper(cmd[0])
+	if containers[name] {
+		if len(cmd) < 2 {
+			return nil, nil, Error("ERR wrong number of arguments for '" + strings.ToLower(name) + "' command")
+		}
+		sp := commands[name+"|"+strings.ToUpper(cmd[1])]
+		if sp == nil {
+			return nil, nil, ""
+		}
+		return sp, cmd[2:], arity(sp, len(cmd))
+	}
+	sp := commands[name]
+	if sp == nil {
+		return nil, nil, ""
+	}
+	return sp, cmd[1:], arity(sp, len(cmd))
+}
+
+func arity(sp *spec, words int) Error {
+	if sp.arity >= 0 && words != sp.arity || words < -sp.arity {
+		return Error("ERR wrong number of arguments for '" + strings.ToLower(sp.name) + "' command")
+	}
+	return ""
+}
+
+// execute runs a command of a client.
+func (n *Node) execute(s *session, cmd []string) any {
+	n.calls++
+	sp, args, err := find(cmd)
+	if sp == nil && err == "" {
+		err = n.world.unmodelled(n, strings.Join(cmd[:min(2, len(cmd))], " "))
+	}
+	if err == "" {
+		err = n.check(s, sp, cmd, args)
+	}
+	if err != "" {
+		s.dirty = s.dirty || s.multi
+		s.asking = false
+		if sp != nil && sp.name == "EXEC" { // what may not be executed is over
+			s.multi, s.queue, s.dirty = false, nil, false
+			return "EXECABORT Transaction discarded because of: " + err
+		}
+		return err
+	}
+	if s.multi && sp.flags&noMulti == 0 {
+		s.queue = append(s.queue, cmd)
+		return Status("QUEUED")
+	}
+	if sp.name == "EXEC" {
+		return n.exec(s)
+	}
+	n.begin()
+	defer n.commit()
+	reply := n.perform(&call{n: n, s: s, spec: sp, args: args})
+	n.afterCommand(s, sp)
+	return reply
+}
+
+// afterCommand ends what holds for one command only.
+func (n *Node) afterCommand(s *session, sp *spec) {
+	if sp.name != "ASKING" {
+		s.asking = false
+	}
+	if sp.name != "CLIENT|CACHING" && sp.name != "MULTI" {
+		s.caching = nil
+	}
+	if sp.flags&write != 0 || sp.name == "FCALL" {
+		s.offset = n.offset
+		if n.unit != nil && len(n.unit.effects) > 0 {
+			s.offset++ // commit counts the unit that is under way
+		}
+	}
+}
+
+// check refuses a command in the order in which Redis does.
+func (n *Node) check(s *session, sp *spec, cmd, args []string) Error {
+	if s.user == nil && sp.flags&noAuth == 0 {
+		return "NOAUTH Authentication required."
+	}
+	if !s.internal {
+		if err := n.permits(s.user, sp, args, false); err != "" {
+			return err
+		}
+	}
+	if n.refuse != nil {
+		if err := n.refuse(cmd); err != "" {
+			return err
+		}
+	}
+	if err := n.redirect(s, sp, args); err != "" {
+		return err
+	}
+	if err := n.condition(s, sp, args); err != "" {
+		return err
+	}
+	if !s.enc.resp3 && !s.internal && len(s.channels)+len(s.shards) > 0 && sp.flags&subOK == 0 {
+		return Error(fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", strings.ToLower(sp.name)))
+	}
+	return ""
+}
+
+// condition refuses what the server's state forbids.
+func (n *Node) condition(s *session, sp *spec, args []string) Error {
+	flags := n.effectiveFlags(sp, args)
+	switch {
+	case flags&denyOOM != 0 && n.full():
+		return "OOM command not allowed when used memory > 'maxmemory'."
+	case flags&write != 0 && n.primary == nil && n.conditions[SaveFailed]:
+		return "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that may modify the data set are disabled, because this instance is configured to report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error."
+	case flags&write != 0 && n.primary == nil && n.conditions[TooFewReplicas]:
+		return "NOREPLICAS Not enough good replicas to write."
+	case flags&write != 0 && n.primary != nil:
+		return "READONLY You can't write against a read only replica."
+	case sp.flags&always == 0 && n.conditions[Loading]:
+		return Error("LOADING " + n.brand() + " is loading the dataset in memory")
+	case sp.flags&always == 0 && n.conditions[Busy]:
+		return Error("BUSY " + n.brand() + " is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.")
+	}
+	return ""
+}
+
+func (n *Node) full() bool { return n.conditions[Full] || n.config["maxmemory"] != "0" }
+
+// perform runs a command that nothing forbids, for a client, a function or a primary.
+func (n *Node) perform(c *call) any {
+	c.n.stats[c.spec.name]++
+	reply := c.spec.run(c)
+	if c.spec.flags&read != 0 {
+		n.remember(c)
+	}
+	if c.dirty && n.unit != nil {
+		if c.effect == nil {
+			c.effect = [][]string{append(strings.Split(c.spec.name, "|"), c.args...)}
+		}
+		n.unit.effects = append(n.unit.effects, c.effect...)
+	}
+	return reply
+}
+
+// keysOf returns the keys among a command's arguments.
+func (sp *spec) keysOf(args []string) []string {
+	if sp.name == "FCALL" || sp.name == "FCALL_RO" || sp.name == "EVAL" || sp.name == "EVAL_RO" {
+		keys, _, _ := splitKeys(args[1:])
+		return keys
+	}
+	if sp.first == 0 {
+		return nil
+	}
+	last := sp.last
+	if last < 0 {
+		last = len(args) + 1 + last
+	}
+	var out []string
+	for i := sp.first; i <= last && i <= len(args); i += sp.step {
+		out = append(out, args[i-1])
+	}
+	return out
+}
+
+func (sp *spec) channelsOf(args []string) []string {
+	switch {
+	case sp.flags&channelAll != 0:
+		return args
+	case sp.flags&channelArg != 0 && len(args) > 0:
+		return args[:1]
+	}
+	return nil
+}
+
+func multi(c *call) any {
+	if c.s.multi {
+		return Error("ERR MULTI calls can not be nested")
+	}
+	c.s.multi, c.s.queue, c.s.dirty = true, nil, false
+	return Status("OK")
+}
+
+func discard(c *call) any {
+	if !c.s.multi {
+		return Error("ERR DISCARD without MULTI")
+	}
+	c.s.multi, c.s.queue = false, nil
+	return Status("OK")
+}
+
+// exec runs a transaction as one unit. CLIENT CACHING before MULTI counts for all of it.
+func (n *Node) exec(s *session) any {
+	if !s.multi {
+		return Error("ERR EXEC without MULTI")
+	}
+	queue, dirty := s.queue, s.dirty
+	s.multi, s.queue, s.dirty = false, nil, false
+	if dirty {
+		s.caching = nil
+		return Error("EXECABORT Transaction discarded because of previous errors.")
+	}
+	n.begin()
+	defer n.commit()
+	caching := s.caching
+	out := make([]any, len(queue))
+	for i, cmd := range queue {
+		sp, args, _ := find(cmd)
+		if err := n.condition(s, sp, args); err != "" {
+			out[i] = err
+			continue
+		}
+		out[i] = n.perform(&call{n: n, s: s, spec: sp, args: args})
+		if w, ok := out[i].(waitAcks); ok { // it does not block in a transaction
+			out[i] = n.ackedBy(w.offset)
+		}
+		n.afterCommand(s, sp)
+		s.caching = caching
+	}
+	s.caching = nil
+	return out
+}

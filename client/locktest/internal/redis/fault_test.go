@@ -1,0 +1,199 @@
+package redis_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+)
+
+// raw is a connection that the test speaks on itself.
+type raw struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func dial(t *testing.T, w *redis.World, host, addr string) raw {
+	t.Helper()
+	c, err := w.Host(host).Dial(ctx, addr, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return raw{c, bufio.NewReader(c)}
+}
+
+// send writes an inline-free command of plain words.
+func (c raw) send(words ...string) {
+	var b strings.Builder
+	b.WriteString("*" + itoa(len(words)) + "\r\n")
+	for _, w := range words {
+		b.WriteString("$" + itoa(len(w)) + "\r\n" + w + "\r\n")
+	}
+	_, _ = io.WriteString(c, b.String()) // what fails shows in the reply
+}
+
+// reply returns the next line, or the error of reading it.
+func (c raw) reply(within time.Duration) (string, error) {
+	_ = c.SetReadDeadline(time.Now().Add(within))
+	line, err := c.r.ReadString('\n')
+	return strings.TrimSpace(line), err
+}
+
+func TestSilencedConnectionsAreNeverAnswered(t *testing.T) {
+	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := w.Node("a:1")
+		before := dial(t, w, "h", "a:1")
+		w.Silence(redis.Path{Host: "h"}, true)
+		during, other := dial(t, w, "h", "a:1"), dial(t, w, "x", "a:1")
+		w.Silence(redis.Path{Host: "h"}, false)
+		after := dial(t, w, "h", "a:1")
+		for name, c := range map[string]raw{"before": before, "other": other, "after": after} {
+			c.send("PING")
+			if got, err := c.reply(time.Second); got != "+PONG" {
+				t.Errorf("%s: %q, %v", name, got, err)
+			}
+		}
+		during.send("SET", "k", "v")
+		if got, err := during.reply(time.Hour); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("silent: %q, %v", got, err)
+		}
+		expect(t, n.Do("EXISTS", "k"), int64(0))
+	})
+}
+
+// Stalled packets arrive after Resume, and are lost by Drop.
+func TestResumeDeliversAndDropLoses(t *testing.T) {
+	for name, end := range map[string]func(w *redis.World, p redis.Path){"resume": (*redis.World).Resume, "drop": (*redis.World).Drop} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+				n := w.Node("a:1")
+				c, p := dial(t, w, "h", "a:1"), redis.Path{Host: "h"}
+				w.Stall(p, redis.ToServer)
+				c.send("SET", "k", "v")
+				if _, err := c.reply(time.Minute); !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Fatalf("stalled: %v", err)
+				}
+				end(w, p)
+				got, err := c.reply(time.Second)
+				if name == "resume" {
+					expect(t, got, "+OK")
+					expect(t, n.Do("EXISTS", "k"), int64(1))
+					return
+				}
+				var op *net.OpError
+				if !errors.As(err, &op) || op.Op != "read" {
+					t.Errorf("dropped: %q, %v", got, err)
+				}
+				expect(t, n.Do("EXISTS", "k"), int64(0))
+				time.Sleep(time.Millisecond) // the server notices
+				expect(t, w.Connections(p), 0)
+				again := dial(t, w, "h", "a:1")
+				again.send("PING")
+				expect(t, must(again.reply(time.Second)), "+PONG")
+			})
+		})
+	}
+}
+
+// A call runs, and its reply is on its way for ever: one direction stalls.
+func TestOneWayStall(t *testing.T) {
+	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := w.Node("a:1")
+		c := dial(t, w, "h", "a:1")
+		w.Stall(redis.Path{Node: n}, redis.ToClient)
+		c.send("SET", "k", "v")
+		if got, err := c.reply(time.Minute); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("stalled: %q, %v", got, err)
+		}
+		expect(t, n.Do("EXISTS", "k"), int64(1))
+		w.Resume(redis.Path{})
+		expect(t, must(c.reply(time.Second)), "+OK")
+	})
+}
+
+func TestDelay(t *testing.T) {
+	bubble(t, redis.Options{Latency: time.Millisecond}, func(t *testing.T, w *redis.World) {
+		w.Node("a:1")
+		p := redis.Path{Host: "h"}
+		old := dial(t, w, "h", "a:1")
+		roundTrip := func(c raw, want time.Duration) {
+			t.Helper()
+			start := time.Now()
+			c.send("PING")
+			expect(t, must(c.reply(time.Minute)), "+PONG")
+			if took := time.Since(start); took < 2*want || took > 2*want+want/2+time.Millisecond {
+				t.Errorf("a round trip took %v, one way is %v", took, want)
+			}
+		}
+		roundTrip(old, time.Millisecond)
+		w.Delay(p, time.Second)
+		roundTrip(old, time.Second)
+		start := time.Now()
+		fresh := dial(t, w, "h", "a:1")
+		if took := time.Since(start); took < 2*time.Second {
+			t.Errorf("the dial took %v", took)
+		}
+		roundTrip(fresh, time.Second)
+		roundTrip(dial(t, w, "other", "a:1"), time.Millisecond)
+		w.Delay(p, 0)
+		roundTrip(old, time.Millisecond)
+		roundTrip(dial(t, w, "h", "a:1"), time.Millisecond)
+	})
+}
+
+// A paused server accepts, answers nothing, deletes nothing, and then executes what it was sent.
+func TestPauseAndContinue(t *testing.T) {
+	expired := 0
+	hooks := redis.Hooks{Write: func(w redis.Write) {
+		if w.Expired {
+			expired++
+		}
+	}}
+	bubble(t, redis.Options{Hooks: hooks}, func(t *testing.T, w *redis.World) {
+		n := w.Node("a:1")
+		c := dial(t, w, "h", "a:1")
+		n.Do("SET", "old", "v", "PX", "1000")
+		n.Pause()
+		c.send("SET", "k", "v")
+		late := dial(t, w, "h", "a:1")
+		late.send("GET", "old")
+		if got, err := c.reply(time.Minute); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("paused: %q, %v", got, err)
+		}
+		expect(t, n.Hash("k") == nil, true)
+		n.Continue()
+		expect(t, must(c.reply(time.Second)), "+OK")
+		expect(t, must(late.reply(time.Second)), "$-1")
+		n.Do("PING")
+		expect(t, expired, 1)
+	})
+}
+
+func TestMaxClients(t *testing.T) {
+	bubble(t, redis.Options{MaxClients: 2}, func(t *testing.T, w *redis.World) {
+		n := w.Node("a:1")
+		one, two := dial(t, w, "h", "a:1"), dial(t, w, "h", "a:1")
+		for _, c := range []raw{one, two} {
+			c.send("PING")
+			expect(t, must(c.reply(time.Second)), "+PONG")
+		}
+		three := dial(t, w, "h", "a:1")
+		expect(t, must(three.reply(time.Second)), "-ERR max number of clients reached")
+		if got, err := three.reply(time.Second); err != io.EOF {
+			t.Errorf("then %q, %v", got, err)
+		}
+		expect(t, len(n.Clients()), 2)
+		_ = one.Close()
+		time.Sleep(time.Second)
+		four := dial(t, w, "h", "a:1")
+		four.send("PING")
+		expect(t, must(four.reply(time.Second)), "+PONG")
+	})
+}

@@ -1,0 +1,221 @@
+package redis
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+func init() {
+	register(
+		&spec{"DEL", -2, write, 1, -1, 1, del},
+		&spec{"UNLINK", -2, write, 1, -1, 1, del},
+		&spec{"EXISTS", -2, read, 1, -1, 1, exists},
+		&spec{"TYPE", 2, read, 1, 1, 1, typeOf},
+		&spec{"TTL", 2, read, 1, 1, 1, func(c *call) any { return c.ttl(1000, false) }},
+		&spec{"PTTL", 2, read, 1, 1, 1, func(c *call) any { return c.ttl(1, false) }},
+		&spec{"EXPIRETIME", 2, read, 1, 1, 1, func(c *call) any { return c.ttl(1000, true) }},
+		&spec{"PEXPIRETIME", 2, read, 1, 1, 1, func(c *call) any { return c.ttl(1, true) }},
+		&spec{"EXPIRE", -3, write, 1, 1, 1, func(c *call) any { return c.expire("EX", "expire") }},
+		&spec{"PEXPIRE", -3, write, 1, 1, 1, func(c *call) any { return c.expire("PX", "pexpire") }},
+		&spec{"EXPIREAT", -3, write, 1, 1, 1, func(c *call) any { return c.expire("EXAT", "expireat") }},
+		&spec{"PEXPIREAT", -3, write, 1, 1, 1, func(c *call) any { return c.expire("PXAT", "pexpireat") }},
+		&spec{"PERSIST", 2, write, 1, 1, 1, persist},
+		&spec{"KEYS", 2, 0, 0, 0, 0, keysLike},
+		&spec{"SCAN", -2, 0, 0, 0, 0, scan},
+		&spec{"DBSIZE", 1, 0, 0, 0, 0, func(c *call) any { return len(c.n.keys) }},
+		&spec{"FLUSHALL", -1, write, 0, 0, 0, flush},
+		&spec{"FLUSHDB", -1, write, 0, 0, 0, flush},
+		&spec{"DUMP", 2, read, 1, 1, 1, dump},
+		&spec{"TIME", 1, always, 0, 0, 0, tellTime},
+		// Values that are no lock: they have a type, and nothing else.
+		&spec{"RPUSH", -3, write | denyOOM, 1, 1, 1, func(c *call) any { return c.opaque("list") }},
+		&spec{"LPUSH", -3, write | denyOOM, 1, 1, 1, func(c *call) any { return c.opaque("list") }},
+		&spec{"SADD", -3, write | denyOOM, 1, 1, 1, func(c *call) any { return c.opaque("set") }},
+		&spec{"ZADD", -4, write | denyOOM, 1, 1, 1, func(c *call) any { return c.opaque("zset") }},
+		&spec{"XADD", -5, write | denyOOM, 1, 1, 1, func(c *call) any { return c.opaque("stream") }},
+	)
+}
+
+func del(c *call) any {
+	removed := 0
+	for _, key := range c.args {
+		if c.n.lookup(key) != nil {
+			c.edit(key)
+			delete(c.n.keys, key)
+			removed++
+		}
+	}
+	return removed
+}
+
+func exists(c *call) any {
+	found := 0
+	for _, key := range c.args {
+		found += oneIf(c.n.lookup(key) != nil)
+	}
+	return found
+}
+
+func typeOf(c *call) any {
+	if e := c.n.lookup(c.args[0]); e != nil {
+		return Status(e.kind)
+	}
+	return Status("none")
+}
+
+func (c *call) ttl(unit int64, absolute bool) any {
+	e := c.n.lookup(c.args[0])
+	switch {
+	case e == nil:
+		return -2
+	case e.end == 0:
+		return -1
+	case absolute:
+		return e.end / unit
+	}
+	left := max(0, e.end-c.n.readUS()/1000)
+	if unit > 1 {
+		left = (left + unit/2) / unit
+	}
+	return left
+}
+
+func (c *call) expire(word, command string) any {
+	end, err := c.expiry(c.args[1], word, command)
+	if err != "" {
+		return err
+	}
+	if len(c.args) > 2 {
+		return c.n.world.unmodelled(c.n, strings.ToUpper(command)+" "+c.args[2])
+	}
+	e := c.n.lookup(c.args[0])
+	if e == nil {
+		return 0
+	}
+	c.edit(c.args[0])
+	now := c.n.readUS()
+	if word == "PXAT" || word == "EXAT" {
+		now = c.n.stepUS()
+	}
+	if end <= now/1000 && !c.n.applying { // a time that is over deletes at once
+		delete(c.n.keys, c.args[0])
+		c.effect = [][]string{{"DEL", c.args[0]}}
+		return 1
+	}
+	c.n.setEnd(e, end)
+	c.effect = [][]string{{"PEXPIREAT", c.args[0], strconv.FormatInt(end, 10)}}
+	return 1
+}
+
+func persist(c *call) any {
+	e := c.n.lookup(c.args[0])
+	if e == nil || e.end == 0 {
+		return 0
+	}
+	c.edit(c.args[0])
+	e.end = 0
+	return 1
+}
+
+func (n *Node) living(pattern string) []any {
+	out := []any{}
+	for _, key := range sortedKeys(n.keys) {
+		if glob(pattern, key) && n.lookup(key) != nil {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+func keysLike(c *call) any { return c.n.living(c.args[0]) }
+
+// scan gives everything at once, whatever COUNT says.
+func scan(c *call) any {
+	pattern, kind := "*", ""
+	for i := 1; i < len(c.args); i += 2 {
+		if i+1 == len(c.args) {
+			return syntaxErr
+		}
+		switch strings.ToUpper(c.args[i]) {
+		case "MATCH":
+			pattern = c.args[i+1]
+		case "TYPE":
+			kind = c.args[i+1]
+		case "COUNT":
+		default:
+			return syntaxErr
+		}
+	}
+	out := []any{}
+	for _, key := range c.n.living(pattern) {
+		if kind == "" || c.n.keys[key.(string)].kind == kind {
+			out = append(out, key)
+		}
+	}
+	return []any{"0", out}
+}
+
+func flush(c *call) any {
+	c.dirty = true
+	for _, key := range sortedKeys(c.n.keys) {
+		c.n.edit(key)
+	}
+	c.n.keys = map[string]*entry{}
+	c.n.invalidateAll()
+	return Status("OK")
+}
+
+// dump is not Redis' format: equal values have equal dumps, that is all.
+func dump(c *call) any {
+	e := c.n.lookup(c.args[0])
+	if e == nil {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %d:%s", e.kind, len(e.str), e.str)
+	for _, f := range sortedKeys(e.hash) {
+		fmt.Fprintf(&b, " %d:%s %d:%s", len(f), f, len(e.hash[f]), e.hash[f])
+	}
+	return b.String()
+}
+
+func (c *call) opaque(kind string) any {
+	e := c.n.lookup(c.args[0])
+	if e != nil && e.kind != kind {
+		return wrongType
+	}
+	c.edit(c.args[0])
+	if e == nil {
+		e = &entry{kind: kind}
+		c.n.keys[c.args[0]] = e
+	}
+	e.str += fmt.Sprintf("%q", c.args[1:])
+	if kind == "list" {
+		e.items += len(c.args) - 1
+		return e.items
+	}
+	return len(c.args) - 1
+}
+
+func tellTime(c *call) any {
+	us := c.n.stepUS()
+	return []any{strconv.FormatInt(us/1e6, 10), strconv.FormatInt(us%1e6, 10)}
+}
+
+// stepUS is the time that TIME says and that relative expiry counts from. In functions of Redis 7.0
+// it goes on.
+func (n *Node) stepUS() int64 {
+	if n.running != nil && n.world.opt.Flavour == Redis70 {
+		return n.clock.step(n.world.opt.Step)
+	}
+	return n.frozenUS
+}
+
+// readUS is the same without letting time go on.
+func (n *Node) readUS() int64 {
+	if n.running != nil && n.world.opt.Flavour == Redis70 {
+		return n.clock.us()
+	}
+	return n.frozenUS
+}

@@ -1,0 +1,180 @@
+package redis
+
+import (
+	"maps"
+	"time"
+)
+
+// entry is a key's value. Kinds that locks do not use are opaque: they have a type and a text, and
+// no commands.
+type entry struct {
+	kind  string // string, hash, or an opaque one: list, set, zset, stream
+	str   string
+	hash  map[string]string
+	items int   // of a list
+	end   int64 // ms; 0: never
+}
+
+func (e *entry) clone() *entry {
+	c := *e
+	c.hash = maps.Clone(e.hash)
+	return &c
+}
+
+// fields is how hooks see a value.
+func (e *entry) fields() map[string]string {
+	switch {
+	case e == nil:
+		return nil
+	case e.kind == "hash":
+		return maps.Clone(e.hash)
+	}
+	return map[string]string{"": e.str}
+}
+
+// unit is what one command, function or transaction changes: it is replicated and shown to the
+// hooks as a whole.
+type unit struct {
+	effects [][]string // what replicas run
+	keys    []string   // changed, in the order of their first change
+	before  map[string]map[string]string
+	expired map[string]bool
+}
+
+// begin starts a unit and freezes the time.
+func (n *Node) begin() {
+	n.unit = &unit{}
+	n.frozenUS = n.clock.us()
+}
+
+func (n *Node) commit() {
+	u := n.unit
+	n.unit = nil
+	if len(u.effects) > 0 {
+		n.propagate(u.effects)
+	}
+	if f := n.world.opt.Hooks.Write; f != nil {
+		for _, key := range u.keys {
+			w := Write{Node: n, Key: key, Before: u.before[key], After: n.keys[key].fields(), Expired: u.expired[key], Replica: n.primary != nil, NowUS: n.frozenUS}
+			if e := n.keys[key]; e != nil {
+				w.End = e.end
+			}
+			f(w)
+		}
+	}
+}
+
+// nowMS is the time that a key's expiry is judged by: it stands still within a function, on all
+// servers.
+func (n *Node) nowMS() int64 { return n.frozenUS / 1000 }
+
+// lookup returns a key's value, nil if there is none or its time is over.
+func (n *Node) lookup(key string) *entry {
+	e := n.keys[key]
+	if e == nil || e.end == 0 || n.applying || n.nowMS() <= e.end {
+		return e
+	}
+	if n.primary == nil { // a replica waits for its primary's DEL
+		n.expire(key)
+	}
+	return nil
+}
+
+func (n *Node) expire(key string) {
+	n.edit(key)
+	if u := n.unit; u != nil {
+		if u.expired == nil {
+			u.expired = map[string]bool{}
+		}
+		u.expired[key] = true
+		u.effects = append(u.effects, []string{"DEL", key})
+	}
+	delete(n.keys, key)
+}
+
+// edit announces a change of a key, before it is made.
+func (n *Node) edit(key string) {
+	n.invalidate(key)
+	u := n.unit
+	if u == nil || n.world.opt.Hooks.Write == nil {
+		return
+	}
+	if u.before == nil {
+		u.before = map[string]map[string]string{}
+	}
+	if _, known := u.before[key]; !known {
+		u.before[key] = n.keys[key].fields()
+		u.keys = append(u.keys, key)
+	}
+}
+
+// setEnd sets when a key expires, and makes sure that the active expiry will look at it.
+func (n *Node) setEnd(e *entry, end int64) {
+	e.end = end
+	if end == 0 || n.primary != nil || n.lazy {
+		return
+	}
+	if at := end + n.activeDelay(); n.sweepAt == 0 || at < n.sweepAt {
+		n.arm(at)
+	}
+}
+
+// activeDelay is how long after its end a key is deleted if nobody touches it.
+func (n *Node) activeDelay() int64 {
+	if n.world.opt.Early {
+		return 0
+	}
+	return 1 + n.rng.Int64N(101)
+}
+
+func (n *Node) arm(at int64) {
+	n.sweepAt = at
+	d := time.Duration(at*1000-n.clock.us())*time.Microsecond + time.Duration(n.index%997+1)
+	if n.clock.drift != 0 {
+		d = time.Duration(float64(d) / (1 + n.clock.drift))
+	}
+	d = max(d, 0)
+	if n.sweep == nil {
+		n.sweep = time.AfterFunc(d, n.expireActively)
+	} else {
+		n.sweep.Reset(d)
+	}
+}
+
+// armSweep sets the timer of the active expiry for the key that ends first.
+func (n *Node) armSweep() {
+	n.sweepAt = 0
+	if n.primary != nil || !n.up || n.lazy {
+		return
+	}
+	first := int64(0)
+	for _, e := range n.keys {
+		if e.end != 0 && (first == 0 || e.end < first) {
+			first = e.end
+		}
+	}
+	if first != 0 {
+		n.arm(first + n.activeDelay())
+	}
+}
+
+func (n *Node) expireActively() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.up || n.primary != nil || n.lazy {
+		return
+	}
+	if n.paused { // it looks again when it goes on
+		n.arm(n.clock.us()/1000 + 100)
+		return
+	}
+	n.begin()
+	now := n.nowMS()
+	for _, key := range sortedKeys(n.keys) {
+		if e := n.keys[key]; e.end != 0 && (now > e.end || now == e.end && n.world.opt.Early) {
+			n.expire(key)
+		}
+	}
+	n.commit()
+	n.armSweep()
+}

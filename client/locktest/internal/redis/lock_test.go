@@ -1,0 +1,135 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+)
+
+func TestWaiterGetsTheLockByMessage(t *testing.T) {
+	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := w.Node("a:6379")
+		load(t, n)
+		a, b := open(t, w, "a", "a:6379"), open(t, w, "b", "a:6379")
+		defer a.Close()
+		defer b.Close()
+		l := must(a.Acquire(ctx, "x"))
+		got := make(chan *client.Lock)
+		go func() { got <- must(b.Acquire(ctx, "x")) }()
+		time.Sleep(time.Second)
+		start := time.Now()
+		if err := l.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		m := <-got
+		if took := time.Since(start); took > 5*time.Millisecond {
+			t.Errorf("handed over after %v: no message came", took)
+		}
+		if m.Fence() <= l.Fence() {
+			t.Errorf("fence %d after %d", m.Fence(), l.Fence())
+		}
+		if err := m.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, n.Do("EXISTS", "lock:x"), int64(0))
+	})
+}
+
+func TestAnHourOfRenewals(t *testing.T) {
+	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := w.Node("a:6379")
+		load(t, n)
+		a := open(t, w, "a", "a:6379")
+		defer a.Close()
+		l := must(a.Acquire(ctx, "x"))
+		before := n.Calls()
+		time.Sleep(time.Hour)
+		if err := l.Context().Err(); err != nil {
+			t.Fatal(context.Cause(l.Context()))
+		}
+		if renewals := n.Calls() - before; renewals < 360 {
+			t.Errorf("%d calls in an hour", renewals)
+		}
+	})
+}
+
+func TestBreakTellsTheHolder(t *testing.T) {
+	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := w.Node("a:6379")
+		load(t, n)
+		a := open(t, w, "a", "a:6379")
+		defer a.Close()
+		l := must(a.Acquire(ctx, "x"))
+		time.Sleep(15 * time.Second) // the first renewal leaves the channel
+		start := time.Now()
+		n.Do("FCALL", "holdfast_break", "1", "lock:x", "maintenance")
+		<-l.Context().Done()
+		if took := time.Since(start); took > 5*time.Millisecond {
+			t.Errorf("told after %v", took)
+		}
+		var lost *client.LostError
+		if !errors.As(context.Cause(l.Context()), &lost) {
+			t.Errorf("cause %v", context.Cause(l.Context()))
+		}
+	})
+}
+
+func TestStalledHolderLosesItsLockBeforeAnotherGetsIt(t *testing.T) {
+	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := w.Node("a:6379")
+		load(t, n)
+		a, b := open(t, w, "a", "a:6379"), open(t, w, "b", "a:6379")
+		defer b.Close()
+		l := must(a.Acquire(ctx, "x"))
+		start := time.Now()
+		stalled := redis.Path{Host: "a"}
+		w.Stall(stalled, redis.Both)
+		m := must(b.Acquire(ctx, "x"))
+		if l.Context().Err() == nil {
+			t.Error("two holders")
+		}
+		if took := time.Since(start); took < 30*time.Second || took > 32*time.Second {
+			t.Errorf("taken after %v", took)
+		}
+		w.Resume(stalled)
+		if err := m.Release(ctx); err != nil {
+			t.Error(err)
+		}
+		a.Close()
+	})
+}
+
+func TestTrackingInvalidatesAcrossClients(t *testing.T) {
+	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := w.Node("a:6379")
+		load(t, n)
+		a, b := open(t, w, "a", "a:6379"), open(t, w, "b", "a:6379")
+		defer a.Close()
+		defer b.Close()
+		l := must(a.Acquire(ctx, "x"))
+		if _, err := b.TryAcquire(ctx, "x"); !errors.Is(err, client.ErrBusy) {
+			t.Fatalf("try: %v", err)
+		}
+		before := n.Calls()
+		for range 100 {
+			if _, err := b.TryAcquire(ctx, "x"); !errors.Is(err, client.ErrBusy) {
+				t.Fatalf("try: %v", err)
+			}
+		}
+		if asked := n.Calls() - before; asked > 3 {
+			t.Errorf("%d calls for 100 tries of a lock that is known to be held", asked)
+		}
+		if err := l.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+		m := must(b.TryAcquire(ctx, "x"))
+		if err := m.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

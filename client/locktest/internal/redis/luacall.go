@@ -1,0 +1,198 @@
+package redis
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// redisCall is redis.call, and redis.pcall if raising is false.
+func (lib *library) redisCall(L *lua.LState, raising bool) int {
+	reply := lib.command(L)
+	if err, ok := reply.(Error); ok && raising {
+		raise(L, string(err))
+	}
+	L.Push(toLua(L, reply))
+	return 1
+}
+
+func (lib *library) command(L *lua.LState) any {
+	n := lib.node
+	s := n.running
+	words := make([]string, L.GetTop())
+	for i := range words {
+		text, ok := argument(L.Get(i + 1))
+		if !ok {
+			return Error("ERR Lua redis lib command arguments must be strings or integers")
+		}
+		words[i] = text
+	}
+	if len(words) == 0 {
+		return Error("ERR Please specify at least one argument for this redis.call")
+	}
+	sp, args, err := find(words)
+	switch {
+	case err != "":
+		return Error("ERR Wrong number of args calling Redis command from script")
+	case sp == nil:
+		if n.world.opt.Unmodelled != nil {
+			n.world.unmodelled(n, "redis.call of "+words[0])
+		}
+		return Error("ERR Unknown Redis command called from script")
+	case sp.flags&noScript != 0:
+		return Error("ERR This Redis command is not allowed from script")
+	case s.noWrites && (sp.flags&write != 0 || strings.HasSuffix(sp.name, "PUBLISH")):
+		return Error("ERR Write commands are not allowed from read-only scripts.")
+	}
+	if !s.by.internal {
+		if err := n.permits(s.by.user, sp, args, true); err != "" {
+			return err
+		}
+		if err := n.localOnly(s, sp, args); err != "" {
+			return err
+		}
+	}
+	return n.perform(&call{n: n, s: s.by, spec: sp, args: args})
+}
+
+// localOnly refuses keys and channels of other slots in a Cluster.
+func (n *Node) localOnly(s *script, sp *spec, args []string) Error {
+	if n.topo == nil {
+		return ""
+	}
+	names := sp.keysOf(args)
+	if sp.flags&sharded != 0 {
+		names = append(names, sp.channelsOf(args)...)
+	}
+	slot := -1
+	if len(s.keys) > 0 {
+		slot = slotOf(s.keys[0])
+	}
+	for _, name := range names {
+		at := slotOf(name)
+		switch {
+		case !n.serves(at):
+			return "ERR Script attempted to access a non local key in a cluster node"
+		case slot >= 0 && at != slot:
+			return "ERR Script attempted to access keys that do not hash to the same slot"
+		}
+		slot = at
+	}
+	return ""
+}
+
+func (lib *library) aclCheck(L *lua.LState) int {
+	words := make([]string, L.GetTop())
+	for i := range words {
+		words[i], _ = argument(L.Get(i + 1))
+	}
+	if len(words) == 0 {
+		raise(L, "ERR Please specify at least one argument for this redis.acl_check_cmd() call")
+	}
+	sp, args, err := find(words)
+	if sp == nil || err != "" {
+		raise(L, "ERR Invalid command passed to redis.acl_check_cmd()")
+	}
+	by := lib.node.running.by
+	L.Push(lua.LBool(by.internal || lib.node.permits(by.user, sp, args, true) == ""))
+	return 1
+}
+
+// argument is how a value becomes a word of a command.
+func argument(v lua.LValue) (string, bool) {
+	switch v := v.(type) {
+	case lua.LString:
+		return string(v), true
+	case lua.LNumber:
+		f := float64(v)
+		if f == float64(int64(f)) && f < 1e17 && f > -1e17 {
+			return strconv.FormatInt(int64(f), 10), true
+		}
+		return strconv.FormatFloat(f, 'g', 17, 64), true
+	}
+	return "", false
+}
+
+func toLua(L *lua.LState, v any) lua.LValue {
+	switch v := v.(type) {
+	case nil, nilArray:
+		return lua.LFalse
+	case string:
+		return lua.LString(v)
+	case int:
+		return lua.LNumber(v)
+	case int64:
+		return lua.LNumber(v)
+	case Status:
+		t := L.NewTable()
+		t.RawSetString("ok", lua.LString(v))
+		return t
+	case Error:
+		return newError(L, string(v))
+	case pairs:
+		return toLua(L, []any(v))
+	case []any:
+		t := L.CreateTable(len(v), 0)
+		for _, x := range v {
+			t.Append(toLua(L, x))
+		}
+		return t
+	}
+	panic(fmt.Sprintf("redis: no Lua for %T", v))
+}
+
+func fromLua(v lua.LValue) any {
+	switch v := v.(type) {
+	case lua.LNumber:
+		return int64(v)
+	case lua.LString:
+		return string(v)
+	case lua.LBool:
+		if v {
+			return 1
+		}
+	case *lua.LTable:
+		if e, ok := v.RawGetString("err").(lua.LString); ok {
+			return Error(oneLine(string(e)))
+		}
+		if s, ok := v.RawGetString("ok").(lua.LString); ok {
+			return Status(oneLine(string(s)))
+		}
+		out := []any{}
+		for i := 1; ; i++ {
+			x := v.RawGetInt(i)
+			if x == lua.LNil {
+				return out
+			}
+			out = append(out, fromLua(x))
+		}
+	}
+	return nil
+}
+
+// eval runs a script of a test's helper. Scripts have an interpreter for each of them, and no cache
+// that is kept.
+func eval(c *call) any {
+	keys, args, err := splitKeys(c.args[1:])
+	if err != "" {
+		return err
+	}
+	sum := sha1.Sum([]byte(c.args[0]))
+	sha := hex.EncodeToString(sum[:])
+	if c.n.scripts == nil || c.n.scripts.name != sha {
+		lib := newLibrary(c.n, sha, c.args[0])
+		lib.open("user_script")
+		body, bad := lib.state.Load(strings.NewReader("local KEYS, ARGV = ... "+c.args[0]), "user_script")
+		if bad != nil {
+			return Error("ERR Error compiling script (new function): " + oneLine(bad.Error()))
+		}
+		lib.functions["main"] = &function{lib: lib, body: body}
+		c.n.scripts = lib
+	}
+	lib := c.n.scripts
+	return lib.run(lib.functions["main"].body, &script{lib: lib, name: sha, by: c.s, keys: keys}, args)
+}

@@ -1,0 +1,127 @@
+package redis
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+func init() {
+	register(
+		&spec{"SENTINEL|GET-MASTER-ADDR-BY-NAME", 3, noScript | always, 0, 0, 0, bySentinel(func(c *call) any {
+			host, port := portText(c.n.world.master.primary.Load())
+			return []any{host, port}
+		})},
+		&spec{"SENTINEL|SENTINELS", 3, noScript | always, 0, 0, 0, bySentinel(func(c *call) any {
+			out := []any{}
+			for _, s := range c.n.world.sentinels {
+				if s != c.n {
+					host, port := portText(s)
+					out = append(out, pairs{"name", s.addr, "ip", host, "port", port})
+				}
+			}
+			return out
+		})},
+		&spec{"SENTINEL|REPLICAS", 3, noScript | always, 0, 0, 0, bySentinel(func(c *call) any {
+			out := []any{}
+			for _, r := range *c.n.world.master.replicas.Load() {
+				host, port := portText(r)
+				out = append(out, pairs{"name", r.addr, "ip", host, "port", port, "flags", "slave"})
+			}
+			return out
+		})},
+	)
+}
+
+// sentinelSet is the one primary that the sentinels watch.
+type sentinelSet struct {
+	name     string
+	primary  atomic.Pointer[Node]
+	replicas atomic.Pointer[[]*Node]
+}
+
+func bySentinel(run func(*call) any) func(*call) any {
+	return func(c *call) any {
+		if !c.n.sentinel {
+			return Error("ERR unknown command 'SENTINEL'")
+		}
+		if c.args[0] != c.n.world.master.name {
+			return Error("ERR No such master with that name")
+		}
+		return run(c)
+	}
+}
+
+// Sentinels starts sentinels at these addresses that watch a primary under a name. A World has one
+// such set.
+func (w *World) Sentinels(name string, primary *Node, addrs ...string) []*Node {
+	set := &sentinelSet{name: name}
+	set.primary.Store(primary)
+	replicas := primary.following()
+	set.replicas.Store(&replicas)
+	w.master = set
+	for _, a := range addrs {
+		n := w.Node(a)
+		n.mu.Lock()
+		n.sentinel = true
+		n.mu.Unlock()
+		w.sentinels = append(w.sentinels, n)
+	}
+	return w.sentinels
+}
+
+func (n *Node) following() []*Node {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return append([]*Node(nil), n.replicas...)
+}
+
+// switchPrimary is the end of a failover without a Cluster: the sentinels tell, and reconfigure the
+// old primary.
+func (w *World) switchPrimary(old, to *Node, f Failover) {
+	if !f.Force {
+		w.follow(old, to, false)
+		old.KillClients(nil)
+	} else if !f.Isolated {
+		time.AfterFunc(w.opt.Gossip+w.jitter(w.opt.Gossip), func() { w.Depose(old, to) })
+	}
+	if w.master == nil {
+		return
+	}
+	w.master.primary.Store(to)
+	replicas := append(to.following(), old)
+	w.master.replicas.Store(&replicas)
+	oldHost, oldPort := portText(old)
+	host, port := portText(to)
+	for _, s := range w.sentinels {
+		s.say("+switch-master", strings.Join([]string{w.master.name, oldHost, oldPort, host, port}, " "))
+	}
+}
+
+// Depose makes a primary that was deposed by force follow its successor, as a Sentinel does: its
+// clients are disconnected.
+func (w *World) Depose(old, to *Node) {
+	old.mu.Lock()
+	up := old.up
+	old.isolated = false
+	old.mu.Unlock()
+	if !up {
+		return
+	}
+	w.follow(old, to, true)
+	old.KillClients(nil)
+	for _, s := range w.sentinels {
+		host, port := portText(old)
+		toHost, toPort := portText(to)
+		s.say("+slave", fmt.Sprintf("slave %s %s %s @ %s %s %s", old.addr, host, port, w.master.name, toHost, toPort))
+	}
+}
+
+func (n *Node) say(channel, message string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.up {
+		n.deliver(channel, message, false, false)
+	}
+}

@@ -1,0 +1,192 @@
+package simulation
+
+import (
+	"time"
+)
+
+// want is an Acquire in line that is under way.
+type want struct {
+	process *process
+	who     string
+	began   time.Time
+	asks    time.Time // a holder of its process believed in the lock until then
+	line    bool      // it waits in line, and does not poll
+	shared  bool      // other processes may wait by the same owner string: one of them is told of a grant
+}
+
+// hostState is what is known of a process's network.
+type hostState struct {
+	harmed int       // faults under way
+	gone   bool      // closed or stopped
+	cut    time.Time // since when nothing comes through at all; zero: something does
+	faulty time.Time // when the last fault of its network ended; in the future while one lasts
+}
+
+const (
+	recovery  = 6 * time.Second  // from the end of a fault until all clients are connected and subscribed again
+	forgotten = 13 * time.Second // the longest pause between two tries of giving back, and a moment
+)
+
+// want notes that an Acquire begins.
+func (o *observer) want(name string, w *want) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	w.began = time.Now()
+	o.locks[name].wants[w] = true
+}
+
+// unwant notes that it has ended.
+func (o *observer) unwant(name string, w *want) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	l := o.locks[name]
+	delete(l.wants, w)
+	l.wantedBy(w.process, time.Now())
+}
+
+func (l *lock) wantedBy(p *process, until time.Time) {
+	if until.After(l.wanted[p.label]) {
+		l.wanted[p.label] = until
+	}
+}
+
+// calm is since when there is no fault. ok is false while there is one.
+func (o *observer) calm(now time.Time) (since time.Time, ok bool) {
+	return o.calmFrom, o.faults == 0
+}
+
+// audit looks at what must hold at any time. idle: a leader holds each lock in peace.
+func (o *observer) audit(idle bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	calmFrom, calm := o.calm(now)
+	for _, l := range o.locks {
+		o.sample(l, now, idle)
+		if !calm {
+			continue
+		}
+		if l.owner == "" {
+			o.auditFree(l, now, calmFrom.Add(recovery))
+		} else {
+			o.auditKept(l, now, calmFrom.Add(recovery))
+		}
+	}
+}
+
+// sample counts the time in which a lock is held or waited for.
+func (o *observer) sample(l *lock, now time.Time, idle bool) {
+	if l.owner != "" || len(l.wants) > 0 {
+		o.report.LockTime += now.Sub(l.sampled)
+		if idle {
+			o.report.Idle += now.Sub(l.sampled)
+		}
+	}
+	l.sampled = now
+}
+
+// auditFree looks for a free lock that somebody waits for.
+func (o *observer) auditFree(l *lock, now, from time.Time) {
+	for w := range l.wants {
+		if l.believedBy(w.process) {
+			w.asks = now // from now on, at the earliest
+			continue
+		}
+		if !w.line || w.process.isDead() {
+			continue
+		}
+		since := w.began
+		for _, t := range []time.Time{from, l.free, w.asks} {
+			if t.After(since) {
+				since = t
+			}
+		}
+		if now.Sub(since) < 0 {
+			continue
+		}
+		o.report.Checks["5 free"]++
+		patience := 50*time.Millisecond + o.allowance()
+		if l.late || w.shared {
+			patience += waitersAsk
+		}
+		if waited := now.Sub(since); waited > patience {
+			o.broken(l.name, 5, "free for %v, while %s waits (since %v ago)", waited, w.who, now.Sub(w.began))
+			w.line = false // once
+			return
+		}
+	}
+}
+
+// believedBy reports whether somebody of the process works under a lock that it has lost: those
+// behind it in its line do not ask the server until it notices. That is at once if it can be told,
+// else at its next renewal or after a second.
+func (l *lock) believedBy(p *process) bool {
+	for _, h := range l.holders {
+		if h.process == p && h.alive() {
+			return true
+		}
+	}
+	return false
+}
+
+// auditKept looks for a lock that the server keeps for a process that does not want it.
+func (o *observer) auditKept(l *lock, now, from time.Time) {
+	label := labelOf(l.owner)
+	if label == "" || l.ghosts[l.owner] || now.Sub(from) < 0 {
+		return
+	}
+	since := l.wanted[label]
+	for w := range l.wants {
+		if w.process.label == label {
+			return
+		}
+	}
+	for _, h := range l.holders {
+		if h.process.label != label {
+			continue
+		}
+		if h.process.isDead() || h.process.isClosed() || h.alive() {
+			return
+		}
+		if !h.released && h.ended.IsZero() {
+			h.ended = now // or a little earlier
+		}
+		if at := h.ended.Add(h.grace); !h.ended.IsZero() && at.After(since) {
+			since = at
+		}
+		if h.minHold.After(since) && h.owner == l.owner {
+			since = h.minHold
+		}
+	}
+	if o.hosts[label] == nil || o.hosts[label].gone {
+		return
+	}
+	if from.After(since) {
+		since = from
+	}
+	o.report.Checks["8 kept"]++
+	if now.Sub(since) > forgotten {
+		o.broken(l.name, 8, "the server keeps it for %s, which nobody there wants since %v", l.owner, now.Sub(since))
+		l.wantedBy(&process{label: label}, now.Add(time.Hour)) // once
+	}
+}
+
+// allowance is what the network adds.
+func (o *observer) allowance() time.Duration { return 10*time.Millisecond + 8*o.latency }
+
+// fault notes that a fault begins. The function that it returns ends it.
+func (o *observer) fault(kind, format string, args ...any) (end func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.faults++
+	o.faulty = true
+	o.report.Faults[kind]++
+	o.history.add("", "fault", kind+" "+format, args...)
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.faults--
+		o.calmFrom = time.Now()
+		o.history.add("", "fault", "end of "+kind+" "+format, args...)
+	}
+}

@@ -1,0 +1,166 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client"
+)
+
+// bounded is a context whose end is known.
+type bounded struct {
+	context.Context
+	cancel context.CancelFunc
+	ends   time.Time
+}
+
+// within returns a context that ends after d, by a deadline or by a cancel.
+func within(parent context.Context, d time.Duration, cancels bool) *bounded {
+	b := &bounded{ends: time.Now().Add(d)}
+	if at, ok := parent.Deadline(); ok && at.Before(b.ends) {
+		b.ends = at
+	}
+	if !cancels {
+		b.Context, b.cancel = context.WithDeadline(parent, b.ends)
+		return b
+	}
+	var cancel context.CancelCauseFunc
+	b.Context, cancel = context.WithCancelCause(parent)
+	timer := time.AfterFunc(time.Until(b.ends), func() { cancel(errors.New("the caller went away")) })
+	b.cancel = func() { timer.Stop(); cancel(nil) }
+	return b
+}
+
+var kinds = []struct {
+	name string
+	err  error
+}{{"busy", client.ErrBusy}, {"timeout", client.ErrTimeout}, {"unreachable", client.ErrUnreachable}, {"closed", client.ErrClosed},
+	{"lost", client.ErrLost}, {"invalid", client.ErrInvalid}, {"canceled", context.Canceled}}
+
+// call is one call of the client.
+type call struct {
+	process *process
+	who     string
+	name    string
+	verb    string
+	began   time.Time
+	ends    time.Time // of its context
+	joins   bool      // it may be refused because of how others hold the lock
+	local   bool      // it may fail because of what was done to its own Lock before
+	short   bool      // its lease is not much longer than the network's latency
+	try     bool
+}
+
+const moment = 300 * time.Millisecond
+
+// done looks at how a call ended.
+func (o *observer) done(c *call, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	l := o.locks[c.name]
+	took := now.Sub(c.began)
+	if err != nil {
+		o.history.add(c.name, c.who, "%s failed after %v: %v", c.verb, took, err)
+	}
+	ends := c.ends
+	if at := c.process.closing(); !at.IsZero() && at.Add(time.Second).Before(ends) {
+		ends = at.Add(time.Second)
+	}
+	if ends.Before(c.began) {
+		ends = c.began
+	}
+	o.report.Checks["6 call"]++
+	if now.Sub(ends) > moment {
+		o.broken(l.name, 6, "%s of %s returned %v after its context had ended", c.verb, c.who, now.Sub(ends))
+	}
+	if err != nil {
+		o.checkKind(l, c, err, now)
+	}
+}
+
+// checkKind looks whether an error is of one kind, and of one that can be.
+func (o *observer) checkKind(l *lock, c *call, err error, now time.Time) {
+	var of []string
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			of = append(of, k.name)
+		}
+	}
+	o.report.Checks["7 error"]++
+	o.report.Errors[strings.Join(of, "+")]++
+	if len(of) != 1 {
+		o.broken(l.name, 7, "%s of %s failed with an error of the kinds %v: %v", c.verb, c.who, of, err)
+		return
+	}
+	if text := o.unexpected(c, of[0], err, now); text != "" {
+		o.broken(l.name, 7, "%s of %s: %s: %v", c.verb, c.who, text, err)
+	}
+}
+
+// unexpected says why an error cannot be, "" if it can.
+func (o *observer) unexpected(c *call, kind string, err error, now time.Time) string {
+	host := o.hosts[c.process.label]
+	closed := c.process.isClosed()
+	switch kind {
+	case "busy":
+		if c.try && !host.cut.IsZero() && c.began.Sub(host.cut) > 1200*time.Millisecond {
+			return fmt.Sprintf("busy, and nothing came through for %v", c.began.Sub(host.cut))
+		}
+	case "timeout":
+		if !host.cut.IsZero() && c.began.After(host.cut) && now.Sub(c.began) > 250*time.Millisecond {
+			if !c.try && now.Sub(c.began) < waitersAsk+time.Second {
+				o.report.Admitted["known: behind another goroutine of the process, silence between its questions is not heard"]++
+				return ""
+			}
+			return "a time-out, and the server was never heard"
+		}
+	case "unreachable":
+		if !o.faulty && !c.short && !closed && now.Sub(c.began) > 100*time.Millisecond {
+			return "an outage where there was no fault"
+		}
+	case "closed":
+		if !closed {
+			return "closed by nobody"
+		}
+	case "invalid":
+		return o.invalid(c, err)
+	}
+	return ""
+}
+
+func (o *observer) invalid(c *call, err error) string {
+	switch {
+	case errors.Is(err, client.ErrArgument) && c.joins:
+	case errors.Is(err, client.ErrNotHeld) && c.local:
+	case errors.Is(err, client.ErrLibrary) && !o.libMissing.Before(c.began.Add(-recovery)):
+	default:
+		return "invalid, and nothing was wrong"
+	}
+	return ""
+}
+
+// checkRelease looks at a Release that returned nil: the server cannot have said, before, that the
+// lock was another's.
+func (o *observer) checkRelease(h *holder, began time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if host := o.hosts[h.process.label]; !host.faulty.Before(began) {
+		return // a reply may have been lost
+	}
+	yes, no := false, false
+	for _, r := range o.locks[h.name].releases {
+		if r.owner == h.owner && !r.at.Before(began) {
+			yes, no = yes || r.yes, no || !r.yes
+		}
+	}
+	if no || yes {
+		o.report.Checks["7 release"]++
+	}
+	if no && !yes {
+		o.broken(h.name, 7, "Release of %s returned nil, and the server had said that the lock is another's", h.who)
+	}
+}

@@ -1,0 +1,227 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/redis/rueidis"
+)
+
+// set is the options of a turn.
+type set struct {
+	options []client.Option
+	owner   string
+	lease   time.Duration
+	maxWait time.Duration
+	minHold time.Duration
+	grace   time.Duration
+	short   bool // the lease is not much longer than a round trip
+	polls   bool
+	joins   bool
+}
+
+var leases = []time.Duration{10 * time.Millisecond, 30 * time.Millisecond, 120 * time.Millisecond, 500 * time.Millisecond, 2 * time.Second,
+	10 * time.Second, 30 * time.Second}
+
+// options chooses them at random.
+func (t *turn) options(try bool) set {
+	s := set{lease: leases[t.rng.IntN(len(leases))]}
+	if t.chance(40) {
+		s.lease = 30 * time.Second // what a local pass needs: equal terms
+	}
+	if l := t.run.profile.lease; l > 0 && t.chance(70) {
+		s.lease = l
+	}
+	s.short = s.lease < 100*time.Millisecond || s.lease < 40*t.run.latency
+	s.options = append(s.options, client.WithLease(s.lease))
+	s.grace = s.lease / 3
+	if t.chance(30) {
+		return s
+	}
+	if t.chance(8) {
+		s.options = append(s.options, client.WithoutRenewal())
+	}
+	if t.chance(8) {
+		s.grace = between(t.rng, time.Millisecond, 2*time.Second)
+		s.options = append(s.options, client.WithMaxHold(between(t.rng, time.Millisecond, 5*time.Second), s.grace))
+	}
+	if t.chance(6) {
+		s.options = append(s.options, client.WithMaxRenewals(1+t.rng.IntN(3)))
+	}
+	if t.chance(6) {
+		s.minHold = between(t.rng, time.Millisecond, 3*time.Second)
+		s.options = append(s.options, client.WithMinHold(s.minHold))
+	}
+	if try {
+		if t.chance(30) {
+			s.options = append(s.options, client.WithFreshAnswer())
+		}
+		return s
+	}
+	t.waiting(&s)
+	return s
+}
+
+func (t *turn) waiting(s *set) {
+	if t.chance(25) {
+		s.maxWait = between(t.rng, time.Millisecond, 20*time.Second)
+		s.options = append(s.options, client.WithMaxWait(s.maxWait))
+		if t.chance(30) {
+			s.options = append(s.options, client.WithGiveUpEarly())
+		}
+	}
+	if t.chance(6) {
+		s.polls = true
+		s.options = append(s.options, client.WithPolling(1+t.rng.IntN(8), between(t.rng, 5*time.Millisecond, time.Second)))
+	}
+}
+
+// do is the work in one call.
+func (t *turn) do() {
+	t.set = t.options(false)
+	b := t.bound(20*time.Millisecond, time.Minute)
+	defer b.cancel()
+	o := t.run.seen
+	w := &want{process: t.process, who: t.who, line: !t.set.polls}
+	o.want(t.name, w)
+	var h *holder
+	began := time.Now()
+	c := t.call("do", b)
+	c.ends = time.Now().Add(10 * time.Minute) // its work may take longer than its context
+	err := t.process.c.Do(b, t.name, func(ctx context.Context) error {
+		h = &holder{process: t.process, who: t.who, name: t.name, fence: client.Fence(ctx), began: began, done: ctx.Done()}
+		o.mu.Lock()
+		h.owner = o.locks[t.name].ownerOf(h.fence)
+		o.mu.Unlock()
+		o.enterDo(h)
+		o.unwant(t.name, w)
+		pause(ctx, between(t.rng, time.Microsecond, t.longest()))
+		return nil
+	}, t.set.options...)
+	o.unwant(t.name, w)
+	if h != nil {
+		o.mu.Lock()
+		h.released = true
+		o.locks[t.name].wantedBy(t.process, time.Now().Add(max(t.set.grace, t.set.minHold)))
+		o.mu.Unlock()
+		c.local = true
+	}
+	o.done(c, err)
+}
+
+// share takes or joins the lock as an owner that other processes use too.
+func (t *turn) share() {
+	try := t.chance(40)
+	t.set = set{owner: t.owner(), lease: leases[2+t.rng.IntN(len(leases)-2)]}
+	t.set.short = t.set.lease < 40*t.run.latency
+	b := t.bound(5*time.Millisecond, 20*time.Second)
+	t.use(t.acquire(b, try, client.WithOwner(t.set.owner), client.WithLease(t.set.lease)))
+}
+
+// stranger tries to join the lock of another, who took it without an owner string of its choice.
+func (t *turn) stranger() {
+	o := t.run.seen
+	o.mu.Lock()
+	owner := o.locks[t.name].owner
+	o.locks[t.name].lent(owner)
+	o.mu.Unlock()
+	if owner == "" {
+		return
+	}
+	t.set = set{owner: owner, lease: 2 * time.Second, joins: true}
+	b := t.bound(5*time.Millisecond, 20*time.Second)
+	t.use(t.acquire(b, true, client.WithOwner(owner), client.WithLease(t.set.lease)))
+}
+
+// outrun releases about when the lease ends, without renewal.
+func (t *turn) outrun() {
+	lease := leases[t.rng.IntN(5)]
+	t.set = set{lease: lease, short: true}
+	h := t.acquire(t.bound(5*time.Millisecond, 20*time.Second), t.chance(30), client.WithLease(lease), client.WithoutRenewal())
+	if h == nil {
+		return
+	}
+	end := lease - lease/100 - 2*time.Millisecond + time.Duration(t.rng.IntN(2_000_000)-1_000_000)
+	time.Sleep(max(0, end-time.Since(h.began)))
+	if t.chance(70) {
+		t.renew(h)
+		t.workFor(h, time.Duration(t.rng.IntN(30))*lease/10)
+	}
+	t.release(h)
+}
+
+// plain waits by FCALL, as other languages do: without a channel it polls.
+func (t *turn) plain() {
+	owner, key, ttl := t.nextOwner("raw"), prefix+t.name, 500+t.rng.IntN(3000)
+	h := &holder{process: t.process, who: t.who, name: t.name, owner: owner, began: time.Now()}
+	o := t.run.seen
+	for range 1 + t.rng.IntN(12) {
+		sent := time.Now()
+		reply, err := t.fcall("holdfast_wait", key, owner, itoa(ttl), "")
+		if err == nil && len(reply) > 1 && integer(reply[0]) == 1 {
+			h.fence, h.raw = integer(reply[1]), sent.Add(time.Duration(ttl)*time.Millisecond*98/100-3*time.Millisecond)
+			if h.alive() {
+				o.enter(h)
+				pause(t.ctx, min(between(t.rng, time.Millisecond, time.Second), time.Until(h.raw)))
+			}
+			o.leave(h)
+			_, _ = t.fcall("holdfast_release", key, owner)
+			return
+		}
+		if !pause(t.ctx, between(t.rng, 20*time.Millisecond, 900*time.Millisecond)) {
+			break
+		}
+	}
+	_, _ = t.fcall("holdfast_leave", key, owner)
+}
+
+func (t *turn) fcall(function, key string, args ...string) ([]rueidis.RedisMessage, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	r := t.process.c.Redis()
+	return r.Do(ctx, r.B().Fcall().Function(function).Numkeys(1).Key(key).Arg(args...).Build()).ToArray()
+}
+
+func integer(m rueidis.RedisMessage) int64 {
+	n, _ := m.AsInt64()
+	return n
+}
+
+// look asks how the lock stands.
+func (t *turn) look() {
+	b := t.bound(time.Millisecond, 5*time.Second)
+	defer b.cancel()
+	c := t.call("inspect", b)
+	var err error
+	if t.chance(50) {
+		_, err = t.process.c.Inspect(b, t.name)
+	} else {
+		_, err = t.process.c.InspectCached(b, t.name)
+	}
+	t.run.seen.done(c, err)
+	if errors.Is(err, client.ErrBusy) {
+		t.run.seen.mu.Lock()
+		t.run.seen.broken(t.name, 7, "Inspect says busy: %v", err)
+		t.run.seen.mu.Unlock()
+	}
+}
+
+func (t *turn) breakLock() {
+	b := t.bound(time.Millisecond, 5*time.Second)
+	defer b.cancel()
+	c := t.call("break", b)
+	_, err := t.process.c.Break(b, t.name, "the schedule")
+	t.run.seen.done(c, err)
+}
+
+// endOwner ends all holds of an owner that several processes use.
+func (t *turn) endOwner() {
+	b := t.bound(time.Millisecond, 5*time.Second)
+	defer b.cancel()
+	c := t.call("release-owner", b)
+	c.local = true
+	err := t.process.c.ReleaseOwner(b, t.name, t.owner())
+	t.run.seen.done(c, err)
+}

@@ -1,0 +1,87 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+)
+
+func (in *injector) graceful() {
+	old := in.primary()
+	to := in.replicaOf(old)
+	if to == nil || in.run.kind == onSingle {
+		return
+	}
+	end := in.server("graceful failover", old.Addr()+" to "+to.Addr())
+	in.retold(to, nothingLost)
+	names := in.run.of(old)
+	in.run.world.Failover(to, redis.Failover{})
+	in.run.seen.retell(to, names, nothingLost)
+	in.wait(20*time.Millisecond, time.Second)
+	end()
+}
+
+func (in *injector) forced() {
+	old := in.primary()
+	to := in.replicaOf(old)
+	if to == nil || in.run.kind == onSingle {
+		return
+	}
+	way := in.rng.IntN(4)
+	end := in.server("forced failover", fmt.Sprintf("%s to %s, way %d", old.Addr(), to.Addr(), way))
+	defer end()
+	switch way {
+	case 0: // what was written lately is lost
+		to.StopReplication()
+		in.wait(time.Millisecond, 3*time.Second)
+	case 1: // the old primary hangs
+		old.Pause()
+		in.wait(10*time.Millisecond, 3*time.Second)
+	case 2: // it has crashed
+		old.Kill()
+		in.wait(10*time.Millisecond, 3*time.Second)
+	}
+	o, names := in.run.seen, in.run.of(old)
+	in.retold(to, "a forced failover lost what was not replicated")
+	o.mu.Lock()
+	o.stale[old] = true
+	for _, name := range names {
+		l := o.locks[name]
+		if l.owner != "" && way != 2 { // it may be renewed there and nowhere else
+			l.lose(l.owner, "a deposed primary goes on")
+		}
+	}
+	o.mu.Unlock()
+	in.run.world.Failover(to, redis.Failover{Force: true, Isolated: way == 2 || in.rng.IntN(2) == 0})
+	o.retell(to, names, "a forced failover lost what was not replicated")
+	to.StartReplication()
+	in.wait(10*time.Millisecond, 5*time.Second)
+	switch way {
+	case 1:
+		old.Continue()
+		in.wait(10*time.Millisecond, time.Second)
+	case 2:
+		old.Restart(redis.Everything)
+	}
+	in.depose(old, to)
+}
+
+// depose makes a primary that was deposed by force a replica.
+func (in *injector) depose(old, to *redis.Node) {
+	for i := 0; old.Primary() == nil; i++ {
+		if in.run.kind == onCluster {
+			old.Isolate(false)
+		} else {
+			in.run.world.Depose(old, to)
+		}
+		time.Sleep(10*time.Millisecond + 31*time.Nanosecond)
+		if i == 1000 {
+			panic(fmt.Sprintf("seed %d: %s does not follow %s", in.run.seed, old.Addr(), to.Addr()))
+		}
+	}
+	o := in.run.seen
+	o.mu.Lock()
+	delete(o.stale, old)
+	o.mu.Unlock()
+}

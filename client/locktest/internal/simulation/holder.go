@@ -1,0 +1,258 @@
+package simulation
+
+import (
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client"
+)
+
+// holder is somebody who got a lock: a Lock of the client, or one taken by plain FCALL.
+type holder struct {
+	process  *process
+	who      string
+	name     string
+	owner    string
+	fence    int64
+	shared   bool // others may hold it by the same owner string
+	began    time.Time
+	entered  time.Time
+	released bool
+	ended    time.Time // about when its context ended without a Release
+	lock     *client.Lock
+	done     <-chan struct{} // of the context that Do gave
+	raw      time.Time       // plain FCALL: it works until then
+	grace    time.Duration
+	minHold  time.Time // the server keeps the lock until then
+}
+
+// alive reports whether the holder may work. It does not look at the clock on behalf of the Lock.
+func (h *holder) alive() bool {
+	if h.released || h.process.isDead() {
+		return false
+	}
+	done := h.done
+	switch {
+	case h.lock != nil:
+		done = h.lock.Context().Done()
+	case done == nil:
+		return time.Now().Before(h.raw)
+	}
+	select {
+	case <-done:
+		return false
+	default:
+		return true
+	}
+}
+
+// over reports whether the context of its Lock has ended.
+func (h *holder) over() bool {
+	select {
+	case <-h.lock.Context().Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// together reports whether two holders do not exclude each other.
+func (h *holder) together(other *holder) bool {
+	return h.owner == other.owner && (h.fence == other.fence || h.shared && other.shared)
+}
+
+// enter notes a new holder, and looks whether it is alone.
+func (o *observer) enter(h *holder) {
+	o.mu.Lock()
+	l := o.locks[h.name]
+	h.entered = time.Now()
+	o.report.Entries++
+	o.history.add(h.name, h.who, "enters as %s with token %d", h.owner, h.fence)
+	if h.alive() {
+		o.checkAlone(l, h)
+	}
+	l.holders = append(l.holders, h)
+	o.mu.Unlock()
+	o.checkDeadline(l, h)
+}
+
+// enterDo notes a holder that Do made. Its owner string is what the server says: the client does
+// not tell it.
+func (o *observer) enterDo(h *holder) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	l := o.locks[h.name]
+	h.entered = time.Now()
+	o.report.Entries++
+	o.history.add(h.name, h.who, "enters (Do) with token %d", h.fence)
+	if h.alive() {
+		o.checkAlone(l, h)
+	}
+	l.holders = append(l.holders, h)
+}
+
+func (o *observer) checkAlone(l *lock, h *holder) {
+	live, known := l.holders[:0], false
+	for _, other := range l.holders {
+		if other.released || !other.alive() {
+			continue
+		}
+		live = append(live, other)
+		known = known || other.together(h)
+		if h.together(other) {
+			continue
+		}
+		why := o.admits(l, h, other)
+		switch {
+		case why != "":
+			o.report.Admitted[why]++
+		case h.fence == other.fence:
+			o.broken(l.name, 3, "%s and %s have the same token %d", h.who, other.who, h.fence)
+		default:
+			o.broken(l.name, 1, "%s (%s, token %d) enters while the context of %s (%s, token %d) is alive", h.who, h.owner, h.fence, other.who, other.owner, other.fence)
+		}
+	}
+	o.report.Checks["1 entry"]++
+	l.holders = live
+	if h.fence > l.token {
+		l.token = h.fence // passed on in memory
+	} else if !known && h.fence < l.token && l.owner != h.owner && l.lost(h) == "" {
+		o.report.Checks["entered after a later token"]++
+	}
+}
+
+// admits returns why two holders may be inside together, "" if they may not.
+func (o *observer) admits(l *lock, a, b *holder) string {
+	if why := l.lost(a); why != "" {
+		return why
+	}
+	return l.lost(b)
+}
+
+// lost returns the fault that took the lock from its holder.
+func (l *lock) lost(h *holder) string {
+	for _, x := range l.losses {
+		mine := x.owner == h.owner && !h.shared // an owner string of its own: passed on in memory, it is the same lease
+		if (mine || (x.owner == h.owner || x.owner == everybody) && !x.at.Before(h.began)) && !l.toldAfter(x, h) {
+			return x.why
+		}
+	}
+	return ""
+}
+
+// toldAfter reports whether the server answered the holder's wait after it had lost the lock, and
+// before it entered: it knew.
+func (l *lock) toldAfter(x loss, h *holder) bool {
+	told := l.told[h.owner]
+	return x.at.Before(told) && told.Before(h.entered)
+}
+
+// lent notes that somebody else uses an owner string.
+func (l *lock) lent(owner string) { l.ghosts[owner] = true }
+
+// checkOutlived looks for contexts that are alive when their owner does not have the lock any more.
+// o.mu is held.
+func (o *observer) checkOutlived(l *lock, owner, what string) {
+	for _, h := range l.holders {
+		if h.owner != owner || h.released || !h.alive() || h.lock == nil && h.done == nil {
+			continue
+		}
+		if why := l.lost(h); why != "" {
+			o.report.Admitted[why]++
+			continue
+		}
+		o.broken(l.name, 2, "the context of %s (%s, token %d) is alive, and %s", h.who, h.owner, h.fence, what)
+	}
+}
+
+// checkDeadlines compares what holders count on with what the server keeps.
+func (o *observer) checkDeadlines(l *lock) {
+	o.mu.Lock()
+	holders := append([]*holder(nil), l.holders...)
+	o.mu.Unlock()
+	for _, h := range holders {
+		o.checkDeadline(l, h)
+	}
+}
+
+// checkDeadline does so for one. It looks at the Lock before it looks at the server's lease, which
+// may be prolonged meanwhile but never shortened without the Lock's knowledge.
+func (o *observer) checkDeadline(l *lock, h *holder) {
+	if h.lock == nil {
+		return
+	}
+	o.mu.Lock()
+	released := h.released
+	o.mu.Unlock()
+	remaining := h.lock.Remaining()
+	now := time.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if released || h.released || remaining == 0 || !h.alive() {
+		return
+	}
+	o.report.Checks["2 remaining"]++
+	if l.owner == h.owner && !now.Add(remaining).After(l.until) {
+		return
+	}
+	if why := l.lost(h); why != "" {
+		o.report.Admitted[why]++
+		return
+	}
+	if l.owner != h.owner {
+		o.broken(l.name, 2, "%s (%s, token %d) counts on %v, and the server has it as %q's", h.who, h.owner, h.fence, remaining, l.owner)
+		return
+	}
+	o.broken(l.name, 2, "%s (%s, token %d) counts on %v, and the server's lease ends in %v", h.who, h.owner, h.fence, remaining, l.until.Sub(now))
+}
+
+// leave notes that a holder is about to release.
+func (o *observer) leave(h *holder) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.history.add(h.name, h.who, "releases %s (alive: %v)", h.owner, h.alive())
+	h.released = true
+}
+
+// register is a resource that refuses tokens lower than it has seen.
+type register struct {
+	token   int64
+	version int
+}
+
+// read returns the version, or false if the token is too low.
+func (o *observer) read(h *holder) (version int, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r := &o.locks[h.name].register
+	if h.fence < r.token {
+		return 0, false
+	}
+	r.token = h.fence
+	return r.version, true
+}
+
+// write changes what was read.
+func (o *observer) write(h *holder, version int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	l := o.locks[h.name]
+	r := &l.register
+	o.report.Checks["4 write"]++
+	if h.fence < r.token {
+		return // refused
+	}
+	if r.version != version {
+		o.broken(l.name, 4, "%s (token %d) overwrites an update that it did not read", h.who, h.fence)
+	}
+	r.version++
+}
+
+// process of an owner string, by the label at its end.
+func labelOf(owner string) string {
+	parts := strings.SplitN(owner, ":", 5)
+	if len(parts) < 5 {
+		return ""
+	}
+	return parts[4]
+}

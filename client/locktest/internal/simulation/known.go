@@ -1,0 +1,10 @@
+package simulation
+
+import "time"
+
+// What is known not to hold, and is counted instead of failing. Each has a bound.
+const (
+	// A lease that was shortened (MinHold, RenewFor), or that is shorter than the pause between two
+	// questions of a waiter, ends without those in line knowing: they ask within this.
+	waitersAsk = 1600 * time.Millisecond
+)

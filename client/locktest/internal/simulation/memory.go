@@ -1,0 +1,55 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+)
+
+// compare looks what a primary has forgotten, compared with the one before it or with itself before
+// a restart.
+func (o *observer) compare(l *lock, s state, n *redis.Node, nowUS int64) {
+	until := time.Now().Add(time.Duration((s.until+1)*1000-nowUS) * time.Microsecond)
+	live := s.live(nowUS)
+	if l.owner != "" && (!live || s.owner != l.owner || s.fence != l.fence || until.Before(l.until.Add(-time.Millisecond))) {
+		why := o.retold[n]
+		if why == nothingLost && o.skewed && (s.owner == l.owner && s.fence == l.fence || !live) {
+			why = "the clocks of two servers differ"
+		}
+		o.forget(l, why)
+	}
+	if live && s.owner != l.owner {
+		l.ghosts[s.owner] = true
+	}
+}
+
+func (o *observer) forget(l *lock, why string) {
+	if why == nothingLost {
+		o.broken(l.name, 1, "%s had it before, and does not any more", l.owner)
+	}
+	l.lose(l.owner, why)
+	o.history.add(l.name, "server", "%s lost it: %s", l.owner, why)
+	l.owner = ""
+	l.free = time.Now()
+	l.gen++
+}
+
+const nothingLost = "nothing"
+
+// retell says that a node's memory may be another from now on, and takes over what it has.
+func (o *observer) retell(n *redis.Node, names []string, why string) {
+	now := n.Now().UnixMicro()
+	for _, name := range names {
+		fields := n.Hash(prefix + name)
+		o.mu.Lock()
+		l := o.locks[name]
+		s := stateOf(fields)
+		o.retold[n] = why
+		o.compare(l, s, n, now)
+		o.note(l, s, redis.Write{Node: n, NowUS: now})
+		o.mu.Unlock()
+	}
+	o.mu.Lock()
+	delete(o.retold, n)
+	o.mu.Unlock()
+}

@@ -1,0 +1,342 @@
+package simulation
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+)
+
+// observer sees what servers write and what clients believe. Its mutex is taken under the nodes'
+// mutexes, so nothing that it guards may call a node, or anything of a Lock but the channel of its
+// context.
+type observer struct {
+	seed    uint64
+	profile string
+	slack   time.Duration // how far a server's time can go on within a function
+	latency time.Duration
+
+	mu      sync.Mutex
+	history *history
+	report  *Report
+	locks   map[string]*lock
+	cause   map[*redis.Node]redis.Call // the function that runs there
+	stale   map[*redis.Node]bool       // deposed by force, and not a replica yet
+	drift   map[*redis.Node]float64
+	retold  map[*redis.Node]string // why its memory may be another than the primary's before
+	moving  map[string]bool        // keys that migrate, or are deleted by hand
+	skewed  bool                   // clocks were stepped: tokens may fall with a memory that is lost
+	forgot  bool                   // a server's memory of tokens was lost
+
+	faults     int // under way
+	calmFrom   time.Time
+	faulty     bool      // there has been any fault
+	libMissing time.Time // the functions were missing somewhere until then
+	hosts      map[string]*hostState
+	onGrant    chan string // gets the names of locks that are handed over; nil: nobody listens
+}
+
+// lock is what is known of one lock: at its primary, and in the processes.
+type lock struct {
+	name  string
+	owner string // "": free
+	fence int64
+	until time.Time // when the lease can end, by the local clock
+	free  time.Time // since when nobody has it
+	timer *time.Timer
+	gen   int
+
+	short bool // its lease was shortened, or is so short that waiters may not know it
+	late  bool // it became free by the end of such a lease
+
+	token    int64 // the highest that was seen
+	holders  []*holder
+	wants    map[*want]bool
+	losses   []loss
+	releases []releaseCall
+	told     map[string]time.Time // when a wait was last answered 'not yours', by owner
+	grants   []grant
+	ghosts   map[string]bool // owners that a failover or a restart brought back, or that others use
+	register register
+	wanted   map[string]time.Time // until when each process wanted it
+	sampled  time.Time
+}
+
+// everybody is the owner of a loss that concerns all holders, and all who were asking for the lock.
+const everybody = "*"
+
+func newObserver(seed uint64, profile string, names []string) *observer {
+	o := &observer{seed: seed, profile: profile, history: newHistory(), report: NewReport(), locks: map[string]*lock{},
+		cause: map[*redis.Node]redis.Call{}, stale: map[*redis.Node]bool{}, drift: map[*redis.Node]float64{}, retold: map[*redis.Node]string{}, moving: map[string]bool{},
+		hosts: map[string]*hostState{}, calmFrom: time.Now()}
+	for _, name := range names {
+		o.locks[name] = &lock{name: name, free: time.Now(), wants: map[*want]bool{}, told: map[string]time.Time{}, ghosts: map[string]bool{}, wanted: map[string]time.Time{}, sampled: time.Now()}
+	}
+	return o
+}
+
+const maxBroken = 12
+
+// broken notes a violation. o.mu is held.
+func (o *observer) broken(name string, invariant int, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	o.history.add(name, "!!!", "invariant %d: %s", invariant, text)
+	if len(o.report.Broken) < maxBroken {
+		o.report.Broken = append(o.report.Broken, Violation{o.seed, o.profile, invariant, name + ": " + text, o.history.of(name)})
+	}
+}
+
+func (o *observer) hooks() redis.Hooks {
+	return redis.Hooks{Write: o.wrote, Call: o.called, Publish: o.published}
+}
+
+const prefix = "lock:"
+
+func (o *observer) byKey(key string) *lock {
+	name, ours := strings.CutPrefix(key, prefix)
+	if !ours {
+		return nil
+	}
+	return o.locks[name]
+}
+
+func (o *observer) called(c redis.Call) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.report.Calls++
+	if len(c.Keys) == 0 {
+		return
+	}
+	l := o.byKey(c.Keys[0])
+	if l == nil {
+		return
+	}
+	o.cause[c.Node] = c
+	verb := strings.TrimPrefix(c.Function, "holdfast_")
+	o.history.add(l.name, c.Node.Addr(), "%s %s -> %v", verb, strings.Join(c.Args, " "), c.Reply)
+	reply, _ := c.Reply.([]any)
+	yes := len(reply) > 0 && reply[0] == int64(1)
+	switch {
+	case verb == "break" && yes:
+		l.lose(reply[1].(string), "break")
+	case verb == "release" && len(c.Args) > 1 && c.Args[1] == "*" && yes:
+		l.lose(c.Args[0], "release of an owner")
+	case verb == "wait" && !yes && len(reply) > 0:
+		if len(l.told) > 5000 {
+			clear(l.told)
+		}
+		l.told[c.Args[0]] = time.Now()
+	case verb == "release":
+		l.releases = append(l.releases, releaseCall{c.Args[0], time.Now(), yes})
+		if len(l.releases) > 64 {
+			l.releases = l.releases[32:]
+		}
+	}
+}
+
+func (o *observer) published(p redis.Published) {
+	if p.Forwarded {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if l := o.lockOfMessage(p.Message); l != nil {
+		o.history.add(l.name, p.Node.Addr(), "publishes %q to %d", p.Message, p.Receivers)
+		if !strings.HasPrefix(p.Message, "broken") {
+			select {
+			case o.onGrant <- l.name:
+			default:
+			}
+		}
+	}
+}
+
+// lockOfMessage finds the lock that a grant is of, by its owner.
+func (o *observer) lockOfMessage(message string) *lock {
+	parts := strings.SplitN(message, " ", 4)
+	if len(parts) < 4 {
+		return nil
+	}
+	for _, l := range o.locks {
+		if _, waits := l.told[parts[3]]; waits {
+			return l
+		}
+	}
+	return nil
+}
+
+func (l *lock) lose(owner, why string) {
+	l.losses = append(l.losses, loss{owner, time.Now(), why})
+	if len(l.losses) > 400 {
+		l.losses = l.losses[200:]
+	}
+}
+
+// state is what a key's fields say.
+type state struct {
+	owner string
+	fence int64
+	until int64 // ms of the server's clock
+}
+
+func stateOf(fields map[string]string) state {
+	s := state{owner: fields["owner"]}
+	s.fence, _ = strconv.ParseInt(fields["fence"], 10, 64)
+	s.until, _ = strconv.ParseInt(fields["until"], 10, 64)
+	return s
+}
+
+func (s state) live(nowUS int64) bool { return s.owner != "" && s.until >= nowUS/1000 }
+
+func (o *observer) wrote(w redis.Write) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	l := o.byKey(w.Key)
+	if l == nil || w.Replica {
+		return
+	}
+	before, after := stateOf(w.Before), stateOf(w.After)
+	c, called := o.cause[w.Node]
+	called = called && len(c.Keys) > 0 && c.Keys[0] == w.Key && c.NowUS == w.NowUS
+	delete(o.cause, w.Node)
+	o.history.add(l.name, w.Node.Addr(), "key: %s%s", describe(after, w), map[bool]string{true: " (expired)"}[w.Expired])
+	o.checkKey(l, w)
+	if after.owner != "" && after.fence != before.fence {
+		l.granted(after.fence, after.owner)
+	}
+	if o.stale[w.Node] {
+		if after.live(w.NowUS) {
+			l.lose(after.owner, "a deposed primary goes on")
+		}
+		return
+	}
+	if o.retold[w.Node] != "" {
+		o.compare(l, before, w.Node, w.NowUS)
+	}
+	changed := before.owner != after.owner || before.fence != after.fence
+	if changed && before.live(w.NowUS+o.slack.Microseconds()) && !o.moving[l.name] && !ended(c, called, before.owner) {
+		o.broken(l.name, 2, "the server ended the lease of %s %d ms early", before.owner, before.until-w.NowUS/1000)
+	}
+	if changed && after.owner != "" && after.until > 0 {
+		o.checkToken(l, after.fence, after.owner, !o.moving[l.name])
+	}
+	o.note(l, after, w)
+	if changed && !o.moving[l.name] {
+		o.checkOutlived(l, before.owner, "the server gave it to another")
+	}
+}
+
+func describe(s state, w redis.Write) string {
+	if w.After == nil {
+		return "gone"
+	}
+	return fmt.Sprintf("owner %q fence %d until %+d ms", s.owner, s.fence, s.until-w.NowUS/1000)
+}
+
+// ended reports whether a call may end the owner's lease early.
+func ended(c redis.Call, called bool, owner string) bool {
+	if !called {
+		return false
+	}
+	switch strings.TrimPrefix(c.Function, "holdfast_") {
+	case "break":
+		return true
+	case "release", "leave":
+		return c.Args[0] == owner
+	}
+	return false
+}
+
+// checkKey looks at what must hold of every key.
+func (o *observer) checkKey(l *lock, w redis.Write) {
+	if w.After == nil {
+		return
+	}
+	o.report.Checks["8 key"]++
+	if w.End == 0 {
+		o.broken(l.name, 8, "the key has no TTL: %v", w.After)
+	}
+	for _, field := range []string{"owner", "until", "fence"} {
+		if w.After[field] == "" {
+			o.broken(l.name, 8, "the key has no %s: %v", field, w.After)
+		}
+	}
+}
+
+// checkToken looks at the token of a grant.
+func (o *observer) checkToken(l *lock, fence int64, owner string, fresh bool) {
+	o.report.Checks["3 token"]++
+	if fresh && fence <= l.token {
+		if o.skewed && o.forgot {
+			o.report.Admitted["a token fell: memory was lost and a clock was stepped"]++
+		} else {
+			o.broken(l.name, 3, "token %d of %s after %d", fence, owner, l.token)
+		}
+	}
+	l.token = max(l.token, fence)
+}
+
+// note takes over what the primary has.
+func (o *observer) note(l *lock, s state, w redis.Write) {
+	now := time.Now()
+	shrunk := s.owner != "" && s.owner == l.owner && s.fence == l.fence
+	until := time.Time{}
+	if s.live(w.NowUS) {
+		left := time.Duration((s.until+1)*1000-w.NowUS) * time.Microsecond
+		until = now.Add(time.Duration(float64(left) / (1 + o.drift[w.Node])))
+	}
+	shrunk = shrunk && !until.IsZero() && until.Before(l.until)
+	fresh := s.owner != l.owner || s.fence != l.fence
+	if until.IsZero() {
+		if l.owner != "" {
+			l.free = now
+			if l.until.Before(now) {
+				l.free = l.until
+			}
+			l.late = l.short && l.until.Before(now)
+		}
+		l.owner, l.fence = "", s.fence
+		l.gen++
+		return
+	}
+	l.owner, l.fence, l.until = s.owner, s.fence, until
+	l.gen, l.late = l.gen+1, false
+	gen := l.gen
+	d := until.Sub(now)
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.timer = time.AfterFunc(d, func() { o.over(l, gen) })
+	l.short = l.short && !fresh || until.Sub(now) < waitersAsk || shrunk
+	if shrunk {
+		go o.checkDeadlines(l)
+	}
+}
+
+// over is when the lease can end at the primary.
+func (o *observer) over(l *lock, gen int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if l.gen != gen {
+		return
+	}
+	o.report.Checks["2 lease ends"]++
+	o.history.add(l.name, "server", "the lease of %s is over", l.owner)
+	o.checkOutlived(l, l.owner, "its lease is over at the server")
+	l.owner, l.free, l.late = "", time.Now(), l.short
+}
+
+// stop ends the timers.
+func (o *observer) stop() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, l := range o.locks {
+		l.gen++
+		if l.timer != nil {
+			l.timer.Stop()
+		}
+	}
+}

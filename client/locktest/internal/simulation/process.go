@@ -1,0 +1,149 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/redis/rueidis"
+)
+
+// process is a client with its connections, on a host of its own.
+type process struct {
+	run   *run
+	label string // also the host's name
+	c     *client.Client
+	conns *atomic.Int64
+
+	mu       sync.Mutex // a leaf
+	closedAt time.Time
+	dead     bool
+}
+
+func (p *process) isDead() bool   { p.mu.Lock(); defer p.mu.Unlock(); return p.dead }
+func (p *process) isClosed() bool { return !p.closing().IsZero() }
+
+func (p *process) closing() time.Time { p.mu.Lock(); defer p.mu.Unlock(); return p.closedAt }
+
+// slot is where a process runs, and after its end the next one.
+type slot struct {
+	mu  sync.Mutex
+	now *process
+	gen int
+}
+
+func (s *slot) process() *process { s.mu.Lock(); defer s.mu.Unlock(); return s.now }
+
+func (r *run) options(host string) rueidis.ClientOption {
+	opt := rueidis.ClientOption{DialCtxFn: r.world.Host(host).Dial, MaxFlushDelay: -1,
+		RetryDelay: func(attempts int, _ rueidis.Completed, _ error) time.Duration {
+			return time.Duration(min(attempts, 10)) * 17 * time.Millisecond
+		}}
+	opt.Dialer.KeepAlive = r.keepAlive
+	switch r.kind {
+	case onSingle:
+		opt.InitAddress, opt.ForceSingleClient = []string{r.nodes[0].Addr()}, true
+	case onSentinel:
+		opt.InitAddress, opt.Sentinel = []string{"s1:26379", "s2:26379"}, rueidis.SentinelOption{MasterSet: "m"}
+	case onCluster:
+		for _, n := range r.nodes {
+			opt.InitAddress = append(opt.InitAddress, n.Addr())
+		}
+		if r.toReplicas {
+			opt.SendToReplicas = func(cmd rueidis.Completed) bool { return cmd.IsReadOnly() }
+		}
+	}
+	return opt
+}
+
+// open starts a process in a slot, however long that takes.
+func (r *run) open(ctx context.Context, i int) error {
+	s := r.slots[i]
+	s.mu.Lock()
+	s.gen++
+	label := fmt.Sprintf("p%d.%d", i+1, s.gen)
+	s.mu.Unlock()
+	r.seen.mu.Lock()
+	r.seen.hosts[label] = &hostState{}
+	r.seen.mu.Unlock()
+	opt, conns := r.options(label), &atomic.Int64{}
+	opt.DialCtxFn = counting(opt.DialCtxFn, conns)
+	opt.DisableCache = r.noCache && i%2 == 0
+	cfg := client.Config{Label: label, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), AutoLoad: r.autoLoad}
+	for {
+		c, err := client.Open(opt, cfg)
+		if err == nil {
+			s.mu.Lock()
+			s.now = &process{run: r, label: label, c: c, conns: conns}
+			s.mu.Unlock()
+			return nil
+		}
+		if !pause(ctx, time.Second) {
+			return err
+		}
+	}
+}
+
+// close closes the client, and looks at what is left of it.
+func (p *process) close() {
+	o := p.run.seen
+	p.mu.Lock()
+	was := !p.closedAt.IsZero()
+	if !was {
+		p.closedAt = time.Now()
+	}
+	p.mu.Unlock()
+	if was {
+		return
+	}
+	o.mu.Lock()
+	o.hosts[p.label].gone = true
+	o.history.add("", "fault", "%s closes", p.label)
+	o.mu.Unlock()
+	began := time.Now()
+	p.c.Close()
+	took := time.Since(began)
+	time.Sleep(3 * time.Second)
+	left := p.conns.Load()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.report.Checks["6 close"]++
+	name := p.run.names[0]
+	if took > 1010*time.Millisecond {
+		o.broken(name, 6, "Close of %s took %v", p.label, took)
+	}
+	if left > 0 {
+		o.broken(name, 6, "%d connections of %s are left after Close", left, p.label)
+	}
+}
+
+// die stops a process: its connections say nothing any more, and it does nothing.
+func (p *process) die() {
+	o := p.run.seen
+	p.mu.Lock()
+	p.dead = true
+	p.mu.Unlock()
+	o.mu.Lock()
+	o.hosts[p.label].gone = true
+	o.hosts[p.label].faulty = time.Now().Add(1000 * time.Hour)
+	o.mu.Unlock()
+	p.run.world.Stall(redis.Path{Host: p.label}, redis.Both)
+}
+
+// pause waits for d, or returns false when ctx ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

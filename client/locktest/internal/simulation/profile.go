@@ -1,0 +1,45 @@
+package simulation
+
+import "time"
+
+// profile weights what is rare. The zero value is the normal mix.
+type profile struct {
+	kind       *kind
+	oneLock    bool
+	busy       bool          // no hours of peace
+	length     time.Duration // of the first phase of work; 0: at random
+	calm       time.Duration // between bursts of faults; 0: at random
+	early      bool          // keys are deleted in the millisecond that PEXPIREAT names
+	step       time.Duration // time goes on within functions
+	lease      time.Duration // most locks have this one
+	toReplicas bool
+	deeds      map[string]int
+	faults     map[string]int
+	onlyFaults bool // no others than those
+}
+
+func of(k kind) *kind { return &k }
+
+// profiles are the mixes for defects that the normal one finds too seldom.
+var profiles = map[string]profile{
+	"": {},
+
+	// Sentinel is not in the normal mix: rueidis' client for it holds a mutex while it waits for
+	// the network, and then virtual time stands still. Where nothing hangs it works.
+	"sentinel": {kind: of(onSentinel), busy: true, onlyFaults: true, faults: map[string]int{"graceful failover": 3, "del": 1, "flush functions": 1}},
+
+	"busy":      {busy: true},
+	"failovers": {kind: of(onCluster), oneLock: true, busy: true, onlyFaults: true, faults: map[string]int{"graceful failover": 1}},
+	"shared":    {busy: true, deeds: map[string]int{"share": 60}},
+	"strangers": {busy: true, oneLock: true, deeds: map[string]int{"stranger": 40}},
+	"deadlines": {busy: true, deeds: map[string]int{"outrun": 300}},
+	"breaks": {kind: of(onSingle), oneLock: true, busy: true, onlyFaults: true, lease: 30 * time.Second,
+		faults: map[string]int{"delay": 3, "break at a grant": 1}},
+	"slow functions": {kind: of(onSingle), oneLock: true, busy: true, step: 3 * time.Millisecond, lease: 10 * time.Millisecond, onlyFaults: true},
+	"early expiry":   {busy: true, early: true},
+	"deaf": {busy: true, length: 200 * time.Second, calm: 40 * time.Second, lease: 30 * time.Second, onlyFaults: true,
+		faults: map[string]int{"deaf": 1}, deeds: map[string]int{"break": 0, "end": 0}},
+	"lost answers": {busy: true, length: 150 * time.Second, calm: 30 * time.Second, lease: 30 * time.Second, onlyFaults: true,
+		faults: map[string]int{"lost and refused": 1}, deeds: map[string]int{"break": 0, "end": 0}},
+	"refused releases": {kind: of(onSingle), busy: true, onlyFaults: true, faults: map[string]int{"loss and refusal": 1}},
+}

@@ -1,0 +1,303 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// kind is the deployment.
+type kind int
+
+const (
+	onSingle kind = iota
+	onSentinel
+	onCluster
+)
+
+func (k kind) String() string { return [...]string{"single", "sentinel", "cluster"}[k] }
+
+// Options are the settings of a schedule beside its seed.
+type Options struct {
+	Profile string    // weights for what is rare, see profiles; "": all is possible
+	Source  string    // of the library; "": the real one
+	Trace   io.Writer // gets all events; nil: nobody does
+}
+
+// run is one schedule.
+type run struct {
+	seed    uint64
+	profile profile
+	source  string
+	trace   io.Writer
+	rng     *rand.Rand
+
+	kind       kind
+	flavour    redis.Flavour
+	toReplicas bool
+	noCache    bool
+	autoLoad   bool
+	peaceful   bool
+	short      bool // few hours of peace: pings each second make them dear
+	latency    time.Duration
+	keepAlive  time.Duration // between the pings of rueidis
+	world      *redis.World
+	nodes      []*redis.Node
+	sentinels  []*redis.Node
+	names      []string
+	slots      []*slot
+	seen       *observer
+	dead       []*process // stopped for good; guarded by the observer's mutex
+	work       sync.WaitGroup
+}
+
+// Run runs the schedule of a seed, and returns what it did. It fails t only for what makes the run
+// itself worthless.
+func Run(t *testing.T, seed uint64, opt Options) *Report {
+	t.Helper()
+	seedRandom(t, seed)
+	var report *Report
+	synctest.Test(t, func(t *testing.T) {
+		r := &run{seed: seed, profile: profiles[opt.Profile], source: opt.Source, rng: rand.New(rand.NewPCG(seed, 0))}
+		if r.source == "" {
+			r.source = functions.Source
+		}
+		began := time.Now()
+		r.trace = opt.Trace
+		r.build(t, opt.Profile)
+		r.play()
+		r.seen.report.Schedules = 1
+		r.seen.report.Virtual = time.Since(began)
+		r.seen.report.Digest = r.seen.history.digest
+		report = r.seen.report
+	})
+	return report
+}
+
+// build makes the deployment and the processes.
+func (r *run) build(t *testing.T, profileName string) {
+	p := r.profile
+	r.kind = []kind{onSingle, onCluster, onCluster}[r.rng.IntN(3)]
+	if p.kind != nil {
+		r.kind = *p.kind
+	}
+	r.flavour = redis.Flavour(r.rng.IntN(3))
+	r.toReplicas, r.noCache = r.rng.IntN(6) == 0, r.rng.IntN(5) == 0
+	r.autoLoad, r.peaceful = r.rng.IntN(3) == 0, r.rng.IntN(12) == 0 && !p.onlyFaults
+	if p.toReplicas {
+		r.toReplicas = true
+	}
+	r.latency = []time.Duration{60, 200, 200, 1000, 4000}[r.rng.IntN(5)] * time.Microsecond
+	r.keepAlive = []time.Duration{time.Second, 20 * time.Second, 60 * time.Second, 60 * time.Second}[r.rng.IntN(4)]
+	if r.keepAlive == time.Second {
+		r.short = true
+	}
+	opt := redis.Options{Seed: r.seed, Flavour: r.flavour, Latency: r.latency, Early: r.flavour != redis.Redis70 && r.rng.IntN(2) == 0}
+	if p.early {
+		r.flavour, opt.Flavour, opt.Early = redis.Redis80, redis.Redis80, true
+	}
+	if p.step > 0 {
+		r.flavour, opt.Flavour, opt.Early, opt.Step = redis.Redis70, redis.Redis70, false, p.step
+	} else if r.flavour == redis.Redis70 {
+		opt.Step = []time.Duration{0, time.Microsecond, 10 * time.Microsecond}[r.rng.IntN(3)]
+	}
+	if r.kind == onSentinel {
+		opt.Latency = -1
+	}
+	for i := range 1 + r.rng.IntN(4) {
+		if p.oneLock && i > 0 {
+			break
+		}
+		r.names = append(r.names, fmt.Sprintf("%c%d", 'a'+i, r.rng.IntN(1000)))
+	}
+	r.seen = newObserver(r.seed, profileName, r.names)
+	r.seen.history.trace = r.trace
+	r.seen.slack, r.seen.latency = 30*opt.Step, max(r.latency, 0)
+	opt.Unmodelled = func(node, text string) { t.Errorf("seed %d: %s: not modelled: %s", r.seed, node, text) }
+	opt.Hooks = r.seen.hooks()
+	r.world = redis.New(opt)
+	r.deploy(t)
+	r.seen.mu.Lock()
+	r.seen.history.add("", "world", "%v, %v, latency %v, step %v, early %v, peaceful %v", r.kind, r.flavour, opt.Latency, opt.Step, opt.Early, r.peaceful)
+	r.seen.mu.Unlock()
+	for i := range 2 + r.rng.IntN(5) {
+		r.slots = append(r.slots, &slot{})
+		if err := r.open(t.Context(), i); err != nil {
+			t.Fatalf("seed %d: open: %v", r.seed, err)
+		}
+	}
+}
+
+func (r *run) deploy(t *testing.T) {
+	primaries := 1
+	switch r.kind {
+	case onCluster:
+		primaries = 1 + r.rng.IntN(3)
+		r.nodes = r.world.Cluster(primaries, 1+r.rng.IntN(2))
+	default:
+		r.nodes = []*redis.Node{r.world.Node("a:6379")}
+		for i := range 1 + r.rng.IntN(2) {
+			r.nodes = append(r.nodes, r.world.Replica(fmt.Sprintf("%c:6379", 'b'+i), r.nodes[0]))
+		}
+		if r.kind == onSentinel {
+			r.sentinels = r.world.Sentinels("m", r.nodes[0], "s1:26379", "s2:26379")
+		}
+	}
+	for _, n := range r.nodes[:primaries] {
+		if got := n.Do("FUNCTION", "LOAD", "REPLACE", r.source); got != functions.Library {
+			t.Fatalf("seed %d: FUNCTION LOAD: %v", r.seed, got)
+		}
+	}
+}
+
+// play goes through the phases of the schedule: work under faults, hours of peace, work again, and
+// the end.
+func (r *run) play() {
+	audits := make(chan struct{})
+	idle := false
+	var auditing sync.WaitGroup
+	var mu sync.Mutex
+	auditing.Go(func() {
+		for {
+			mu.Lock()
+			peace := idle
+			mu.Unlock()
+			every := 20*time.Millisecond + 137*time.Nanosecond
+			if peace {
+				every = 5*time.Second + 137*time.Nanosecond
+			}
+			select {
+			case <-audits:
+				return
+			case <-time.After(every):
+				r.seen.audit(peace)
+			}
+		}
+	})
+	length := time.Duration(20+r.rng.IntN(100)) * time.Second
+	if r.profile.length > 0 {
+		length = r.profile.length
+	}
+	r.busy(length)
+	if hours := r.hours(); hours > 0 {
+		mu.Lock()
+		idle = true
+		mu.Unlock()
+		r.idle(hours)
+		mu.Lock()
+		idle = false
+		mu.Unlock()
+		r.busy(time.Duration(10+r.rng.IntN(20)) * time.Second)
+	}
+	r.settle()
+	close(audits)
+	auditing.Wait()
+	r.end()
+}
+
+func (r *run) hours() time.Duration {
+	if r.profile.busy {
+		return 0
+	}
+	hours := 4 + r.rng.Float64()*20
+	if r.short {
+		hours /= 8
+	}
+	return time.Duration(hours * float64(time.Hour))
+}
+
+// busy is work by all processes, under faults.
+func (r *run) busy(length time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), length)
+	defer cancel()
+	var faults sync.WaitGroup
+	if !r.peaceful {
+		faults.Go(func() { r.hurt(ctx) })
+	}
+	for i, s := range r.slots {
+		for j := range 1 + r.rng.IntN(3) {
+			a := &actor{run: r, slot: s, who: fmt.Sprintf("p%d/%d", i+1, j), rng: rand.New(rand.NewPCG(r.seed, r.rng.Uint64()))}
+			r.work.Go(func() { a.work(ctx) })
+		}
+	}
+	r.join("work", length)
+	faults.Wait()
+	r.bury()
+}
+
+// bury closes the clients of processes that were stopped: what they go on doing costs real time,
+// and they are cut off.
+func (r *run) bury() {
+	var closing sync.WaitGroup
+	for _, p := range r.dead {
+		closing.Go(p.close)
+	}
+	closing.Wait()
+}
+
+// join waits for all actors. One that does not come back is a violation.
+func (r *run) join(what string, length time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		r.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(length + 15*time.Minute):
+		r.seen.mu.Lock()
+		r.seen.broken(r.names[0], 6, "calls of the %s do not return", what)
+		r.seen.mu.Unlock()
+		panic(r.seen.report.Broken[0].String())
+	}
+}
+
+// settle waits until all that was left behind is over, and looks whether each lock can be had.
+func (r *run) settle() {
+	for i, s := range r.slots {
+		p := s.process()
+		if p == nil || p.isDead() || p.isClosed() {
+			if p != nil {
+				p.close()
+			}
+			_ = r.open(context.Background(), i)
+		}
+	}
+	time.Sleep(recovery)
+	for _, name := range r.names {
+		r.last(r.slots[0].process(), name)
+	}
+}
+
+// end closes everything, and looks at what is left.
+func (r *run) end() {
+	var closing sync.WaitGroup
+	for _, s := range r.slots {
+		closing.Go(s.process().close)
+	}
+	closing.Wait()
+	time.Sleep(100 * time.Second) // leases of the last Locks, and a line's minute
+	for _, n := range r.nodes {
+		if n.Primary() != nil {
+			continue
+		}
+		for _, name := range r.names {
+			if left := n.Hash(prefix + name); left != nil {
+				r.seen.mu.Lock()
+				r.seen.broken(name, 8, "the key is there after all: %v", left)
+				r.seen.mu.Unlock()
+			}
+		}
+	}
+	r.seen.stop()
+	r.world.Close()
+	time.Sleep(10 * time.Second)
+}

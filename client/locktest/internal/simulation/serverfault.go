@@ -1,0 +1,303 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/cluster"
+)
+
+var serverFaults = []fault{
+	{"graceful failover", 10, (*injector).graceful},
+	{"forced failover", 8, (*injector).forced},
+	{"restart", 8, (*injector).restart},
+	{"pause", 8, (*injector).pause},
+	{"refusal", 8, (*injector).refusal},
+	{"migration", 8, (*injector).migrate},
+	{"flush functions", 4, (*injector).flush},
+	{"del", 5, (*injector).del},
+	{"clock", 4, (*injector).clock},
+	{"break at a grant", 3, (*injector).breakGrants},
+	{"loss and refusal", 2, (*injector).loseAndRefuse},
+}
+
+// primaries returns the nodes that are primaries now.
+func (in *injector) primaries() (out []*redis.Node) {
+	for _, n := range in.run.nodes {
+		if n.Primary() == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (in *injector) primary() *redis.Node {
+	all := in.primaries()
+	return all[in.rng.IntN(len(all))]
+}
+
+// of returns the locks of a primary.
+func (r *run) of(n *redis.Node) (names []string) {
+	for _, name := range r.names {
+		if r.kind != onCluster || r.world.Owner(prefix+name) == n {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (in *injector) replicaOf(n *redis.Node) *redis.Node {
+	var all []*redis.Node
+	for _, r := range in.run.nodes {
+		if r.Primary() == n {
+			all = append(all, r)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all[in.rng.IntN(len(all))]
+}
+
+// server notes a fault of a server, which all processes suffer from.
+func (in *injector) server(kind, text string) (end func()) {
+	return in.harm(kind, redis.Path{}, text, false)
+}
+
+func (in *injector) retold(n *redis.Node, why string) {
+	o := in.run.seen
+	o.mu.Lock()
+	o.retold[n] = why
+	o.forgot = true
+	o.mu.Unlock()
+}
+
+func (in *injector) restart() {
+	n := in.primary()
+	disk := redis.Disk([]int{0, 0, 1, 2}[in.rng.IntN(4)])
+	end := in.server("restart", fmt.Sprintf("%s, disk %d", n.Addr(), disk))
+	defer end()
+	if disk == redis.FromSave {
+		n.Save()
+		in.wait(time.Millisecond, 3*time.Second)
+	}
+	why := "a restart without all of its memory"
+	if disk == redis.Everything {
+		why = nothingLost
+	}
+	n.Kill()
+	in.wait(time.Millisecond, 5*time.Second)
+	in.retold(n, why)
+	if disk == redis.Nothing {
+		in.missing(true)
+	}
+	n.Restart(disk)
+	in.run.seen.retell(n, in.run.of(n), why)
+	if disk == redis.Nothing {
+		in.wait(time.Millisecond, 2*time.Second)
+		in.load(n)
+	}
+}
+
+func (in *injector) missing(on bool) {
+	o := in.run.seen
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.libMissing = time.Now(); on {
+		o.libMissing = time.Now().Add(1000 * time.Hour)
+		o.forgot = true
+	}
+}
+
+func (in *injector) load(n *redis.Node) {
+	n.Do("FUNCTION", "LOAD", "REPLACE", in.run.source)
+	in.missing(false)
+}
+
+func (in *injector) pause() {
+	n := in.run.nodes[in.rng.IntN(len(in.run.nodes))]
+	end := in.server("pause", n.Addr())
+	n.Pause()
+	in.wait(time.Millisecond, 40*time.Second)
+	n.Continue()
+	end()
+}
+
+// readOnly refuses what writes, as a replica or a full server does.
+func readOnly(cmd []string) redis.Error {
+	if strings.EqualFold(cmd[0], "FCALL") && !strings.HasSuffix(cmd[1], "inspect") && !strings.HasSuffix(cmd[1], "version") {
+		return "READONLY You can't write against a read only replica."
+	}
+	return ""
+}
+
+func (in *injector) refusal() {
+	n := in.primary()
+	which := in.rng.IntN(int(redis.ClusterDown) + 2)
+	if redis.Condition(which) == redis.Busy { // rueidis panics when SUNSUBSCRIBE is answered with BUSY
+		which++
+	}
+	end := in.server("refusal", fmt.Sprintf("%s, %d", n.Addr(), which))
+	c := redis.Condition(which)
+	if c <= redis.ClusterDown {
+		n.Set(c, true)
+	} else {
+		n.Refuse(readOnly)
+	}
+	in.wait(time.Millisecond, 8*time.Second)
+	if c <= redis.ClusterDown {
+		n.Set(c, false)
+	} else {
+		n.Refuse(nil)
+	}
+	end()
+}
+
+func (in *injector) migrate() {
+	all := in.primaries()
+	if in.run.kind != onCluster || len(all) < 2 {
+		return
+	}
+	name := in.run.names[in.rng.IntN(len(in.run.names))]
+	key, o := prefix+name, in.run.seen
+	from := in.run.world.Owner(key)
+	to := all[in.rng.IntN(len(all))]
+	if from == to {
+		return
+	}
+	end := in.server("migration", name+" to "+to.Addr())
+	in.run.world.StartMigration(int(cluster.Slot(key)), to)
+	in.wait(time.Millisecond, 2*time.Second)
+	slot := cluster.Slot(key)
+	var along []string // locks of the same slot
+	for _, other := range in.run.names {
+		if cluster.Slot(prefix+other) == slot {
+			along = append(along, other)
+		}
+	}
+	o.movingNow(along, true)
+	in.run.world.MoveKeys(int(slot), 0)
+	o.movingNow(along, false)
+	in.wait(time.Millisecond, 2*time.Second)
+	in.run.world.FinishMigration(int(slot))
+	end()
+}
+
+func (o *observer) movingNow(names []string, on bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, name := range names {
+		o.moving[name] = on
+	}
+}
+
+func (in *injector) flush() {
+	n := in.primary()
+	end := in.server("flush functions", n.Addr())
+	in.missing(true)
+	n.Do("FUNCTION", "FLUSH")
+	in.wait(time.Millisecond, 5*time.Second)
+	in.load(n)
+	end()
+}
+
+// gone deletes a lock's key by hand.
+func (in *injector) gone(name string) {
+	o := in.run.seen
+	for _, n := range in.primaries() {
+		if !slices.Contains(in.run.of(n), name) {
+			continue
+		}
+		o.mu.Lock()
+		l := o.locks[name]
+		o.moving[name] = true
+		l.lose(everybody, "a DEL by hand")
+		o.mu.Unlock()
+		n.Do("DEL", prefix+name)
+		o.movingNow([]string{name}, false)
+	}
+}
+
+func (in *injector) del() {
+	name := in.run.names[in.rng.IntN(len(in.run.names))]
+	end := in.server("del", name)
+	in.gone(name)
+	end()
+}
+
+// loseAndRefuse deletes a lock's key, and refuses for a moment: a Release that crosses that is
+// refused, and then told that the lock is another's.
+func (in *injector) loseAndRefuse() {
+	name := in.run.names[in.rng.IntN(len(in.run.names))]
+	o := in.run.seen
+	end := o.fault("loss and refusal", "%s", name)
+	for _, n := range in.primaries() {
+		n.Refuse(readOnly)
+	}
+	in.gone(name)
+	in.wait(time.Millisecond, 200*time.Millisecond)
+	for _, n := range in.run.nodes {
+		n.Refuse(nil)
+	}
+	end()
+}
+
+// clock steps a server's clock, or makes it run at another speed.
+func (in *injector) clock() {
+	n := in.run.nodes[in.rng.IntN(len(in.run.nodes))]
+	drift := (in.rng.Float64() - 0.5) * 0.004
+	offset := time.Duration(0)
+	if in.rng.IntN(2) == 0 {
+		drift = 0
+		offset = time.Duration((in.rng.Float64() - 0.5) * float64(between(in.rng, 2*time.Millisecond, 20*time.Second)))
+	}
+	o := in.run.seen
+	end := in.server("clock", fmt.Sprintf("%s offset %v drift %.4f", n.Addr(), offset, drift))
+	names, primary := in.run.of(n), n.Primary() == nil
+	o.mu.Lock()
+	o.drift[n] = drift
+	o.skewed = true
+	for _, name := range names {
+		if primary { // also what an earlier clock showed is another time now
+			o.locks[name].lose(everybody, "a server's clock was stepped")
+		}
+	}
+	o.mu.Unlock()
+	n.SetClock(offset, drift)
+	if primary {
+		o.retell(n, names, "a server's clock was stepped")
+	}
+	end()
+}
+
+// breakGrants breaks each lock a moment after it is handed over.
+func (in *injector) breakGrants() {
+	o := in.run.seen
+	end := o.fault("break at a grant", "")
+	ctx, cancel := context.WithTimeout(in.ctx, between(in.rng, 100*time.Millisecond, 10*time.Second))
+	defer cancel()
+	o.mu.Lock()
+	o.onGrant = make(chan string, 1)
+	grants := o.onGrant
+	o.mu.Unlock()
+	for ctx.Err() == nil {
+		select {
+		case name := <-grants:
+			pause(ctx, between(in.rng, time.Microsecond, 300*time.Millisecond))
+			for _, n := range in.primaries() {
+				if slices.Contains(in.run.of(n), name) {
+					n.Do("FCALL", "holdfast_break", "1", prefix+name, "at its grant")
+				}
+			}
+		case <-ctx.Done():
+		}
+	}
+	o.mu.Lock()
+	o.onGrant = nil
+	o.mu.Unlock()
+	end()
+}

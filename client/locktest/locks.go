@@ -1,0 +1,148 @@
+package locktest
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// awaits is how long Await waits.
+const awaits = time.Minute
+
+// Take gives a lock to somebody else, whether it was held or free: what a holder finds that was
+// paused for longer than its lease, or whose lock an operator deleted. The other one does not
+// renew, so it holds the lock for lease, or until giveBack, which hands the lock to the next in
+// line and does nothing if the lock is not its own any more.
+//
+// The holder's context ends when its client notices: within a round trip once it has held the lock
+// for a second, and at its next renewal before that. The line is lost; waiters join it again within
+// 1.5 s. Take fails the test if lease is not from 1 ms to a year.
+func (s *Server) Take(name string, lease time.Duration) (giveBack func()) {
+	s.tb.Helper()
+	s.mu.Lock()
+	s.others++
+	owner := fmt.Sprintf("somebody-else-%d", s.others)
+	s.mu.Unlock()
+	key, ttl := s.key("Take", name), strconv.FormatInt(lease.Milliseconds(), 10)
+	for {
+		s.do("Take", "DEL", key)
+		reply := s.do("Take", "FCALL", functions.Acquire, "1", key, owner, ttl).([]any)
+		if reply[0] == int64(1) {
+			break
+		}
+		// A client was quicker. It had a microsecond, and has to be that quick again.
+	}
+	return func() { s.node.Do("FCALL", functions.Release, "1", key, owner) }
+}
+
+// Break takes a lock from its holder as Client.Break does, with that reason, and gives it to the
+// next in line. A holder that has waited for the lock or renewed it is told the reason
+// (client.ErrBroken); another one notices as with Take. Break does nothing to a free lock.
+func (s *Server) Break(name, reason string) {
+	s.tb.Helper()
+	s.do("Break", "FCALL", functions.Break, "1", s.key("Break", name), reason)
+}
+
+// Delete deletes a lock and its line, as an operator's DEL or an eviction does. Its holder and
+// waiters notice as with Take.
+func (s *Server) Delete(name string) {
+	s.tb.Helper()
+	s.do("Delete", "DEL", s.key("Delete", name))
+}
+
+// Expire ends the lease of a lock at the server, as if its holder had not renewed it in time, and
+// gives the lock to the next in line. It does nothing to a free lock.
+func (s *Server) Expire(name string) {
+	s.tb.Helper()
+	if !s.Inspect(name).Held {
+		return
+	}
+	key := s.key("Expire", name)
+	s.do("Expire", "HSET", key, "until", "1")
+	s.do("Expire", "FCALL", functions.Leave, "1", key, "nobody") // settles the ended lease first
+}
+
+// Inspect returns how a lock stands at the server. Of the Holder only the Owner is set: compare it
+// with Lock.Owner. It works while the Server is paused or cut off, and fails the test while it is
+// stopped.
+func (s *Server) Inspect(name string) client.Info {
+	s.tb.Helper()
+	r := s.do("Inspect", "FCALL_RO", functions.Inspect, "1", s.key("Inspect", name)).([]any)
+	i := client.Info{
+		Name: name, Held: r[0] == int64(1), Holds: int(r[2].(int64)), Fence: r[3].(int64),
+		Remaining: time.Duration(r[4].(int64)) * time.Millisecond, Waiters: int(r[5].(int64)),
+	}
+	if i.Held {
+		i.Holder.Owner = r[1].(string)
+	}
+	return i
+}
+
+// Await blocks until a lock stands as the test wants it, and returns how that is. It fails the test
+// after a minute.
+func (s *Server) Await(name string, want func(client.Info) bool) client.Info {
+	s.tb.Helper()
+	over := time.NewTimer(awaits)
+	defer over.Stop()
+	tick := time.NewTicker(10 * time.Millisecond) // leases end without a change of the key
+	defer tick.Stop()
+	for {
+		changed := s.next()
+		info := s.Inspect(name)
+		if want(info) {
+			return info
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-over.C:
+			s.tb.Fatalf("locktest: Await: after %v %s", awaits, describe(info))
+		}
+	}
+}
+
+// HeldBy fails the test, and lets it go on, unless the server says that this Lock's owner has the
+// lock.
+func (s *Server) HeldBy(l *client.Lock) {
+	s.tb.Helper()
+	if i := s.Inspect(l.Name()); !i.Held || i.Holder.Owner != l.Owner() {
+		s.tb.Errorf("locktest: HeldBy: %s, not by %q", describe(i), l.Owner())
+	}
+}
+
+// Free fails the test, and lets it go on, unless nobody holds the lock or waits for it.
+func (s *Server) Free(name string) {
+	s.tb.Helper()
+	if i := s.Inspect(name); i.Held || i.Waiters > 0 {
+		s.tb.Errorf("locktest: Free: %s", describe(i))
+	}
+}
+
+func describe(i client.Info) string {
+	if !i.Held {
+		return fmt.Sprintf("lock %q is free, with %d waiting", i.Name, i.Waiters)
+	}
+	return fmt.Sprintf("lock %q is held by %q for %v, with %d waiting", i.Name, i.Holder.Owner, i.Remaining, i.Waiters)
+}
+
+func (s *Server) key(method, name string) string {
+	s.tb.Helper()
+	if name == "" {
+		s.tb.Fatalf("locktest: %s: the lock's name must not be empty", method)
+	}
+	return s.Prefix + name
+}
+
+// do runs a command on the server, without the network. An error fails the test.
+func (s *Server) do(method string, words ...string) any {
+	s.tb.Helper()
+	reply := s.node.Do(words...)
+	if err, failed := reply.(redis.Error); failed {
+		s.tb.Fatalf("locktest: %s: %v", method, err)
+	}
+	return reply
+}

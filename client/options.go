@@ -1,0 +1,85 @@
+package client
+
+import (
+	"context"
+	"time"
+)
+
+// Option changes a setting for one call. Options are values: keep them in variables, and join them
+// with WithOptions.
+type Option func(*settings)
+
+// WithOptions is several options as one; of two that set the same, the last one counts.
+func WithOptions(opts ...Option) Option {
+	return func(s *settings) {
+		for _, o := range opts {
+			if o != nil {
+				o(s)
+			}
+		}
+	}
+}
+
+// WithLease sets the lease for this call; see Config.Lease.
+func WithLease(d time.Duration) Option { return func(s *settings) { s.lease = d } }
+
+// WithMaxWait bounds the wait of this call; zero leaves it to the context. See Config.MaxWait.
+func WithMaxWait(d time.Duration) Option { return func(s *settings) { s.maxWait = d } }
+
+// WithGiveUpEarly fails at once when the wait is expected to take longer than the call may; see
+// Config.GiveUpEarly.
+func WithGiveUpEarly() Option { return func(s *settings) { s.giveUpEarly = true } }
+
+// WithPolling makes Acquire try that often, interval apart, instead of waiting in line. One try is
+// TryAcquire.
+func WithPolling(tries int, interval time.Duration) Option {
+	return func(s *settings) { s.tries, s.interval = tries, interval }
+}
+
+// WithoutRenewal lets the lock end with its first lease.
+func WithoutRenewal() Option { return func(s *settings) { s.noRenewal = true } }
+
+// WithRenewal switches renewal on, every d; zero is the default, a third of the lease.
+func WithRenewal(d time.Duration) Option {
+	return func(s *settings) { s.noRenewal, s.renewEvery = false, d }
+}
+
+// WithMaxRenewals ends the work when the lease has been renewed n times by itself and would be
+// again; see Config.MaxRenewals.
+func WithMaxRenewals(n int) Option { return func(s *settings) { s.maxRenewals = n } }
+
+// WithMaxHold ends the work after d, and the lock after a further grace (zero: a third of the
+// lease); see Config.MaxHold.
+func WithMaxHold(d, grace time.Duration) Option {
+	return func(s *settings) { s.maxHold, s.grace = d, grace }
+}
+
+// WithMinHold keeps the lock from others for at least d, also when it is released earlier; see
+// Config.MinHold.
+func WithMinHold(d time.Duration) Option { return func(s *settings) { s.minHold = d } }
+
+// WithLabel shows a label to losers and operators; see Config.Label. It cannot be combined with
+// WithOwner.
+func WithLabel(label string) Option { return func(s *settings) { s.label = label } }
+
+// WithOwner takes or joins the lock as the owner of that name, for work that crosses processes.
+// Each acquisition with an owner string that has the lock adds a hold, and the lock is free when
+// all holds are released, or after [Client.ReleaseOwner]. Two that use one owner string do not
+// exclude each other. A lock that was taken without WithOwner cannot be joined: that is
+// ErrArgument.
+func WithOwner(owner string) Option {
+	return func(s *settings) { s.owner, s.owned = owner, true }
+}
+
+// WithLockContext makes parent the parent of the lock's context. The context of the call then
+// bounds the wait only.
+func WithLockContext(parent context.Context) Option { return func(s *settings) { s.parent = parent } }
+
+// WithoutReentry takes a lock of its own also under the context of a lock of the same name, which
+// is then waited for as any other's.
+func WithoutReentry() Option { return func(s *settings) { s.alone = true } }
+
+// WithFreshAnswer makes TryAcquire ask the server. Otherwise a lock that is known to be held is
+// refused from memory, and what is known may be a moment old: the time that the news of a change is
+// on its way, or a second in an outage.
+func WithFreshAnswer() Option { return func(s *settings) { s.fresh = true } }

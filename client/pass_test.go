@@ -1,0 +1,101 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/stretchr/testify/require"
+)
+
+// masked is a context that ends at the same instant as another, and does not carry its lock.
+type masked struct{ context.Context }
+
+func (m masked) Value(key any) any {
+	if strings.HasPrefix(fmt.Sprintf("%T", key), "client.") {
+		return nil
+	}
+	return m.Context.Value(key)
+}
+
+// A Lock is never given to a goroutine whose wait ends with the very release that would give it.
+func TestAReleaseEndsItsContextBeforeItPassesTheLockOn(t *testing.T) {
+	c, name := opened(t), t.Name()
+	for i := range 1000 {
+		first, err := c.Acquire(background, name)
+		require.NoError(t, err)
+		type outcome struct {
+			lock *client.Lock
+			err  error
+		}
+		second := make(chan outcome, 1)
+		go func() {
+			l, err := c.Acquire(masked{first.Context()}, name)
+			second <- outcome{l, err}
+		}()
+		for {
+			if waiting, _ := c.Line(name); waiting == 1 {
+				break
+			}
+			runtime.Gosched()
+		}
+		require.NoError(t, first.Release(background))
+		o := <-second
+		if o.err == nil {
+			t.Fatalf("round %d: a Lock whose context has ended: %v", i, context.Cause(o.lock.Context()))
+		}
+		require.ErrorIs(t, o.err, context.Canceled)
+	}
+}
+
+// Goroutines that differ only in how they wait pass the lock to each other.
+func TestHowOneWaitsDoesNotMatterToThePassing(t *testing.T) {
+	c, name := opened(t), t.Name()
+	ways := [][]client.Option{
+		nil, {client.WithMaxWait(time.Minute)}, {client.WithGiveUpEarly(), client.WithMaxWait(time.Hour)}, {client.WithMaxWait(2 * time.Minute)},
+	}
+	const goroutines, rounds = 16, 300
+	var wg sync.WaitGroup
+	before := fcalls(t)
+	for g := range goroutines {
+		wg.Go(func() {
+			for range rounds {
+				l, err := c.Acquire(background, name, ways[g%len(ways)]...)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := l.Release(background); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Less(t, fcalls(t)-before, goroutines*rounds/2, "most of the time the lock does not leave the process")
+}
+
+// First come, first served: also with mixed ways to wait.
+func TestMixedWaitersOfOneProcessAreServedInOrder(t *testing.T) {
+	c, name := opened(t), t.Name()
+	last, err := c.Acquire(background, name)
+	require.NoError(t, err)
+	var waiters []<-chan *client.Lock
+	for i := range 12 {
+		waiters = append(waiters, line(t, c, background, name, i+1, client.WithMaxWait(time.Duration(i%3)*time.Minute)))
+	}
+	for i, w := range waiters {
+		require.NoError(t, last.Release(background))
+		last = <-w
+		require.NotNil(t, last, "waiter %d", i)
+		for _, later := range waiters[i+1:] {
+			require.Empty(t, later)
+		}
+	}
+	require.NoError(t, last.Release(background))
+}

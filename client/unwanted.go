@@ -1,0 +1,26 @@
+package client
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/inbox"
+	"github.com/holdfast-go/holdfast/client/internal/lease"
+)
+
+// unclaimed hears of a grant that nobody waits for. It names its token when it gives the lock back,
+// so that nothing newer is given back.
+func (c *core) unclaimed(owner string, g inbox.Grant) {
+	if key, ok := c.departed.key(owner); ok {
+		c.giveUp(&held{core: c, key: key, owner: owner, first: g.Fence, terms: &terms{}}, 2*provisional)
+	}
+}
+
+// giveUp gives back, in the background, what the server may have for an owner that nobody here
+// waits with any more: until the server has answered, or it cannot matter any more.
+func (c *core) giveUp(h *held, effort time.Duration) {
+	now := time.Now()
+	h.closed, h.machine = true, lease.Unwanted(now, now.Add(effort))
+	h.entry = entry{timed: h, index: -1}
+	_ = c.keepalive.add(&h.entry) // ErrClosed: the lease ends it
+	c.keepalive.poke()
+}

@@ -1,0 +1,219 @@
+package contract
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+// SPUBLISH counts the subscribers of its own node, but the message goes to those at replicas too.
+// Who is subscribed there only is passed over, and so it must hear nothing.
+func TestWaiterSubscribedAtAReplicaIsNeverGranted(t *testing.T) {
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		b := lay(t, server.Replicated(t, 1, server.WithFlavour(f)))
+		replica := dial(t, b.d.Nodes()[1].Addr, 2)
+		k, ch := b.key("k"), b.key("channel")
+		want(t, replica.do("SSUBSCRIBE", ch), []any{"ssubscribe", ch, 1})
+		fence := b.take(k, "a", long)
+		got := b.call(functions.Wait, k, "astray", long, ch)
+		want(t, got, []any{0, anything, "a", 1, anything, between{fence, fence}, 0})
+		b.wait(k, "b", "", 2)
+		want(t, b.call(functions.Release, k, "a"), []any{1, 0})
+		b.expectOwner(k, "b")
+		want(t, b.c.do("WAIT", "1", "10000"), 1)
+		replica.silent()
+	})
+}
+
+// The reply to wait says whether a grant can be heard, and which token a grant must be above to be
+// newer than the reply.
+func TestWaitSaysSubscribersAndToken(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		k, ch := b.key("k"), b.key("channel")
+		fence := b.take(k, "a", long)
+		reply := func(n int) []any { return []any{0, anything, "a", 1, anything, between{fence, fence}, n} }
+		want(t, b.call(functions.Wait, k, "b", long, ch), reply(0))
+		b.subscribe(ch)
+		want(t, b.call(functions.Wait, k, "b", long, ch), reply(1))
+		b.subscribe(ch)
+		want(t, b.call(functions.Wait, k, "b", long, ch), reply(2))
+		want(t, b.call(functions.Wait, k, "b", long, ""), reply(0))
+	})
+}
+
+// A waiter that polls is gone when it has not asked for five seconds; one that asks just now is
+// not.
+func TestPollerThatDoesNotAskIsPassedOver(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		k := b.key("k")
+		for _, ask := range [][]string{{functions.Release, "a"}, {functions.Break}, {functions.Leave, "a"}} {
+			b.take(k, "a", long)
+			b.wait(k, "silent", "", 1)
+			b.wait(k, "asks", "", 2)
+			b.asked(k, 0, -functions.PollTTL-1)
+			b.asked(k, 1, -functions.PollTTL+2000)
+			b.call(ask[0], k, ask[1:]...)
+			b.expectLock(k, "asks", 1, 0)
+			want(t, b.call(functions.Release, k, "asks"), []any{1, 0})
+		}
+		b.take(k, "a", long)
+		b.wait(k, "late", "", 1)
+		b.asked(k, 0, -3_600_000)
+		b.end(k)
+		want(t, b.call(functions.Wait, k, "late", long, ""), []any{1, token, 600000, 1, 1})
+	})
+}
+
+// asked rewrites when the waiter at a place of the line asked last, in milliseconds from now.
+func (b *bed) asked(key string, place int64, ms int64) {
+	b.tb.Helper()
+	name := "w:" + itoa(place)
+	parts := strings.SplitN(b.c.do("HGET", key, name).(string), " ", 4)
+	parts[2] = itoa(b.serverMS() + ms)
+	want(b.tb, b.c.do("HSET", key, name, strings.Join(parts, " ")), 0)
+}
+
+// Behind a lock that is held for long, each join drops the dead among the first three: no
+// subscriber, and silent for five seconds.
+func TestJoinSweepsTheHead(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		k, ch := b.key("k"), b.key("channel")
+		b.subscribe(ch)
+		b.take(k, "a", long)
+		line := []struct {
+			owner, channel string
+			silent         bool
+		}{{"dead1", "nobody", true}, {"listens", ch, true}, {"fresh", "nobody", false}, {"dead2", "", true}, {"dead3", "nobody", true}}
+		for i, w := range line {
+			b.wait(k, w.owner, w.channel, i+1)
+			if w.silent {
+				b.asked(k, int64(i), -functions.PollTTL-1000)
+			}
+		}
+		want(t, b.c.do("HSET", k, "fence", "1000000"), 0) // held for long
+		want(t, b.call(functions.Wait, k, "new1", long, ""), []any{0, anything, "a", 5, anything, 1000000, 0})
+		want(t, b.call(functions.Wait, k, "new2", long, ""), []any{0, anything, "a", 5, anything, 1000000, 0})
+		// a hole is a place
+		want(t, b.call(functions.Wait, k, "new3", long, ""), []any{0, anything, "a", 6, anything, 1000000, 0})
+		b.expectNoTrace(k, 6)
+		for i, owner := range []string{"listens", "fresh", "dead3", "new1", "new2", "new3"} {
+			got := b.call(functions.Wait, k, owner, long, map[string]string{"listens": ch, "fresh": "nobody"}[owner])
+			want(t, got, []any{0, anything, "a", i + 1, anything, 1000000, anything})
+		}
+	})
+}
+
+// renew and release are for who has the lock by the time they are done: they pass an ended lease on
+// first.
+func TestRenewAndReleaseOfWhoIsNext(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		k := b.key("k")
+		next := func() {
+			b.c.do("DEL", k)
+			b.take(k, "a", long)
+			b.wait(k, "b", "", 1)
+			b.wait(k, "c", "", 2)
+			b.end(k)
+		}
+		next()
+		want(t, b.call(functions.Renew, k, "b", long), []any{1, token, 600000, 1, 1})
+		b.expectLock(k, "b", 1, 1)
+		next()
+		want(t, b.call(functions.Release, k, "b"), []any{1, 0})
+		b.expectLock(k, "c", 1, 0)
+		next()
+		want(t, b.call(functions.Leave, k, "b"), []any{1})
+		b.expectLock(k, "c", 1, 0)
+	})
+}
+
+// leave that declines a grant names its token: a newer hold of the same owner stays.
+func TestLeaveOfOneGrant(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		k := b.key("k")
+		fence := b.take(k, "a", long)
+		want(t, b.call(functions.Leave, k, "a", "", itoa(fence-1)), []any{0})
+		want(t, b.call(functions.Leave, k, "a", "h", itoa(fence)), []any{0})
+		want(t, b.call(functions.Leave, k, "b", "", itoa(fence)), []any{0})
+		b.expectLock(k, "a", 1, 0)
+		b.wait(k, "b", "", 1)
+		// out of the line, whatever the token
+		want(t, b.call(functions.Leave, k, "b", "", itoa(fence)), []any{1})
+		b.expectLock(k, "a", 1, 0)
+		want(t, b.call(functions.Leave, k, "a", "", itoa(fence)), []any{1})
+		b.expectFree(k)
+	})
+}
+
+// The shortest leases end in the middle of calls. No call meets, or leaves, half a lock.
+func TestShortestLeasesNeverLeaveHalfALock(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		k, ch := b.key("k"), b.key("channel")
+		b.subscribe(ch)
+		calls := [][]string{
+			{functions.Acquire, "a", "1"}, {functions.Wait, "b", "1", ""}, {functions.Wait, "c", "1", ch}, {functions.Wait, "d", "1", "", "1", long, "h"},
+			{functions.Acquire, "e", "1"}, {functions.Release, "a"}, {functions.Wait, "a", "1", "nobody"}, {functions.Renew, "c", "1"},
+			{functions.Leave, "b"}, {functions.Wait, "b", "2", ch}, {functions.AcquireReentrant, "d", "1", "h"}, {functions.Break},
+		}
+		for i := range 4000 {
+			call := calls[(i*7+i/12)%len(calls)]
+			b.c.send(append([]string{"FCALL", call[0], "1", k}, call[1:]...)...)
+			b.c.send("HMGET", k, "owner", "until", "fence")
+			b.c.send("PTTL", k)
+			if got, bad := b.c.receive(ioWithin).(failure); bad && !matches(got, hfjoin) {
+				t.Fatalf("call %d, %q: %s", i, call, got)
+			}
+			fields := b.c.receive(ioWithin)
+			if !matches(fields, []any{nil, nil, nil}) && !matches(fields, []any{prefix(""), prefix(""), prefix("")}) {
+				t.Fatalf("call %d, %q left %s", i, call, show(fields))
+			}
+			if pttl := b.c.receive(ioWithin); pttl == int64(-1) {
+				t.Fatalf("call %d, %q left a key without a TTL", i, call)
+			}
+		}
+	})
+}
+
+// The same where a call takes longer than the lease that it gives: the entries that it passes over
+// are as large as they can be.
+func TestShortestLeaseBehindLargeEntries(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		k := b.key("k")
+		entry := fmt.Sprintf("1000 1 1 %d 6 ", 128*67) + strings.Repeat("64:"+strings.Repeat("h", 64), 128) + "nobodyx"
+		for _, call := range [][]string{{functions.Acquire, "other", long}, {functions.Wait, "other", long, ""}, {functions.Renew, "other", long}, {functions.Break}, {functions.Leave, "other"}} {
+			b.c.do("DEL", k)
+			line := []string{"HSET", k, "owner", "a", "until", "1", "fence", "5", "state", "0 99 99 0 5 0"}
+			for i := range 98 {
+				line = append(line, fmt.Sprint("w:", i), entry)
+			}
+			now := itoa(b.serverMS())
+			want(t, b.c.do(append(line, "w:98", "1 1 "+now+" 0 0 last", "at:last", "98")...), 104)
+			got := b.call(call[0], k, call[1:]...)
+			fields, pttl := b.c.do("HMGET", k, "owner", "until", "fence"), b.c.do("PTTL", k)
+			if whole := matches(fields, []any{prefix(""), prefix(""), prefix("")}); pttl == int64(-1) || !whole && pttl != int64(-2) {
+				t.Errorf("%s replied %s and left %s with a TTL of %v", call[0], show(got), show(fields), pttl)
+			}
+		}
+	})
+}
+
+// One call passes over 100 places and no more, however many dead waiters there are.
+func TestWorkOfACallIsBounded(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		k := b.key("k")
+		b.take(k, "holder", long)
+		b.fill(k, "nobody", functions.MaxWaiters)
+		for _, call := range [][]string{
+			{functions.Leave, "w2500"}, {functions.Wait, "w4999", long, "nobody"}, {functions.Release, "holder"}, {functions.Acquire, "x", long},
+			{functions.Renew, "x", long}, {functions.Wait, "x", long, ""}, {functions.Release, "x"}, {functions.Leave, "y"}, {functions.Break},
+		} {
+			calls := b.inner(func() { b.call(call[0], k, call[1:]...) })
+			if calls["hget"] > 2*steps+3 || calls["pubsub|shardnumsub"] > steps+4 || calls["hset"] > 1 || calls["hdel"] > 1 {
+				t.Errorf("%s executed %v", call[0], calls)
+			}
+		}
+	}, server.Owned())
+}

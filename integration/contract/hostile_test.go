@@ -1,0 +1,259 @@
+package contract
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+// hostile is a user with the ACL of functions/README.md, for its own prefix, that writes whatever
+// it likes into its keys. Others call functions on them, and have a lock of their own beside it.
+type hostile struct {
+	*bed
+	user     *conn // the hostile one
+	keys     []string
+	channels []string
+	victim   string // a lock that is held and waited for, of somebody else
+	before   string // its content
+	last     int64  // the last token of another lock of that somebody
+	played   int
+	worst    int64 // most commands inside one call
+	log      []string
+}
+
+// The most commands that one call may execute: two for each place that it passes over or looks at
+// for a position, three for each at the head, and some.
+const mostInner = 2*steps + 2*steps + 9 + 40
+
+func newHostile(b *bed) *hostile {
+	prefix := "hostile:" + b.run
+	var rules []string
+	for _, r := range aclLine(b.tb) {
+		rules = append(rules, strings.ReplaceAll(r, "lock:*", prefix+":*"))
+	}
+	h := &hostile{bed: b, user: b.as(rules), keys: []string{prefix + ":a", prefix + ":b"}, victim: b.key("victim")}
+	h.channels = []string{prefix + ":ch", prefix + ":ch2", "", "somebody's"}
+	sub := b.dial(2)
+	want(b.tb, sub.do("SSUBSCRIBE", h.channels[0]), []any{"ssubscribe", h.channels[0], 1})
+	b.tb.Cleanup(func() { b.c.do(append([]string{"DEL"}, h.keys...)...) })
+	b.take(h.victim, "holder", long)
+	b.wait(h.victim, "waiter", "", 1)
+	h.before = b.content(h.victim)
+	return h
+}
+
+// Numbers that a careless reader takes for something else, or that leave no room for the next one.
+var crafted = []string{"0", "1", "2", "3", "7", "100", "-1", "+5", "inf", "-inf", "nan", "0x10", "1e18", "1e3", "1.5", " 1", "1 ", "", "5\n", "00000000000000001",
+	"9007199254740991", "9007199254740990", "9007199252740991", "9007199254740992", "9007199254740993", "4503599627370496", "4503599627370495",
+	"9999999999999999", "99999999999999", "100000000000000", "18446744073709551616", strings.Repeat("9", 400), "1000000", "1000001", "31536000000"}
+
+// number decodes a crafted number, or one that is near the server's time.
+func (h *hostile) number(s *source) string {
+	n := s.next()
+	now := h.serverMS()
+	switch n % 8 {
+	case 0:
+		return itoa(now*1000 + int64(n-128)*1_000_000) // a token within two minutes
+	case 1:
+		return itoa(now + int64(n-64)*100) // an end within seconds
+	case 2, 3, 4:
+		return itoa(int64(s.next() % 12))
+	}
+	return crafted[s.next()%len(crafted)]
+}
+
+func (h *hostile) state(s *source) string {
+	parts := make([]string, 6)
+	for i := range parts {
+		parts[i] = itoa(int64(s.next() % 5))
+		if s.next()%4 == 0 {
+			parts[i] = h.number(s)
+		}
+	}
+	if s.next()%2 == 0 {
+		parts[4] = itoa(h.serverMS()*1000 + 1_000_000) // as top likely fits
+	}
+	switch text := strings.Join(parts, " "); s.next() % 16 {
+	case 0:
+		return text[:len(text)/2]
+	case 1:
+		return text + " 1"
+	default:
+		return text
+	}
+}
+
+// entry decodes a waiter, a mark of a hole that may point anywhere, or a broken one of either.
+func (h *hostile) entry(s *source) string {
+	switch s.next() % 4 {
+	case 0:
+		return []string{">", "<", "=", ">-"}[s.next()%4] + h.number(s)
+	case 1:
+		return h.number(s)
+	}
+	holds, channel, owner := h.holds(s), h.channels[s.next()%4], names[s.next()%len(names)]
+	lengths := []string{itoa(int64(len(holds))), itoa(int64(len(channel)))}
+	if s.next()%8 == 0 {
+		lengths[s.next()%2] = h.number(s)
+	}
+	asked := itoa(h.serverMS())
+	if s.next()%4 == 0 {
+		asked = h.number(s)
+	}
+	return strings.Join([]string{leases[s.next()%3], blocks[s.next()%5], asked, lengths[0], lengths[1], ""}, " ") + holds + channel + owner
+}
+
+func (h *hostile) holds(s *source) string {
+	return []string{"", "2:h1", "2:h12:h2", "0:", "5:h1", "-1:h", "99999999999999999999:h1", "2:h1x", strings.Repeat("1:x", 129),
+		strings.Repeat("64:"+strings.Repeat("h", 64), 128), strings.Repeat("0:", 4000), "h1"}[s.next()%12]
+}
+
+// field decodes the name of a field and a value for it.
+func (h *hostile) field(s *source) (name, value string) {
+	switch s.next() % 10 {
+	case 0:
+		return "owner", append(names, "", strings.Repeat("o", 600), "a\nb")[s.next()%(len(names)+3)]
+	case 1:
+		return "until", h.number(s)
+	case 2:
+		return "fence", h.number(s)
+	case 3:
+		return "channel", append(h.channels, strings.Repeat("c", 600))[s.next()%5]
+	case 4, 5:
+		return "state", h.state(s)
+	case 6:
+		return "holds", h.holds(s)
+	case 7, 8:
+		return "w:" + itoa(int64(s.next()%6)), h.entry(s)
+	}
+	return "at:" + names[s.next()%len(names)], h.number(s)
+}
+
+// write does one hostile write and returns its command.
+func (h *hostile) write(s *source) []string {
+	key := h.keys[s.next()%2]
+	switch s.next() % 20 {
+	case 0:
+		return []string{"DEL", key}
+	case 1:
+		return []string{"SET", key, names[s.next()%5]}
+	case 2:
+		return []string{"PEXPIREAT", key, itoa(h.serverMS() + int64(s.next()))}
+	case 3, 4:
+		name, _ := h.field(s)
+		return []string{"HDEL", key, name}
+	case 5, 6: // a lock that is nearly whole, so that the rest of it is believed
+		now := h.serverMS()
+		_, _ = h.c.do("DEL", key).(int64)
+		command := []string{"HSET", key, "owner", names[s.next()%5], "until", itoa(now + int64(s.next()) - 128), "fence", itoa(now * 1000), "state", h.state(s)}
+		for i := range 6 {
+			command = append(command, fmt.Sprint("w:", i), h.entry(s))
+		}
+		return command
+	}
+	name, value := h.field(s)
+	return []string{"HSET", key, name, value}
+}
+
+// play writes and calls until the bytes are used up.
+func (h *hostile) play(data []byte) {
+	h.tb.Helper()
+	s := source(data)
+	for len(s) > 0 {
+		if h.played++; s.next()%2 == 0 {
+			command := h.write(&s)
+			c := h.user
+			if command[0] == "SET" { // not in the ACL: another service's
+				c = h.c
+			}
+			h.note("%.60q", command)
+			if f, bad := c.do(command...).(failure); bad && !matches(f, prefix("WRONGTYPE ")) {
+				h.tb.Fatalf("%.80q: %s", command, f)
+			}
+			continue
+		}
+		c := h.user
+		if s.next()%3 == 0 {
+			c = h.c
+		}
+		h.step(c, s.call(2, h.channels[:3]))
+		if h.played%16 == 0 {
+			h.checkOthers()
+		}
+	}
+	h.checkOthers()
+}
+
+var allowed = regexp.MustCompile(`^HF(ARG|FULL|JOIN|TYPE) `)
+
+// step makes one call, whose reply must be one of the contract, and counts what it executed.
+func (h *hostile) step(c *conn, call call) {
+	h.tb.Helper()
+	h.c.do("CONFIG", "RESETSTAT")
+	got := c.fcall(call.function, h.keys[call.lock], call.args...)
+	h.note("%s %d %.40q -> %s", call.function, call.lock, call.args, show(got))
+	if f, bad := got.(failure); bad && (!allowed.MatchString(string(f)) || luaTrace.MatchString(string(f))) {
+		h.tb.Fatalf("%s\nthe last were:\n%s", f, join(h.log))
+	}
+	calls := h.stats()
+	delete(calls, "config|resetstat")
+	total := int64(0)
+	for n := range maps.Values(calls) {
+		total += n
+	}
+	h.worst = max(h.worst, total)
+	if total > mostInner {
+		h.tb.Fatalf("one call executed %v\nthe last were:\n%s", calls, join(h.log))
+	}
+}
+
+func (h *hostile) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	h.log = append(h.log[max(0, len(h.log)-15):], text[:min(len(text), 400)])
+}
+
+// checkOthers asserts that the locks of others are as they were, and that their tokens grow and
+// stay near the clock.
+func (h *hostile) checkOthers() {
+	h.tb.Helper()
+	if now := h.content(h.victim); now != h.before {
+		h.tb.Fatalf("somebody else's lock is %s\nand was %s\nthe last were:\n%s", now, h.before, join(h.log))
+	}
+	k := h.victim + "2"
+	h.c.do("DEL", k)
+	fence := h.take(k, "other", long)
+	if most := h.serverMS()*1000 + 61_000_000; fence <= h.last || fence > most {
+		h.tb.Fatalf("somebody else's token is %d after %d, at most it may be %d\nthe last were:\n%s", fence, h.last, most, join(h.log))
+	}
+	h.last = fence
+	want(h.tb, h.call(functions.Release, k, "other"), []any{1, 0})
+}
+
+// Nothing that a user writes into its own keys makes a call fail in Lua, blocks the server, or
+// touches the locks of others.
+func TestHostileWriter(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		h := newHostile(b)
+		h.play(randomBytes(uint64(b.serverMS()), 60_000))
+		t.Logf("%d writes and calls, at most %d commands in one call", h.played, h.worst)
+	}, server.Owned())
+}
+
+// FuzzHostile lets the fuzzer choose what is written and called. See FuzzCalls.
+func FuzzHostile(f *testing.F) {
+	for seed := range uint64(8) {
+		f.Add(randomBytes(seed, 600))
+	}
+	ff, err := server.Default()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		newHostile(lay(t, shareOwn(t, ff))).play(data[:min(len(data), 4000)])
+	})
+}

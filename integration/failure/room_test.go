@@ -1,0 +1,138 @@
+package failure
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client"
+)
+
+// clock is the part of the time that matters here.
+const clock = "15:04:05.000000"
+
+// entry is one time that a client came in with a lock.
+type entry struct {
+	lock *client.Lock
+	at   time.Time
+}
+
+func (e entry) String() string {
+	return fmt.Sprintf("token %d at %s", e.lock.Fence(), e.at.Format(clock))
+}
+
+// overlap is an entry while another client was inside, both with a context that had not ended.
+type overlap struct{ first, second entry }
+
+func (o overlap) String() string { return fmt.Sprintf("%v beside %v", o.second, o.first) }
+
+// span is from before a failover to when the old primary granted no more.
+type span struct{ from, to time.Time }
+
+// lateness is what a busy machine adds between an answer of the server and the entry.
+const lateness = 250 * time.Millisecond
+
+// admitted reports whether the README's table of guarantees admits the overlap: the first lock is
+// of the primary that was lost, so it was granted before that could grant no more, and the second
+// one came later and has the higher token.
+func (o overlap) admitted(failover span) bool {
+	return o.first.at.Before(failover.to.Add(lateness)) && o.second.at.After(failover.from) &&
+		o.second.lock.Fence() > o.first.lock.Fence()
+}
+
+// period is what happened over one failover.
+type period struct {
+	entries     [contenders]int
+	overlaps    []overlap
+	disorder    int           // entries with a token that was not above all before
+	lost        int           // calls that said so of their lock
+	unreachable int           // calls that did not reach the server
+	strange     []error       // of calls, that no failover explains
+	last        time.Time     // an entry was made
+	gap         time.Duration // the longest time without one
+}
+
+func (p period) total() (n int) {
+	for _, some := range p.entries {
+		n += some
+	}
+	return n
+}
+
+// room is where only the holder of the lock may be.
+type room struct {
+	mu     sync.Mutex
+	inside [contenders]*entry
+	top    int64 // the highest token so far
+	now    period
+}
+
+func (r *room) enter(i int, l *client.Lock) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := entry{l, time.Now()}
+	for _, other := range r.inside {
+		if other != nil && l.Context().Err() == nil && other.lock.Context().Err() == nil {
+			r.now.overlaps = append(r.now.overlaps, overlap{*other, e})
+			break // one for each entry
+		}
+	}
+	if l.Fence() <= r.top {
+		r.now.disorder++
+	}
+	r.top = max(r.top, l.Fence())
+	r.inside[i] = &e
+	r.now.entries[i]++
+	if !r.now.last.IsZero() {
+		r.now.gap = max(r.now.gap, e.at.Sub(r.now.last))
+	}
+	r.now.last = e.at
+}
+
+func (r *room) leave(i int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.inside[i] = nil
+}
+
+// failed counts an error of a call. A failover explains that the server could not be reached, and
+// that a lock was lost.
+func (r *room) failed(call string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case errors.Is(err, client.ErrLost):
+		r.now.lost++
+	case errors.Is(err, client.ErrUnreachable):
+		r.now.unreachable++
+	default:
+		r.now.strange = append(r.now.strange, fmt.Errorf("%s: %w", call, err))
+	}
+}
+
+func (r *room) counts() [contenders]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.now.entries
+}
+
+// reset returns what was counted, and begins anew.
+func (r *room) reset() period {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.now
+	r.now = period{}
+	return was
+}
+
+func (r *room) log(t *testing.T, how string, took span, again time.Duration) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.now
+	t.Logf("%s took %v, all inside again after %v, longest without an entry %v; %d entries, %d beside another, %d tokens out of order, "+
+		"%d locks lost, %d calls unreachable", how, took.to.Sub(took.from).Round(time.Millisecond), again.Round(time.Millisecond),
+		p.gap.Round(time.Millisecond), p.total(), len(p.overlaps), p.disorder, p.lost, p.unreachable)
+}

@@ -1,0 +1,127 @@
+package readme
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func text(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(root, "README.md"))
+	require.NoError(t, err)
+	return string(b)
+}
+
+// section is what stands below a heading, until the next one.
+func section(t *testing.T, heading string) string {
+	t.Helper()
+	_, after, found := strings.Cut(text(t), "\n## "+heading+"\n")
+	require.True(t, found, heading)
+	body, _, _ := strings.Cut(after, "\n## ")
+	return body
+}
+
+// exported is what the package client declares: its functions, the fields of Config, its errors.
+func exported(t *testing.T) (options, fields, errs []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "client", "*.go"))
+	require.NoError(t, err)
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Recv == nil && strings.HasPrefix(n.Name.Name, "With") {
+					options = append(options, n.Name.Name)
+				}
+				return false
+			case *ast.TypeSpec:
+				if s, ok := n.Type.(*ast.StructType); ok && n.Name.Name == "Config" {
+					for _, f := range s.Fields.List {
+						for _, id := range f.Names {
+							fields = append(fields, id.Name)
+						}
+					}
+				}
+				return false
+			case *ast.ValueSpec:
+				for _, id := range n.Names {
+					if strings.HasPrefix(id.Name, "Err") {
+						errs = append(errs, id.Name)
+					}
+				}
+			}
+			return true
+		})
+	}
+	return options, fields, errs
+}
+
+// What the client offers stands in the tables, and what stands there is offered.
+func TestTheTablesAreComplete(t *testing.T) {
+	options, fields, errs := exported(t)
+	require.NotEmpty(t, options)
+	require.NotEmpty(t, fields)
+	require.NotEmpty(t, errs)
+
+	settings := section(t, "Settings")
+	for _, name := range append(options, fields...) {
+		require.Regexp(t, "`"+name+`[`+"`"+`(]`, settings)
+	}
+	for _, name := range regexp.MustCompile(`\bWith(?:out)?[A-Z]\w+`).FindAllString(text(t), -1) {
+		require.Contains(t, options, name)
+	}
+
+	for _, name := range errs {
+		require.Contains(t, text(t), "`"+name+"`")
+	}
+	for _, name := range regexp.MustCompile(`\bErr[A-Z]\w+`).FindAllString(text(t), -1) {
+		require.Contains(t, errs, name)
+	}
+}
+
+// Every relative link leads somewhere, be it a file or a heading.
+func TestTheLinksLeadSomewhere(t *testing.T) {
+	anchors := map[string]bool{}
+	for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text(t), -1) {
+		plain := regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(h[1]), "")
+		anchors["#"+strings.ReplaceAll(plain, " ", "-")] = true
+	}
+	links := regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(text(t), -1)
+	require.NotEmpty(t, links)
+	for _, l := range links {
+		switch to := l[1]; {
+		case strings.HasPrefix(to, "https://"):
+		case strings.HasPrefix(to, "#"):
+			require.True(t, anchors[to], to)
+		default:
+			file, _, _ := strings.Cut(to, "#")
+			require.FileExists(t, pathOf(file))
+		}
+	}
+}
+
+// pathOf is a file that a link leads to; of a directory, one in it.
+func pathOf(link string) string {
+	path := filepath.Join(root, link)
+	if in, err := os.ReadDir(path); err == nil && len(in) > 0 {
+		for _, e := range in {
+			if !e.IsDir() {
+				return filepath.Join(path, e.Name())
+			}
+		}
+	}
+	return path
+}
