@@ -58,8 +58,9 @@
 //   - waitend.go: what the end of a wait means: the kinds of errors, and which outages are ridden out.
 //   - attempt.go: one call: its options, its first try, and what it was granted, which is a held in
 //     the heap of keepalive and its first Lock. unwanted.go: what it leaves behind when it gives up.
-//   - held.go: the lock and its tenure, and how they end. end is under the mutex, in one step with
-//     the machine; ended, without it, cancels contexts.
+//   - held.go: the lock and its tenure, and all that takes their mutex. end is in one step with the
+//     machine. ending.go: what follows without the mutex: contexts are cancelled, and the lock is
+//     taken out of everything that knows it.
 //   - lock.go: the Lock: its context, re-entry, and renewal by hand.
 //   - keepalive.go: the scheduler: a heap, a timer, and each machine's Step.
 //   - errand.go: what Step asks for (a renewal, a look, a giving back), as a call and as its answer.
@@ -74,14 +75,14 @@
 //     under them.
 //
 // A new reason to end the work begins in errors.go; a limit also needs an Action and an event of
-// internal/lease, a line in endings (errand.go), and one in limited (held.go).
+// internal/lease, a line in endings (held.go), and one in limited (ending.go).
 //
 // All calls of the library are in internal/fcall, with the classes of their errors. A call whose
 // context can end is left behind when it does, because rueidis does not look at the context
 // everywhere.
 //
-// Mutexes are taken in this order, and none is held over a call of the server or a channel that can
-// block:
+// A mutex is taken only in the file that declares it. Those that are taken one under the other are
+// taken in this order, and none is held over a call of the server or a channel that can block:
 //
 //	a shard of internal/local, then keepalive.mu, then held.mu
 //

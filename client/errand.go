@@ -16,16 +16,9 @@ type sending struct {
 // step does what is due at now, and returns what is left to send.
 func (h *held) step(now time.Time) errand {
 	for {
-		h.mu.Lock()
-		action := h.machine.Step(now)
-		why, over := endings[action]
-		var e ending
-		if over {
-			e = h.end(why, "")
-		}
-		h.mu.Unlock()
+		action, e := h.due(now)
 		switch {
-		case over:
+		case e != nil:
 			h.ended(e)
 			continue
 		case action == lease.None:
@@ -37,25 +30,12 @@ func (h *held) step(now time.Time) errand {
 	}
 }
 
-// endings are the actions that end the work, and why.
-var endings = map[lease.Action]error{
-	lease.Expire:          ErrExpired,
-	lease.StopMaxHold:     ErrMaxHold,
-	lease.StopMaxRenewals: ErrMaxRenewals,
-}
-
 // length is of the lease, also before RenewFor made it longer.
 func (s sending) length() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := s.terms.Length
-	if s.machine.Length() > 0 {
-		n = min(n, s.machine.Length())
-	}
 	if s.action == lease.GiveBack {
-		return max(n, patient) // it is not urgent
+		return max(s.leaseLength(), patient) // it is not urgent
 	}
-	return n
+	return s.leaseLength()
 }
 
 // patient is the shortest length that an errand without hurry has: a sixth of it is what its
@@ -75,10 +55,8 @@ func (s sending) pack(pipeline *fcall.Batch) {
 		pipeline.Look(tracked, s.key)
 		return
 	}
-	s.mu.Lock()
-	over, length, channel := s.machine.State() > lease.Stopping, s.machine.Length(), s.channel
-	s.mu.Unlock()
-	if over { // it was released meanwhile: a renewal could prolong what was left behind
+	length, channel, ok := s.renewal()
+	if !ok { // a renewal could prolong what was left behind
 		pipeline.Look(false, s.key)
 		return
 	}
@@ -104,33 +82,16 @@ func (h *held) lasting(length time.Duration) string {
 
 // answered notes what the server said. It returns false if the lock is not ours any more.
 func (s sending) answered(sent time.Time, o fcall.Outcome) (ours bool) {
-	s.mu.Lock()
-	ours = s.note(sent, o) || s.machine.State() > lease.Stopping
-	s.mu.Unlock()
+	yes := o.Reply.Yes && o.Reply.Fence == s.first
+	if s.action == lease.Look {
+		yes = o.Standing.Held && o.Standing.Owner == s.owner && o.Standing.Fence == s.first
+	}
+	ours = s.note(s.action, sent, o.Err == nil, yes)
 	if o.Err == nil {
 		s.cache.Drop(s.key)
 	}
 	s.keepalive.update(&s.entry)
 	return ours
-}
-
-func (s sending) note(sent time.Time, o fcall.Outcome) (ours bool) {
-	switch {
-	case o.Err != nil:
-		s.machine.Failed(s.action, time.Now())
-	case s.action == lease.GiveBack:
-		s.machine.GaveBack()
-	case s.action == lease.Look:
-		if !o.Standing.Held || o.Standing.Owner != s.owner || o.Standing.Fence != s.first {
-			return false
-		}
-		s.machine.Looked()
-	case !o.Reply.Yes || o.Reply.Fence != s.first:
-		return false
-	default:
-		s.machine.Renewed(sent)
-	}
-	return true
 }
 
 // taken ends the lock: it is another's.

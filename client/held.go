@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -90,6 +89,9 @@ type turn struct {
 	err   error
 }
 
+// What follows is all that takes h.mu. It calls nothing but the machine, and returns what is left to
+// do without the mutex.
+
 // next is when the machine is due.
 func (h *held) next() time.Time {
 	h.mu.Lock()
@@ -99,47 +101,83 @@ func (h *held) next() time.Time {
 
 func (h *held) unwanted() bool { return h.tenure == nil }
 
-// look ends the lock if its lease is over by now, and returns why t ended, if it did.
-func (t *tenure) look(now time.Time) error {
-	h := t.held
-	h.mu.Lock()
-	over := t.cause == nil && lease.Over(now, h.machine.Until())
-	cause := t.cause
-	h.mu.Unlock()
-	if !over {
-		return cause
-	}
-	h.keepalive.actNow(&h.entry, now)
+// stands is the token of the present holder, and how long the lease lasts by this process's clock.
+func (h *held) stands() (fence int64, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return t.cause
+	return h.tenure.fence, h.machine.Until()
 }
 
-// refused ends the lock: the server says that it is another's, or tells of a break. It returns why
-// the lock ended.
-func (h *held) refused(why error, reason string) error {
+// why returns why t ended, or nil, and until when the lease lasts.
+func (t *tenure) why() (cause error, until time.Time) {
+	h := t.held
 	h.mu.Lock()
-	h.machine.Refused()
-	e := h.end(why, reason)
-	h.mu.Unlock()
-	h.ended(e)
-	h.keepalive.update(&h.entry)
-	return e.cause
+	defer h.mu.Unlock()
+	return t.cause, h.machine.Until()
 }
 
-// abandon ends the lock because the client closes, unless it is being given back.
-func (h *held) abandon() {
+// add counts a hold: join, one more beside those who hold it already. It fails if the tenure is
+// over.
+func (t *tenure) add(hold *tenancy, join bool) error {
+	h := t.held
 	h.mu.Lock()
-	h.machine.Abandon()
-	left := h.machine.Done() && h.tenure != nil
-	var e ending
-	if left {
-		e = h.end(ErrClosed, "")
+	defer h.mu.Unlock()
+	switch {
+	case t.cause != nil:
+		return t.cause
+	case join && (h.tenure != t || !h.machine.Join(time.Now())):
+		return ErrNotHeld
+	case t.holds == nil:
+		t.holds = t.one[:0] // nearly always the only one
 	}
-	h.mu.Unlock()
-	if left {
-		h.ended(e)
+	t.holds = append(t.holds, hold)
+	return nil
+}
+
+// drop takes a hold away. last says that nobody works under the lock any more.
+func (t *tenure) drop(hold *tenancy) (released, last bool, cause error) {
+	h := t.held
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	released, hold.released = hold.released, true
+	if i := slices.Index(t.holds, hold); i >= 0 && !released {
+		t.holds = slices.Delete(t.holds, i, i+1)
+		last = h.tenure == t && h.machine.Leave()
 	}
+	return released, last, t.cause
+}
+
+// dropped reports whether a hold was released.
+func (t *tenure) dropped(hold *tenancy) bool {
+	t.held.mu.Lock()
+	defer t.held.mu.Unlock()
+	return hold.released
+}
+
+// refuse takes t away that nobody took up, in the place of drop.
+func (t *tenure) refuse() (last bool, cause error) {
+	h := t.held
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.tenure == t && h.machine.Leave(), t.cause
+}
+
+// succeed makes the next tenure, with the next token, if the lease lasts for least; nil if there can
+// be none. The k-th token of a run is used no earlier than k microseconds after the server gave the
+// run: so the server's clock has passed every token that was used, and the rest of the run is free
+// again whatever becomes of this process.
+func (h *held) succeed(now time.Time, least time.Duration) *tenure {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	fence := h.tenure.fence + 1
+	if h.machine.Length() != h.terms.Length || fence > h.top || time.Duration(fence-h.first)*time.Microsecond > now.Sub(h.since) {
+		return nil
+	}
+	if !h.machine.Pass(now, least) {
+		return nil
+	}
+	h.tenure = &tenure{held: h, fence: fence, began: now}
+	return h.tenure
 }
 
 // ending is the end of a tenure: what is left to do without the mutex.
@@ -152,9 +190,9 @@ type ending struct {
 
 // end ends the present tenure, in one step with the machine: h.mu is held. The first cause stays.
 // The caller calls ended.
-func (h *held) end(why error, reason string) ending {
+func (h *held) end(why error, reason string) *ending {
 	t := h.tenure
-	e := ending{holds: slices.Clone(t.holds), first: t.cause == nil, ours: h.machine.State() <= lease.Stopping}
+	e := &ending{holds: slices.Clone(t.holds), first: t.cause == nil, ours: h.machine.State() <= lease.Stopping}
 	if e.first {
 		t.cause = &LostError{Name: h.name, Owner: h.owner, Fence: t.fence, Reason: reason, Err: why}
 	}
@@ -162,71 +200,182 @@ func (h *held) end(why error, reason string) ending {
 	return e
 }
 
-// ended tells those whom the end of a tenure concerns.
-func (h *held) ended(e ending) {
-	if e.first {
-		for _, hold := range e.holds {
-			hold.cancel(e.cause)
-		}
-		h.journal.lost(e.cause)
-	}
-	if !e.ours {
-		h.close()
-	}
+// endings are the actions that end the work, and why.
+var endings = map[lease.Action]error{
+	lease.Expire:          ErrExpired,
+	lease.StopMaxHold:     ErrMaxHold,
+	lease.StopMaxRenewals: ErrMaxRenewals,
 }
 
-// close takes the lock out of everything that knows it in this process, once: the next one of its
-// line leads.
-func (h *held) close() {
-	h.mu.Lock()
-	closed, listed, kept, watched := h.closed, h.listed, h.channel != "", h.watched
-	h.closed = true
-	h.mu.Unlock()
-	if closed {
-		return
-	}
-	h.forget(listed, kept, watched)
-	// else the server keeps the lock for this owner, or for another process
-	if h.lined && h.hold == "" && h.terms.minHold == 0 {
-		h.departed.add(h.owner, h.key)
-	}
-	h.leaveLine()
-}
-
-// leaveLine ends the lead of the process's line, once: the next one there leads.
-func (h *held) leaveLine() {
-	h.mu.Lock()
-	leads := h.line != nil && !h.left
-	h.left = true
-	h.mu.Unlock()
-	if leads {
-		h.line.Leave(func(shows) turn { return turn{} })
-	}
-}
-
-// forget takes the lock out of what tells of it.
-func (h *held) forget(listed, kept, watched bool) {
-	if listed {
-		h.registry.remove(h.owner, h)
-	}
-	if kept {
-		h.inbox.Drop(h.slot())
-	}
-	if watched {
-		h.cache.Unwatch(h.key)
-	}
-}
-
-func (h *held) slot() uint16 { return h.core.slot(h.key) }
-
-// fence is the token of the present holder.
-func (h *held) fence() int64 {
+// due does what is due at now: it returns what to send, or the end of the work, after which more
+// can be due.
+func (h *held) due(now time.Time) (lease.Action, *ending) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.tenure.fence
+	action := h.machine.Step(now)
+	if why, over := endings[action]; over {
+		return action, h.end(why, "")
+	}
+	return action, nil
 }
 
-// limited reports whether the work was ended while the lock was still ours.
-func limited(cause error) bool {
-	return errors.Is(cause, ErrMaxHold) || errors.Is(cause, ErrMaxRenewals)
+// lose ends the lock: it is another's, or was broken.
+func (h *held) lose(why error, reason string) *ending {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.machine.Refused()
+	return h.end(why, reason)
+}
+
+// desert ends the lock because the client closes; nil if it is being given back.
+func (h *held) desert() *ending {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.machine.Abandon(); !h.machine.Done() || h.tenure == nil {
+		return nil
+	}
+	return h.end(ErrClosed, "")
+}
+
+// leaseLength is of the lease, or what was asked for, if that is less.
+func (h *held) leaseLength() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := h.machine.Length(); n > 0 {
+		return min(h.terms.Length, n)
+	}
+	return h.terms.Length
+}
+
+// renewal is what to renew for, and the channel to leave; ok is false if it was released meanwhile.
+func (h *held) renewal() (length time.Duration, channel string, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.machine.Length(), h.channel, h.machine.State() <= lease.Stopping
+}
+
+// note notes the answer to an action, or that there is none. It returns false if the lock is not
+// ours any more; one that was released meanwhile is nobody's loss.
+func (h *held) note(action lease.Action, sent time.Time, answered, yes bool) (ours bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case !answered:
+		h.machine.Failed(action, time.Now())
+	case action == lease.GiveBack:
+		h.machine.GaveBack()
+	case !yes:
+		return h.machine.State() > lease.Stopping
+	case action == lease.Look:
+		h.machine.Looked()
+	default:
+		h.machine.Renewed(sent)
+	}
+	return true
+}
+
+// notice makes a look due soon.
+func (h *held) notice(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.machine.Noticed(now)
+}
+
+// extend begins a renewal by hand; d 0: for as long as the last one. channel is to be left.
+func (h *held) extend(now time.Time, d time.Duration) (length time.Duration, channel string, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if d == 0 {
+		d = h.machine.Length()
+	}
+	return d, h.channel, h.machine.Extend(now, d)
+}
+
+// extended is note for such a renewal.
+func (h *held) extended(sent time.Time, length time.Duration, answered, yes bool) (ours bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case !answered:
+		h.machine.ExtendFailed(length)
+	case yes:
+		h.machine.Extended(sent, length)
+	}
+	return !answered || yes || h.machine.State() > lease.Stopping
+}
+
+// stay begins to keep a lock that nobody holds until the time until, by a renewal for length.
+func (h *held) stay(t *tenure, now, until time.Time, length time.Duration) (channel string, ok bool, cause error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.channel, h.machine.Linger(now, until, length), t.cause
+}
+
+// stays notes that the server does so.
+func (h *held) stays(sent time.Time, length time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.machine.Lingers(sent, length)
+}
+
+// giveUp reports whether the caller is the one who is to give the lock back.
+func (h *held) giveUp() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.machine.GiveUp()
+}
+
+// gaveBack notes that the server knows, or that keepalive is to tell it.
+func (h *held) gaveBack(known bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if known {
+		h.machine.GaveBack()
+	} else {
+		h.machine.Retry(time.Now())
+	}
+}
+
+// strange reports whether the cache and the inbox have yet to hear of the lock.
+func (h *held) strange() (watch, keep bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.closed && !h.watched && h.cache.On(), !h.closed && h.channel == ""
+}
+
+// acquaint notes that they have. It returns what is to be forgotten again: all of it if the lock was
+// closed meanwhile, or the channel if it had one already.
+func (h *held) acquaint(channel string, watched bool) (undo acquainted) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	fresh := acquainted{listed: true, kept: channel != "", watched: watched}
+	if h.closed {
+		return fresh
+	}
+	undo.kept = fresh.kept && h.channel != ""
+	h.listed, h.watched = true, h.watched || watched
+	if fresh.kept {
+		h.channel = channel
+	}
+	return undo
+}
+
+// acquainted says who knows a lock.
+type acquainted struct{ listed, kept, watched bool }
+
+// shut marks the lock closed. It returns who knows it, and false if it was closed before.
+func (h *held) shut() (by acquainted, first bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	first, h.closed = !h.closed, true
+	return acquainted{h.listed, h.channel != "", h.watched}, first
+}
+
+// unlead ends its lead of the process's line. It returns false if it does not lead.
+func (h *held) unlead() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	leads := h.line != nil && !h.left
+	h.left = true
+	return leads
 }

@@ -94,7 +94,7 @@ func (c *Client) info(name, key string, s fcall.Standing) Info {
 	}
 	// passed on within this process, unknown to the server
 	if h, _, _ := c.lines.Find(key); h != nil && h.owner == s.Owner {
-		info.Fence = h.fence()
+		info.Fence, _ = h.stands()
 		info.Holder.Since = time.UnixMicro(info.Fence)
 	}
 	return info

@@ -7,11 +7,8 @@ import "time"
 
 // introduce makes the lock known, at its first renewal or look.
 func (h *held) introduce() {
-	h.mu.Lock()
-	watch, keep := !h.watched && h.cache.On(), h.channel == ""
-	closed := h.closed
-	h.mu.Unlock()
-	if closed || !watch && !keep {
+	watch, keep := h.strange()
+	if !watch && !keep {
 		return
 	}
 	channel := ""
@@ -35,21 +32,7 @@ func (h *held) heard() {
 // subscription, and undoes that if it was closed meanwhile.
 func (h *held) known(channel string, watched bool) {
 	h.registry.add(h.owner, h)
-	h.mu.Lock()
-	closed, twice := h.closed, channel != "" && h.channel != ""
-	if !closed {
-		h.listed = true
-		h.watched = h.watched || watched
-		if channel != "" {
-			h.channel = channel
-		}
-	}
-	h.mu.Unlock()
-	if closed {
-		h.forget(true, channel != "", watched)
-	} else if twice {
-		h.inbox.Drop(h.slot())
-	}
+	h.forget(h.acquaint(channel, watched))
 }
 
 func (h *held) in(slot uint16) bool { return h.slot() == slot }
@@ -63,8 +46,6 @@ func (h *held) broken(fence int64, reason string) {
 
 // noticed makes the lock be looked at soon.
 func (h *held) noticed(now time.Time) {
-	h.mu.Lock()
-	h.machine.Noticed(now)
-	h.mu.Unlock()
+	h.notice(now)
 	h.keepalive.update(&h.entry)
 }

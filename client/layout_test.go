@@ -84,3 +84,14 @@ func TestFilesAreBuiltOnOneAnother(t *testing.T) {
 		}
 	}
 }
+
+// A mutex is taken only in the file that declares it: what it guards can be read on one page.
+func TestMutexesStayInTheirFiles(t *testing.T) {
+	for file, uses := range arrows(t) {
+		for of, names := range uses {
+			if slices.Contains(names, "mu") {
+				t.Errorf("%s takes a mutex of %s", file, of)
+			}
+		}
+	}
+}

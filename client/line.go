@@ -23,6 +23,9 @@ const provisional = functions.ProvisionalTTL * time.Millisecond
 // false when it must go back to the server: the run is over, too little of the lease is left, or
 // the next one asked for other terms.
 func (h *held) passOn(now time.Time) bool {
+	if now.Sub(h.since) > passSlice {
+		return false
+	}
 	passed := h.line.HandOn(func(next shows) (turn, bool, bool) {
 		if over(next.until) {
 			return turn{}, false, true // it is about to give up
@@ -30,7 +33,7 @@ func (h *held) passOn(now time.Time) bool {
 		if *next.terms != *h.terms {
 			return turn{}, false, false
 		}
-		t := h.succeed(now)
+		t := h.succeed(now, min(h.terms.Length, provisional)/4)
 		return turn{tenure: t}, t != nil, false
 	})
 	if passed && h.terms.MaxHold > 0 {
@@ -39,39 +42,16 @@ func (h *held) passOn(now time.Time) bool {
 	return passed
 }
 
-// succeed makes the next tenure, with the next token; nil if there can be none. The k-th token of a
-// run is used no earlier than k microseconds after the server gave the run: so the server's clock
-// has passed every token that was used, and the rest of the run is free again whatever becomes of
-// this process.
-func (h *held) succeed(now time.Time) *tenure {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	fence, age := h.tenure.fence+1, now.Sub(h.since)
-	if h.machine.Length() != h.terms.Length || fence > h.top || age > passSlice || time.Duration(fence-h.first)*time.Microsecond > age {
-		return nil
-	}
-	if !h.machine.Pass(now, min(h.terms.Length, provisional)/4) {
-		return nil
-	}
-	h.tenure = &tenure{held: h, fence: fence, began: now}
-	return h.tenure
-}
-
 // decline gives a tenure on that nobody took up.
 func (t *tenure) decline() {
 	h, now := t.held, time.Now()
-	h.mu.Lock()
-	last := h.tenure == t && h.machine.Leave()
-	cause := t.cause
-	h.mu.Unlock()
+	last, cause := t.refuse()
 	if !last || cause != nil && !limited(cause) || cause == nil && h.passOn(now) {
 		return
 	}
-	h.mu.Lock()
-	if h.machine.GiveUp() {
-		h.machine.Retry(now) // keepalive tells the server
+	if h.giveUp() {
+		h.gaveBack(false) // keepalive tells the server
 	}
-	h.mu.Unlock()
 	h.close()
 	h.keepalive.update(&h.entry)
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
-	"github.com/holdfast-go/holdfast/client/internal/lease"
 )
 
 // Lock is one hold of a lock. It is safe for concurrent use.
@@ -83,22 +82,6 @@ func (t *tenure) lock(parent context.Context, join bool) (*Lock, error) {
 	return l, nil
 }
 
-func (t *tenure) add(hold *tenancy, join bool) error {
-	h := t.held
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case t.cause != nil:
-		return t.cause
-	case join && (h.tenure != t || !h.machine.Join(time.Now())):
-		return ErrNotHeld
-	case t.holds == nil:
-		t.holds = t.one[:0] // nearly always the only one
-	}
-	t.holds = append(t.holds, hold)
-	return nil
-}
-
 // reenter adds a Lock to a tenure, in memory: its settings are those of the first. It fails if the
 // tenure is over.
 func (t *tenure) reenter(parent context.Context) (*Lock, error) {
@@ -133,25 +116,17 @@ func (l *Lock) Fence() int64 { return l.tenure.fence }
 // lost or released.
 func (l *Lock) Remaining() time.Duration {
 	now := time.Now()
-	if l.tenure.look(now) != nil {
+	if l.state(now) != nil {
 		return 0
 	}
-	h := l.tenure.held
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if l.hold.released || l.tenure.cause != nil {
-		return 0
-	}
-	return max(0, h.machine.Until().Sub(now))
+	_, until := l.tenure.why()
+	return max(0, until.Sub(now))
 }
 
 // state returns why l is not held at now: ErrNotHeld after its release, or the LostError.
 func (l *Lock) state(now time.Time) error {
 	cause := l.tenure.look(now)
-	h := l.tenure.held
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if l.hold.released {
+	if l.tenure.dropped(&l.hold) {
 		return ErrNotHeld
 	}
 	return cause
@@ -183,12 +158,12 @@ func (l *Lock) RenewFor(ctx context.Context, d time.Duration) error {
 	if err := begun(ctx); err != nil {
 		return opError("renew", h.name, err)
 	}
-	length, ok := h.extend(sent, d)
+	length, channel, ok := h.extend(sent, d)
 	if !ok {
 		return opError("renew", h.name, l.lost())
 	}
 	h.keepalive.update(&h.entry)
-	r, err := h.calls.Renew(ctx, h.key, h.owner, fcall.TTL(length), h.leaves(), h.first)
+	r, err := h.calls.Renew(ctx, h.key, h.owner, fcall.TTL(length), channel, h.first)
 	ours := h.extended(sent, length, err == nil, r.Yes && r.Fence == h.first)
 	h.keepalive.update(&h.entry)
 	switch {
@@ -201,43 +176,10 @@ func (l *Lock) RenewFor(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// leaves is the channel that the lock leaves; "": none.
-func (h *held) leaves() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.channel
-}
-
-func (h *held) extend(now time.Time, d time.Duration) (length time.Duration, ok bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if d == 0 {
-		d = h.machine.Length()
-	}
-	return d, h.machine.Extend(now, d)
-}
-
-// extended notes what the server said. It returns false if the lock is another's; one that was
-// released meanwhile is nobody's loss.
-func (h *held) extended(sent time.Time, length time.Duration, answered, ours bool) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case !answered:
-		h.machine.ExtendFailed(length)
-	case ours:
-		h.machine.Extended(sent, length)
-	}
-	return ours || h.machine.State() > lease.Stopping
-}
-
 // lost returns why the lock, which cannot be worked under any more, ended.
 func (l *Lock) lost() error {
-	h := l.tenure.held
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if l.tenure.cause != nil {
-		return l.tenure.cause
+	if cause, _ := l.tenure.why(); cause != nil {
+		return cause
 	}
 	return ErrNotHeld
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
@@ -32,15 +31,7 @@ func (l *Lock) Release(ctx context.Context) error {
 	t, now := l.tenure, time.Now()
 	h := t.held
 	_ = t.look(now)
-	h.mu.Lock()
-	released, cause := l.hold.released, t.cause
-	l.hold.released = true
-	last := false
-	if i := slices.Index(t.holds, &l.hold); i >= 0 && !released {
-		t.holds = slices.Delete(t.holds, i, i+1)
-		last = h.tenure == t && h.machine.Leave()
-	}
-	h.mu.Unlock()
+	released, last, cause := t.drop(&l.hold)
 	if released {
 		return opError("release", h.name, ErrNotHeld)
 	}
@@ -74,9 +65,7 @@ func (h *held) handOver(ctx context.Context, t *tenure, now time.Time) error {
 // this process ends before that, so does the lease, when it is over.
 func (h *held) linger(ctx context.Context, t *tenure, now time.Time, left time.Duration) error {
 	length := left + 2*lease.Margin(left)
-	h.mu.Lock()
-	ok, cause := h.machine.Linger(now, now.Add(left), length), t.cause
-	h.mu.Unlock()
+	channel, ok, cause := h.stay(t, now, now.Add(left), length)
 	if !ok {
 		return opError("release", h.name, cause)
 	}
@@ -84,16 +73,14 @@ func (h *held) linger(ctx context.Context, t *tenure, now time.Time, left time.D
 	h.leaveLine() // those of this process wait at the server like all others
 	ctx, cancel := within(ctx)
 	defer cancel()
-	r, err := h.calls.Renew(ctx, h.key, h.owner, fcall.TTL(length), h.leaves(), h.first)
+	r, err := h.calls.Renew(ctx, h.key, h.owner, fcall.TTL(length), channel, h.first)
 	switch {
 	case err != nil:
 		return opError("release", h.name, ended(ctx, err))
 	case !r.Yes || r.Fence != h.first:
 		return opError("release", h.name, h.refused(ErrTaken, ""))
 	}
-	h.mu.Lock()
-	h.machine.Lingers(now, length)
-	h.mu.Unlock()
+	h.stays(now, length)
 	h.keepalive.update(&h.entry)
 	return nil
 }
@@ -113,21 +100,14 @@ func (h *held) lostTo(why error) error {
 // giveBack tells the server that nobody here wants the lock. Only one caller does, whichever ends
 // its use.
 func (h *held) giveBack(ctx context.Context, t *tenure) error {
-	h.mu.Lock()
-	ok, cause, until := h.machine.GiveUp(), t.cause, h.machine.Until()
-	h.mu.Unlock()
+	ok := h.giveUp()
+	cause, until := t.why()
 	if !ok { // it was lost this very moment
 		return opError("release", h.name, cause)
 	}
 	h.close()
 	err := h.tell(ctx, t, until)
-	h.mu.Lock()
-	if err == nil || errors.Is(err, ErrLost) {
-		h.machine.GaveBack()
-	} else {
-		h.machine.Retry(time.Now()) // keepalive goes on with it
-	}
-	h.mu.Unlock()
+	h.gaveBack(err == nil || errors.Is(err, ErrLost)) // else keepalive goes on with it
 	h.keepalive.update(&h.entry)
 	return opError("release", h.name, err)
 }
@@ -178,10 +158,8 @@ func (h *held) tell(ctx context.Context, t *tenure, until time.Time) error {
 
 // reason returns why the server has the lock as another's.
 func (h *held) reason(t *tenure) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if t.cause != nil {
-		return t.cause
+	if cause, _ := t.why(); cause != nil {
+		return cause
 	}
 	return h.lostTo(ErrTaken)
 }

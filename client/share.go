@@ -81,7 +81,6 @@ func (c *Client) holder(key, name string) *BusyError {
 	if h == nil {
 		return nil
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return &BusyError{Name: name, Holder: parseHolder(h.owner, h.tenure.fence), Remaining: max(0, time.Until(h.machine.Until())), Waiters: waiting}
+	fence, until := h.stands()
+	return &BusyError{Name: name, Holder: parseHolder(h.owner, fence), Remaining: max(0, time.Until(until)), Waiters: waiting}
 }
