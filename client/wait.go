@@ -80,7 +80,7 @@ func (w *wait) answered(busy *BusyError) {
 // has ended, and often enough that a grant whose message was lost, and a dead holder of one, cost
 // about a second.
 func (w *wait) stand(ctx context.Context, waiter *inbox.Waiter) (*Lock, error) {
-	for patience := time.Second; ; patience = w.set.interval {
+	for patience := silence; ; patience = w.set.interval {
 		w.asks() // for the subscription, to begin with
 		state, err := waiter.Ready(w.until, patience)
 		if err != nil {

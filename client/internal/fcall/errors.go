@@ -141,6 +141,15 @@ func Lasting(err error) bool {
 		strings.HasPrefix(text, "unknown subcommand") || strings.HasPrefix(text, "syntax error") || strings.Contains(text, "tracking")
 }
 
+// notLoaded is the error of a call whose library is missing, and could not be loaded because of err:
+// of err's kind, which says whether it helps to try again.
+func notLoaded(err error) error {
+	if errors.Is(err, ErrInvalid) {
+		return fmt.Errorf("%w: loading it failed: %w", ErrLibrary, err)
+	}
+	return fmt.Errorf("the functions library is missing, and loading it failed: %w", err)
+}
+
 func malformed(values []rueidis.RedisMessage) error {
 	return fmt.Errorf("%w: its reply is not of contract 1: %v", ErrLibrary, values)
 }

@@ -82,6 +82,9 @@ func TestClassify(t *testing.T) {
 				}
 			}
 			require.Equal(t, 1, kinds, "exactly one kind: %v", got)
+			unloaded := notLoaded(got)
+			require.ErrorIs(t, unloaded, c.want)
+			require.False(t, errors.Is(unloaded, ErrUnreachable) && errors.Is(unloaded, ErrInvalid), "one kind too: %v", unloaded)
 			require.Equal(t, c.unknown, Unknown(got), "unknown outcome")
 			require.Equal(t, c.lasting, Lasting(c.err), "lasting")
 			require.Contains(t, got.Error(), c.err.Error(), "in the server's words")

@@ -6,7 +6,6 @@ package fcall
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -228,7 +227,7 @@ func (c *Caller) Load(ctx context.Context) error {
 		if err == nil || strings.Contains(err.Error(), "already exists") || strings.HasPrefix(err.Error(), "READONLY") {
 			continue
 		}
-		return fmt.Errorf("%w: loading it failed: %w", ErrLibrary, Classify(ctx, err))
+		return notLoaded(Classify(ctx, err))
 	}
 	return nil
 }

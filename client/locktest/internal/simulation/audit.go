@@ -106,7 +106,7 @@ func (o *observer) auditFree(l *lock, now, from time.Time) {
 		}
 		o.report.Checks["5 free"]++
 		patience := 50*time.Millisecond + o.allowance()
-		if l.late || w.shared {
+		if l.late || w.shared || l.moved {
 			patience += waitersAsk
 		}
 		if waited := now.Sub(since); waited > patience {

@@ -141,8 +141,12 @@ func (l *lock) lost(h *holder) string {
 }
 
 // toldAfter reports whether the server answered the holder's wait after it had lost the lock, and
-// before it entered: it knew.
+// before it entered: it knew. With an owner string that others use too, it may be one of them who
+// was told.
 func (l *lock) toldAfter(x loss, h *holder) bool {
+	if h.shared {
+		return false
+	}
 	told := l.told[h.owner]
 	return x.at.Before(told) && told.Before(h.entered)
 }

@@ -51,6 +51,7 @@ type lock struct {
 
 	short bool // its lease was shortened, or is so short that waiters may not know it
 	late  bool // it became free by the end of such a lease
+	moved bool // its slot has moved: rueidis looks where it is once a second, so new waiters ask at first
 
 	token    int64 // the highest that was seen
 	holders  []*holder
@@ -210,6 +211,8 @@ func (o *observer) wrote(w redis.Write) {
 	if o.stale[w.Node] {
 		if after.live(w.NowUS) {
 			l.lose(after.owner, "a deposed primary goes on")
+		} else if before.owner != "" { // given back there: the new primary keeps it until its lease ends
+			l.ghosts[before.owner] = true
 		}
 		return
 	}

@@ -182,6 +182,7 @@ func (in *injector) migrate() {
 	o.movingNow(along, true)
 	in.run.world.MoveKeys(int(slot), 0)
 	o.movingNow(along, false)
+	o.moved(along, to.Now().Sub(from.Now()))
 	in.wait(time.Millisecond, 2*time.Second)
 	in.run.world.FinishMigration(int(slot))
 	end()
@@ -192,6 +193,20 @@ func (o *observer) movingNow(names []string, on bool) {
 	defer o.mu.Unlock()
 	for _, name := range names {
 		o.moving[name] = on
+	}
+}
+
+// moved notes that locks went to a server whose clock is ahead by so much.
+func (o *observer) moved(names []string, ahead time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, name := range names {
+		l := o.locks[name]
+		l.moved = true
+		if o.skewed && ahead.Abs() > time.Millisecond {
+			l.lose(everybody, "a slot moved to a server with another clock")
+			o.forgot = true
+		}
 	}
 }
 
