@@ -180,7 +180,7 @@ func (c *Caller) do(ctx context.Context, function, key string, args ...string) (
 	} else {
 		values, err = c.fly(ctx, function, key, args)
 	}
-	c.Pulse.done(err == nil)
+	c.Pulse.done(err == nil || errors.Is(err, ErrBusy) || errors.Is(err, ErrInvalid))
 	if err == nil {
 		c.Heard()
 	}

@@ -161,8 +161,10 @@ func (o *observer) auditKept(l *lock, now, from time.Time) {
 	if o.hosts[label] == nil || o.hosts[label].gone {
 		return
 	}
-	if from.After(since) {
-		since = from
+	for _, t := range []time.Time{from, l.since} { // a place in line that was left behind can be served late
+		if t.After(since) {
+			since = t
+		}
 	}
 	o.report.Checks["8 kept"]++
 	if now.Sub(since) > forgotten {

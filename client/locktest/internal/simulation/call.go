@@ -111,6 +111,9 @@ func (o *observer) unexpected(c *call, kind string, err error, now time.Time) st
 			return fmt.Sprintf("busy, and nothing came through for %v", c.began.Sub(host.cut))
 		}
 	case "timeout":
+		if o.locks[c.name].believedBy(c.process) {
+			return "" // its own process has the lock
+		}
 		if !host.cut.IsZero() && c.began.After(host.cut) && now.Sub(c.began) > 250*time.Millisecond {
 			if !c.try && now.Sub(c.began) < waitersAsk+time.Second {
 				o.report.Admitted["known: behind another goroutine of the process, silence between its questions is not heard"]++

@@ -44,6 +44,7 @@ type lock struct {
 	name  string
 	owner string // "": free
 	fence int64
+	since time.Time // when its owner got it
 	until time.Time // when the lease can end, by the local clock
 	free  time.Time // since when nobody has it
 	timer *time.Timer
@@ -304,6 +305,9 @@ func (o *observer) note(l *lock, s state, w redis.Write) {
 		l.owner, l.fence = "", s.fence
 		l.gen++
 		return
+	}
+	if s.owner != l.owner {
+		l.since = now
 	}
 	l.owner, l.fence, l.until = s.owner, s.fence, until
 	l.gen, l.late = l.gen+1, false
