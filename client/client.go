@@ -68,7 +68,7 @@ func New(redis rueidis.Client, cfg Config) (*Client, error) {
 	c.departed = newDeparted()
 	c.cache = tracking.New(c.slotted, c.changed)
 	c.calls = &fcall.Caller{Redis: redis, Slotted: c.slotted, Pulse: fcall.NewPulse(), AutoLoad: cfg.AutoLoad, Heard: c.answered, Changed: c.cache.Drop,
-		Cached: c.uncached}
+		Cached: c.uncached, Closing: c.closing}
 	c.inbox = inbox.New(inbox.Config{Redis: redis, Slotted: c.slotted, Prefix: cfg.Prefix, ID: c.id, Closing: c.closing.Done(), Denied: denied,
 		Broken: c.broken, Unclaimed: c.unclaimed, Changed: c.resubscribed, Refused: c.journal.unsubscribed})
 	c.keepalive = newKeepalive(newFlights(c.calls, c.inbox, &c.journal))
@@ -141,12 +141,4 @@ func (c *Client) owner(label string) string {
 		b = append(append(b, ':'), label...)
 	}
 	return string(b)
-}
-
-// ended is the error of a call that failed with err.
-func (c *Client) ended(ctx context.Context, err error) error {
-	if c.closing.Err() != nil {
-		return ErrClosed
-	}
-	return ended(ctx, err)
 }

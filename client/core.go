@@ -22,6 +22,14 @@ type core struct {
 	closing   context.Context // ends with ErrClosed when Close is called
 }
 
+// ended is the error of a call that failed with err.
+func (c *core) ended(ctx context.Context, err error) error {
+	if err != nil && c.closing.Err() != nil {
+		return ErrClosed
+	}
+	return ended(ctx, err)
+}
+
 // slot is where a lock's messages go: its hash slot in Cluster, one for all elsewhere.
 func (c *core) slot(key string) uint16 {
 	if !c.slotted {

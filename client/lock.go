@@ -168,7 +168,7 @@ func (l *Lock) RenewFor(ctx context.Context, d time.Duration) error {
 	h.keepalive.update(&h.entry)
 	switch {
 	case err != nil:
-		return opError("renew", h.name, ended(ctx, err))
+		return opError("renew", h.name, h.core.ended(ctx, err))
 	case !ours:
 		h.inbox.CatchUp(ctx, []uint16{h.slot()})
 		return opError("renew", h.name, h.refused(ErrTaken, ""))

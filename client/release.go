@@ -76,7 +76,7 @@ func (h *held) linger(ctx context.Context, t *tenure, now time.Time, left time.D
 	r, err := h.calls.Renew(ctx, h.key, h.owner, fcall.TTL(length), channel, h.first)
 	switch {
 	case err != nil:
-		return opError("release", h.name, ended(ctx, err))
+		return opError("release", h.name, h.core.ended(ctx, err))
 	case !r.Yes || r.Fence != h.first:
 		return opError("release", h.name, h.refused(ErrTaken, ""))
 	}

@@ -13,6 +13,9 @@ import (
 // closing them for as long as it waits for answers, and one that is made while the client is closed
 // would stay open.
 type wires struct {
+	closing context.Context // ends dials that are under way
+	stop    context.CancelFunc
+
 	mu     sync.Mutex
 	open   map[*wire]struct{}
 	closed bool
@@ -23,7 +26,11 @@ type wire struct {
 	of *wires
 }
 
-func newWires() *wires { return &wires{open: map[*wire]struct{}{}} }
+func newWires() *wires {
+	w := &wires{open: map[*wire]struct{}{}}
+	w.closing, w.stop = context.WithCancel(context.Background())
+	return w
+}
 
 // count puts w between rueidis and the network.
 func (w *wires) count(option *rueidis.ClientOption) {
@@ -37,6 +44,9 @@ func (w *wires) count(option *rueidis.ClientOption) {
 		dial = dialTCP
 	}
 	option.DialCtxFn = func(ctx context.Context, to string, d *net.Dialer, cfg *tls.Config) (net.Conn, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(w.closing, cancel)()
 		conn, err := dial(ctx, to, d, cfg)
 		if err != nil {
 			return nil, err
@@ -74,6 +84,7 @@ func (c *wire) Close() error {
 
 // close ends all connections, and those that are made later.
 func (w *wires) close() {
+	w.stop()
 	w.mu.Lock()
 	w.closed = true
 	open := w.open

@@ -58,7 +58,7 @@ func (b *Batch) Leave(key, owner, hold string, fence int64) {
 // context ends.
 func (b *Batch) Send(ctx context.Context) []Outcome {
 	c := b.caller
-	results, err := guard(ctx, func() ([]rueidis.RedisResult, error) { return c.Redis.DoMulti(ctx, b.commands...), nil })
+	results, err := guard(ctx, context.Background(), func() ([]rueidis.RedisResult, error) { return c.Redis.DoMulti(ctx, b.commands...), nil })
 	outcomes := make([]Outcome, len(b.calls))
 	for i := range outcomes {
 		outcomes[i].Err = err

@@ -25,6 +25,7 @@ type Caller struct {
 	Heard    func()           // the server has answered
 	Changed  func(key string) // a call of ours may have changed the key
 	Cached   func(error)      // the answer to CLIENT CACHING YES, an error of rueidis
+	Closing  context.Context  // ends calls that can be left behind, by its cause
 
 	// of *flight; a channel must not leave its testing/synctest bubble, so not one for all
 	flights sync.Pool
@@ -144,7 +145,7 @@ func (c *Caller) InspectTracked(ctx context.Context, key string) (Standing, erro
 
 // Version asks for the version of the library.
 func (c *Caller) Version(ctx context.Context) (string, error) {
-	return guard(ctx, func() (string, error) {
+	return guard(ctx, c.Closing, func() (string, error) {
 		version, err := c.Redis.Do(ctx, c.Redis.B().Fcall().Function(functions.ReadVersion).Numkeys(0).Build()).ToString()
 		return version, Classify(ctx, err)
 	})
@@ -203,7 +204,7 @@ func (c *Caller) run(ctx context.Context, function, key string, args []string) (
 
 // ask is do by a tracked call.
 func (c *Caller) ask(ctx context.Context, function, key string, args ...string) (messages, error) {
-	values, err := guard(ctx, func() (messages, error) {
+	values, err := guard(ctx, c.Closing, func() (messages, error) {
 		results := c.Redis.DoMulti(ctx, c.caching(key), c.command(function, key, args...))
 		if err := results[0].Error(); err != nil {
 			c.Cached(err)

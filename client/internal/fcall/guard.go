@@ -2,13 +2,13 @@ package fcall
 
 import "context"
 
-// guard runs a call until the context ends.
+// guard runs a call until the context ends, or closing does: then its cause is the error.
 //
 // rueidis looks at the context once a connection stands. Before that, a call waits for a connect
 // that another call began, with that one's deadline, and while 1,024 commands are unanswered it
 // waits for a place among them. So a call whose context can end runs in a goroutine of its own, and
 // is left behind when it does. Its outcome is unknown then.
-func guard[T any](ctx context.Context, call func() (T, error)) (value T, err error) {
+func guard[T any](ctx, closing context.Context, call func() (T, error)) (value T, err error) {
 	if ctx.Done() == nil {
 		return call()
 	}
@@ -29,6 +29,8 @@ func guard[T any](ctx context.Context, call func() (T, error)) (value T, err err
 		return o.value, o.err
 	case <-ctx.Done():
 		return value, ctx.Err()
+	case <-closing.Done():
+		return value, context.Cause(closing)
 	}
 }
 
@@ -63,6 +65,8 @@ func (c *Caller) fly(ctx context.Context, function, key string, args []string) (
 		return values, err
 	case <-ctx.Done(): // f is left behind, and not used again
 		return nil, ctx.Err()
+	case <-c.Closing.Done():
+		return nil, context.Cause(c.Closing)
 	}
 }
 

@@ -7,42 +7,41 @@ import (
 
 // Pulse reports whether the server answers.
 type Pulse struct {
-	born time.Time
-	// when the first call began that has had no answer, and nor has any later one, in nanoseconds
-	// since born; 0: there is none
-	since atomic.Int64
-	calls atomic.Int64 // under way
+	born    time.Time
+	calls   atomic.Int64 // under way
+	since   atomic.Int64 // the first of them began, in nanoseconds since born
+	answers atomic.Int64 // the last one came
+	givenUp atomic.Int64 // the last call ended without one
 }
+
+// together is how far apart contexts end that one deadline ends: the caller of a call, and those who
+// wait behind it.
+const together = 10 * time.Millisecond
 
 // NewPulse returns one that has heard nothing.
 func NewPulse() *Pulse { return &Pulse{born: time.Now()} }
 
-func (p *Pulse) now() int64 { return max(1, int64(time.Since(p.born))) }
-
 func (p *Pulse) asked() {
-	p.calls.Add(1)
-	if p.since.Load() == 0 {
-		p.since.CompareAndSwap(0, p.now())
+	if p.calls.Add(1) == 1 {
+		p.since.Store(int64(time.Since(p.born)))
 	}
 }
 
-// done notes that a call is over. One that was given up leaves the silence as it was.
 func (p *Pulse) done(answered bool) {
-	left := p.calls.Add(-1)
-	switch {
-	case !answered:
-	case left > 0:
-		p.since.Store(p.now())
-	default:
-		p.since.Store(0)
+	at := &p.givenUp
+	if answered {
+		at = &p.answers
 	}
+	at.Store(int64(time.Since(p.born)))
+	p.calls.Add(-1)
 }
 
-// Silent is for how long the server has been asked and has not answered; 0 if it owes no answer.
+// Silent is for how long calls have been under way and none was answered; 0 if none is. A call that
+// was given up this moment counts too.
 func (p *Pulse) Silent() time.Duration {
-	since := p.since.Load()
-	if since == 0 {
+	now := time.Since(p.born)
+	if p.calls.Load() <= 0 && (p.givenUp.Load() == 0 || now-time.Duration(p.givenUp.Load()) > together) {
 		return 0
 	}
-	return time.Since(p.born) - time.Duration(since)
+	return now - time.Duration(max(p.since.Load(), p.answers.Load()))
 }
