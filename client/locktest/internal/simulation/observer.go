@@ -212,7 +212,8 @@ func (o *observer) wrote(w redis.Write) {
 	if o.stale[w.Node] {
 		if after.live(w.NowUS) {
 			l.lose(after.owner, "a deposed primary goes on")
-		} else if before.owner != "" { // given back there: the new primary keeps it until its lease ends
+		}
+		if before.owner != after.owner { // given back there: the new primary keeps it until its lease ends
 			l.ghosts[before.owner] = true
 		}
 		return
