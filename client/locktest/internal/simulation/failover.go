@@ -55,6 +55,9 @@ func (in *injector) forced() {
 	o.mu.Unlock()
 	in.run.world.Failover(to, redis.Failover{Force: true, Isolated: way == 2 || in.rng.IntN(2) == 0})
 	o.retell(to, names, "a forced failover lost what was not replicated")
+	if _, missing := to.Do("FCALL", "holdfast_version", "0").(redis.Error); missing { // the library too, if it was just loaded
+		in.load(to)
+	}
 	to.StartReplication()
 	in.wait(10*time.Millisecond, 5*time.Second)
 	switch way {
