@@ -71,8 +71,9 @@ fuzz: prepare ## Fuzz the functions, FUZZTIME (20s) for each target
 		done; \
 	done
 
-simulate: ## Simulate schedules of faults for TIME (60s), from SEED on; then put defects back, and find each
+simulate: ## Simulate schedules of faults for TIME (60s) at each level, from SEED on; then put defects back, and find each
 	$(SIMULATE)
+	HOLDFAST_PROFILE=replicated; export HOLDFAST_PROFILE; $(SIMULATE)
 	cd client/locktest && go test -count=1 -v -timeout 40m -run 'TestDefectsAreFound' ./internal/simulation
 
 images: ## Build the container images for machines that can pull none

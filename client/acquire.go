@@ -33,7 +33,7 @@ func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 	if err := begun(ctx); err != nil {
 		return nil, opError("try", name, err)
 	}
-	if a.hold == "" && !a.set.fresh {
+	if a.hold == "" && !a.set.fresh && a.set.terms.copies.Replicas == 0 {
 		value, age, question := c.cache.Answer(a.key, tracking.Refusal)
 		if value != nil {
 			busy := *value.(*BusyError)

@@ -90,16 +90,16 @@ func (a *attempt) run(waiting bool) int64 {
 // try asks once, by a call that ctx bounds.
 func (a *attempt) try(ctx, parent context.Context) (*Lock, *BusyError, error) {
 	sent := time.Now()
-	calls, ttl := a.client.calls, a.set.terms.ttl
+	calls, ttl, copies := a.client.calls, a.set.terms.ttl, a.set.terms.copies
 	var r fcall.Reply
 	var err error
 	switch {
 	case a.hold != "":
-		r, err = calls.Join(ctx, a.key, a.owner, ttl, a.hold)
+		r, err = calls.Join(ctx, copies, a.key, a.owner, ttl, a.hold)
 	case a.question.Tracked():
 		r, err = calls.AcquireTracked(ctx, a.key, a.owner, ttl)
 	default:
-		r, err = calls.Acquire(ctx, a.key, a.owner, ttl, a.run(false))
+		r, err = calls.Acquire(ctx, copies, a.key, a.owner, ttl, a.run(false))
 	}
 	if err != nil {
 		if fcall.Unknown(err) {

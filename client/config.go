@@ -64,6 +64,17 @@ type Config struct {
 	// end the lock earlier. Default 0.
 	MinHold time.Duration
 
+	// Replicas, if positive, is how many replicas of the primary must have a lock before it is had,
+	// and each renewal before it counts: so the lock survives the loss of the primary, if one of
+	// them is promoted. With all replicas of the primary it always does; see the README. It costs
+	// the time of the replication, a connection for each call under way, and what client-side
+	// caching knows of held locks. Default 0: none.
+	Replicas int
+	// ReplicaWait is how long the server waits for them. After that the call fails with
+	// ErrNotReplicated, and the lock is given back. At most a sixth of the lease, and 5 s. Default a
+	// twelfth of the lease, at most a second.
+	ReplicaWait time.Duration
+
 	// Label is shown to losers and operators with the holder's host and process. Default none; at
 	// most 128 bytes.
 	Label string
@@ -82,6 +93,9 @@ const (
 	minLease = 10 * time.Millisecond
 	maxLease = functions.MaxTTL * time.Millisecond
 	maxLabel = 128
+
+	maxReplicas    = 100
+	maxReplicaWait = 5 * time.Second // rueidis waits 10 s for an answer
 )
 
 // complete fills in the defaults and checks the rest.
@@ -101,6 +115,7 @@ func (cfg Config) complete() (Config, settings, error) {
 	s := settings{
 		lease: cfg.Lease, noRenewal: cfg.NoRenewal, renewEvery: cfg.RenewEvery, maxRenewals: cfg.MaxRenewals,
 		maxHold: cfg.MaxHold, grace: cfg.Grace, minHold: cfg.MinHold, label: cfg.Label,
+		copies:  fcall.Copies{Replicas: cfg.Replicas, Wait: cfg.ReplicaWait},
 		waiting: waiting{maxWait: cfg.MaxWait, interval: cfg.Interval, tries: cfg.Tries, giveUpEarly: cfg.GiveUpEarly},
 	}
 	if open := strings.IndexByte(cfg.Prefix, '{'); open >= 0 && strings.IndexByte(cfg.Prefix[open:], '}') < 2 {
@@ -117,6 +132,7 @@ type settings struct {
 	maxRenewals                                int
 	noRenewal                                  bool
 	label                                      string
+	copies                                     fcall.Copies
 	waiting
 
 	terms terms // made of the above by complete
@@ -128,6 +144,7 @@ type terms struct {
 	minHold time.Duration
 	label   string
 	ttl     string // Length as the library takes it
+	copies  fcall.Copies
 }
 
 type waiting struct {
@@ -163,6 +180,11 @@ func (s *settings) complete() error {
 		return fmt.Errorf("%w: Grace must not be negative, but is %v", ErrArgument, s.grace)
 	case s.minHold < 0 || s.minHold > maxLease:
 		return fmt.Errorf("%w: MinHold must be from 0 to %v, not %v", ErrArgument, maxLease, s.minHold)
+	case s.copies.Replicas < 0 || s.copies.Replicas > maxReplicas:
+		return fmt.Errorf("%w: Replicas must be from 0 to %d, not %d", ErrArgument, maxReplicas, s.copies.Replicas)
+	case s.copies.Wait < 0 || s.copies.Wait > min(s.lease/6, maxReplicaWait):
+		return fmt.Errorf("%w: ReplicaWait must be from 0 to %v, a sixth of the lease and %v at most, not %v", ErrArgument,
+			min(s.lease/6, maxReplicaWait), maxReplicaWait, s.copies.Wait)
 	case s.owned && s.owner == "":
 		return fmt.Errorf("%w: Owner must not be empty", ErrArgument)
 	case len(s.owner) > functions.MaxBytes:
@@ -172,7 +194,13 @@ func (s *settings) complete() error {
 		return err
 	}
 	s.terms = terms{Terms: lease.Terms{Length: s.lease, RenewEvery: s.renewal(), MaxRenewals: s.maxRenewals, MaxHold: s.maxHold,
-		Grace: s.grace}, minHold: s.minHold, label: s.label, ttl: fcall.TTL(s.lease)}
+		Grace: s.grace}, minHold: s.minHold, label: s.label, ttl: fcall.TTL(s.lease), copies: s.copies}
+	switch {
+	case s.copies.Replicas == 0:
+		s.terms.copies = fcall.Copies{}
+	case s.copies.Wait == 0:
+		s.terms.copies.Wait = min(s.lease/12, time.Second)
+	}
 	if s.grace == 0 {
 		s.terms.Grace = s.lease / 3
 	}

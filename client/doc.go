@@ -77,6 +77,10 @@
 // A new reason to end the work begins in errors.go; a limit also needs an Action and an event of
 // internal/lease, a line in endings (held.go), and one in limited (ending.go).
 //
+// With Config.Replicas each grant and each renewal is followed by WAIT on its own connection
+// (internal/fcall, copies.go), and what was granted in any other way, by holdfast_wait or by a
+// message, is renewed in that way before it counts (wait.go, confirm).
+//
 // All calls of the library are in internal/fcall, with the classes of their errors. A call whose
 // context can end is left behind when it does, because rueidis does not look at the context
 // everywhere.

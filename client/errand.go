@@ -50,7 +50,7 @@ func (s sending) pack(pipeline *fcall.Batch) {
 		return
 	}
 	s.introduce()
-	tracked := s.cache.On()
+	tracked := s.tracks()
 	if s.action == lease.Look {
 		pipeline.Look(tracked, s.key)
 		return
@@ -62,6 +62,8 @@ func (s sending) pack(pipeline *fcall.Batch) {
 	}
 	pipeline.Renew(tracked, s.key, s.owner, s.lasting(length), channel, s.first)
 }
+
+func (s sending) copies() fcall.Copies { return s.terms.copies }
 
 // declined is the only token that may be given back; 0: any. What was granted here is known by its
 // first one.

@@ -41,6 +41,9 @@ var (
 	// ErrBusy: 5000 wait already, or the lock has 128 holds.
 	ErrLineFull = error(fcall.ErrLineFull)
 
+	// ErrUnreachable: fewer replicas than Replicas have it after ReplicaWait.
+	ErrNotReplicated = error(fcall.ErrNotReplicated)
+
 	// ErrLost, all of these: not renewed in time; deleted, evicted, or taken after a failover;
 	// broken (see LostError.Reason); and the limits that the caller set.
 	ErrExpired     = error(fcall.NewKind("the lease ended", ErrLost))

@@ -21,6 +21,7 @@ const (
 type errand interface {
 	slot() uint16
 	length() time.Duration // of the lease
+	copies() fcall.Copies  // that its answer needs
 	pack(pipeline *fcall.Batch)
 	// ours is false if the server says that the lock is another's
 	answered(sent time.Time, o fcall.Outcome) (ours bool)
@@ -44,8 +45,9 @@ type flights struct {
 }
 
 type lane struct {
-	slots uint16
-	class int
+	slots  uint16
+	class  int
+	copies fcall.Copies
 }
 
 type queue struct {
@@ -61,7 +63,10 @@ func newFlights(calls *fcall.Caller, in *inbox.Inbox, j *journal) *flights {
 
 // add queues an errand; launch sends it.
 func (f *flights) add(e errand) {
-	at := lane{e.slot() >> slotBits, bits.Len64(uint64(e.length() / time.Millisecond))}
+	at := lane{e.slot() >> slotBits, bits.Len64(uint64(e.length() / time.Millisecond)), e.copies()}
+	if at.copies.Replicas > 0 {
+		at.slots = e.slot() // one node must answer for all of it
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	q := f.lanes[at]
@@ -92,7 +97,7 @@ func (f *flights) launch() {
 
 func (f *flights) fly(at lane, q *queue, batch []errand) {
 	defer f.done.Done()
-	f.deliver(batch)
+	f.deliver(batch, at.copies)
 	f.mu.Lock()
 	if q.flying--; q.flying == 0 && len(q.errands) == 0 {
 		delete(f.lanes, at)
@@ -110,7 +115,7 @@ func (f *flights) close() {
 
 // deliver is one pipeline. It waits for a sixth of the shortest lease at most: what it did not hear
 // of by then is asked again.
-func (f *flights) deliver(batch []errand) {
+func (f *flights) deliver(batch []errand, copies fcall.Copies) {
 	limit := batch[0].length()
 	for _, e := range batch {
 		limit = min(limit, e.length())
@@ -118,9 +123,9 @@ func (f *flights) deliver(batch []errand) {
 	sent := time.Now()
 	ctx, cancel := context.WithTimeout(f.ctx, limit/6)
 	defer cancel()
-	outcomes := f.send(ctx, batch)
+	outcomes := f.send(ctx, batch, copies)
 	if f.calls.AutoLoad && errors.Is(outcomes[0].Err, ErrLibrary) && f.calls.Load(ctx) == nil {
-		outcomes = f.send(ctx, batch)
+		outcomes = f.send(ctx, batch, copies)
 	}
 	var gone []errand
 	for i, e := range batch {
@@ -134,8 +139,8 @@ func (f *flights) deliver(batch []errand) {
 	f.taken(gone)
 }
 
-func (f *flights) send(ctx context.Context, batch []errand) []fcall.Outcome {
-	pipeline := f.calls.NewBatch(len(batch))
+func (f *flights) send(ctx context.Context, batch []errand, copies fcall.Copies) []fcall.Outcome {
+	pipeline := f.calls.NewBatch(len(batch), copies)
 	for _, e := range batch {
 		e.pack(pipeline)
 	}

@@ -340,8 +340,12 @@ func (h *held) gaveBack(known bool) {
 func (h *held) strange() (watch, keep bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.closed && !h.watched && h.cache.On(), !h.closed && h.channel == ""
+	return !h.closed && !h.watched && h.tracks(), !h.closed && h.channel == ""
 }
+
+// tracks reports whether the server's tracking tells of the lock's key. It does not tell on the
+// dedicated connections of those that wait for replicas: rueidis reads them only for an answer.
+func (h *held) tracks() bool { return h.terms.copies.Replicas == 0 && h.cache.On() }
 
 // acquaint notes that they have. It returns what is to be forgotten again: all of it if the lock was
 // closed meanwhile, or the channel if it had one already.

@@ -163,7 +163,7 @@ func (l *Lock) RenewFor(ctx context.Context, d time.Duration) error {
 		return opError("renew", h.name, l.lost())
 	}
 	h.keepalive.update(&h.entry)
-	r, err := h.calls.Renew(ctx, h.key, h.owner, fcall.TTL(length), channel, h.first)
+	r, err := h.calls.Renew(ctx, h.terms.copies, h.key, h.owner, fcall.TTL(length), channel, h.first)
 	ours := h.extended(sent, length, err == nil, r.Yes && r.Fence == h.first)
 	h.keepalive.update(&h.entry)
 	switch {

@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
 )
 
 // Option changes a setting for one call. Options are values: keep them in variables, and join them
@@ -57,6 +59,12 @@ func WithMaxHold(d, grace time.Duration) Option {
 // WithMinHold keeps the lock from others for at least d, also when it is released earlier; see
 // Config.MinHold.
 func WithMinHold(d time.Duration) Option { return func(s *settings) { s.minHold = d } }
+
+// WithReplicas makes n replicas have the lock before it is had, and waits for them for d (zero: the
+// default); see Config.Replicas. n 0 asks for none.
+func WithReplicas(n int, d time.Duration) Option {
+	return func(s *settings) { s.copies = fcall.Copies{Replicas: n, Wait: d} }
+}
 
 // WithLabel shows a label to losers and operators; see Config.Label. It cannot be combined with
 // WithOwner.

@@ -19,8 +19,19 @@ func (c *core) unclaimed(owner string, g inbox.Grant) {
 // waits with any more: until the server has answered, or it cannot matter any more.
 func (c *core) giveUp(h *held, effort time.Duration) {
 	now := time.Now()
-	h.closed, h.machine = true, lease.Unwanted(now, now.Add(effort))
+	c.owe(h, now, now.Add(effort))
+	if h.terms.copies.Replicas > 0 { // the call has a connection of its own: this may come before it
+		h = &held{core: c, name: h.name, key: h.key, owner: h.owner, hold: h.hold, first: h.first, terms: h.terms}
+		c.owe(h, now.Add(overtaken), now.Add(overtaken+effort))
+	}
+	c.keepalive.poke()
+}
+
+// overtaken is how long a call that was given up may still be on its way.
+const overtaken = 3 * time.Second
+
+func (c *core) owe(h *held, at, until time.Time) {
+	h.closed, h.machine = true, lease.Unwanted(at, until)
 	h.entry = entry{timed: h, index: -1}
 	_ = c.keepalive.add(&h.entry) // ErrClosed: the lease ends it
-	c.keepalive.poke()
 }

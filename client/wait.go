@@ -29,7 +29,7 @@ func (a *attempt) wait(ctx context.Context, adopted string) (*Lock, error) {
 		owner = a.owner
 	}
 	outage := error(nil)
-	if errors.Is(err, ErrUnreachable) && !errors.Is(err, errLate) && a.until.Err() == nil {
+	if errors.Is(err, ErrUnreachable) && !errors.Is(err, errLate) && !errors.Is(err, ErrNotReplicated) && a.until.Err() == nil {
 		outage = ErrUnreachable
 	}
 	if a.line != nil && a.abdicate(owner, outage) {
@@ -97,6 +97,11 @@ func (w *wait) stand(ctx context.Context, waiter *inbox.Waiter) (*Lock, error) {
 		}
 		w.answered(w.busy(r))
 		switch {
+		case r.Yes && w.set.terms.copies.Replicas > 0:
+			if l, err := w.confirm(ctx, inbox.Grant{Fence: r.Fence}, state.Channel); l != nil || err != nil {
+				return l, err
+			}
+			continue
 		case r.Yes:
 			return w.done(w.granted(w.parent(ctx), grant{r.Fence, r.Block, lease.New(&w.set.terms.Terms, sent), true}))
 		case r.Waiters < 0:
@@ -162,7 +167,7 @@ func (w *wait) pause(ctx context.Context, waiter *inbox.Waiter, state inbox.Stat
 // that clock's time, and it is counted from before that was asked for: never late. A grant whose
 // token is not above that of the holder that r told of is older than r: what the server said last
 // counts. One that too little is left of, that came while the connection changed (perhaps to
-// another primary), or that is to stand unrenewed, is confirmed first. An owner of the caller's
+// another primary), that is to stand unrenewed, or that replicas must have, is confirmed first. An owner of the caller's
 // choice asks: the grant may be of the hold of another one.
 func (w *wait) accept(ctx context.Context, g inbox.Grant, r fcall.Reply, sent time.Time, state inbox.State) (*Lock, error) {
 	if g.Fence <= r.Fence || w.hold != "" {
@@ -172,7 +177,7 @@ func (w *wait) accept(ctx context.Context, g inbox.Grant, r fcall.Reply, sent ti
 	now := time.Now()
 	left := time.Duration(g.UntilMS-r.ServerMS)*time.Millisecond - now.Sub(sent)
 	left = min(left-now.Sub(sent)/100, length) - lease.Margin(length)
-	if w.set.terms.RenewEvery == 0 || left < length/2 || state.Stale() {
+	if w.set.terms.RenewEvery == 0 || w.set.terms.copies.Replicas > 0 || left < length/2 || state.Stale() {
 		return w.confirm(ctx, g, state.Channel)
 	}
 	return w.hears(ctx, grant{g.Fence, g.Block, lease.Provisional(&w.set.terms.Terms, now, now.Add(left)), true})
@@ -193,8 +198,10 @@ func (w *wait) hears(ctx context.Context, g grant) (*Lock, error) {
 func (w *wait) confirm(ctx context.Context, g inbox.Grant, channel string) (*Lock, error) {
 	sent := time.Now()
 	w.asks()
-	r, err := w.client.calls.Renew(w.until, w.key, w.owner, w.set.terms.ttl, channel, g.Fence)
+	r, err := w.client.calls.Renew(w.until, w.set.terms.copies, w.key, w.owner, w.set.terms.ttl, channel, g.Fence)
 	switch {
+	case errors.Is(err, ErrNotReplicated):
+		return nil, w.failed(err)
 	case err != nil:
 		return nil, w.outage(err)
 	case !r.Yes || r.Fence != g.Fence:

@@ -7,18 +7,18 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Batch is a pipeline of calls, each about one lock.
+// Batch is a pipeline of calls, each about one lock. With Copies, the locks are of one slot.
 type Batch struct {
-	caller   *Caller
-	commands rueidis.Commands
-	calls    []batched
+	caller *Caller
+	copies Copies
+	calls  []batched
 }
 
-// batched is one call of a batch: where its command is, and whether its key is to be tracked.
+// batched is one call of a batch.
 type batched struct {
-	at      int
-	tracked bool
-	look    bool
+	function, key string
+	args          []string
+	tracked       bool // the server tells when the key changes
 }
 
 // Outcome is the result of one call of a Batch. Look fills Standing, the others Reply.
@@ -28,37 +28,55 @@ type Outcome struct {
 	Err      error
 }
 
-// NewBatch returns an empty batch for about n calls.
-func (c *Caller) NewBatch(n int) *Batch {
-	return &Batch{caller: c, commands: make(rueidis.Commands, 0, 2*n), calls: make([]batched, 0, n)}
+// NewBatch returns an empty batch for about n calls. What fewer replicas have than copies asks for
+// is ErrNotReplicated.
+func (c *Caller) NewBatch(n int, copies Copies) *Batch {
+	return &Batch{caller: c, copies: copies, calls: make([]batched, 0, n)}
 }
 
-func (b *Batch) add(tracked, look bool, function, key string, args ...string) {
-	if tracked {
-		b.commands = append(b.commands, b.caller.caching(key))
-	}
-	b.calls = append(b.calls, batched{len(b.commands), tracked, look})
-	b.commands = append(b.commands, b.caller.command(function, key, args...))
-}
+func (b *Batch) append(call batched) { b.calls = append(b.calls, call) }
 
 // Renew adds a renewal.
 func (b *Batch) Renew(tracked bool, key, owner, ttl, channel string, fence int64) {
-	b.add(tracked, false, functions.Renew, key, renewArgs(owner, ttl, channel, fence)...)
+	b.append(batched{functions.Renew, key, renewArgs(owner, ttl, channel, fence), tracked})
 }
 
 // Look adds an Inspect.
-func (b *Batch) Look(tracked bool, key string) { b.add(tracked, true, functions.Inspect, key) }
+func (b *Batch) Look(tracked bool, key string) {
+	b.append(batched{function: functions.Inspect, key: key, tracked: tracked})
+}
 
 // Leave adds a giving back.
 func (b *Batch) Leave(key, owner, hold string, fence int64) {
-	b.add(false, false, functions.Leave, key, leaveArgs(owner, hold, fence)...)
+	b.append(batched{functions.Leave, key, leaveArgs(owner, hold, fence), false})
 }
 
 // Send sends the batch, and returns an Outcome for each call, in their order. It returns when the
 // context ends.
 func (b *Batch) Send(ctx context.Context) []Outcome {
+	if b.copies.Replicas == 0 {
+		return b.send(ctx, place{node: b.caller.Redis})
+	}
+	outcomes := b.send(ctx, b.caller.home(b.calls[0].key))
+	for i := range outcomes {
+		if word, _ := redirect(outcomes[i].Err); word != "" {
+			outcomes[i] = b.caller.copied(ctx, b.copies, b.calls[i])
+		}
+	}
+	return outcomes
+}
+
+func (b *Batch) send(ctx context.Context, to place) []Outcome {
 	c := b.caller
-	results, err := guard(ctx, context.Background(), func() ([]rueidis.RedisResult, error) { return c.Redis.DoMulti(ctx, b.commands...), nil })
+	commands, at := b.commands(to.asking)
+	results, err := guard(ctx, context.Background(), func() ([]rueidis.RedisResult, error) {
+		if b.copies.Replicas == 0 {
+			return to.node.DoMulti(ctx, commands...), nil
+		}
+		limited, cancel := context.WithTimeout(ctx, b.copies.Wait+grace)
+		defer cancel()
+		return to.node.DoMulti(limited, commands...), nil
+	})
 	outcomes := make([]Outcome, len(b.calls))
 	for i := range outcomes {
 		outcomes[i].Err = err
@@ -68,13 +86,36 @@ func (b *Batch) Send(ctx context.Context) []Outcome {
 	}
 	for i, call := range b.calls {
 		if call.tracked {
-			if err := results[call.at-1].Error(); err != nil {
+			if err := results[at[i]-1].Error(); err != nil {
 				c.Cached(err)
 			}
 		}
-		outcomes[i] = b.decode(ctx, call, results[call.at])
+		outcomes[i] = b.decode(ctx, call, results[at[i]])
+	}
+	if b.copies.Replicas > 0 {
+		b.copies.counted(outcomes, results[len(results)-1])
 	}
 	return outcomes
+}
+
+// commands returns those of the batch, and where that of each call is.
+func (b *Batch) commands(asking bool) (commands rueidis.Commands, at []int) {
+	c := b.caller
+	commands, at = make(rueidis.Commands, 0, 2*len(b.calls)+1), make([]int, len(b.calls))
+	for i, call := range b.calls {
+		if call.tracked {
+			commands = append(commands, c.caching(call.key))
+		}
+		if asking {
+			commands = append(commands, c.asking(call.key))
+		}
+		at[i] = len(commands)
+		commands = append(commands, c.command(call.function, call.key, call.args...))
+	}
+	if b.copies.Replicas > 0 {
+		commands = append(commands, c.wait(b.copies, b.calls[0].key))
+	}
+	return commands, at
 }
 
 func (b *Batch) decode(ctx context.Context, call batched, result rueidis.RedisResult) (o Outcome) {
@@ -83,7 +124,7 @@ func (b *Batch) decode(ctx context.Context, call batched, result rueidis.RedisRe
 		b.caller.Heard()
 	}
 	switch {
-	case call.look:
+	case call.function == functions.Inspect:
 		o.Standing, o.Err = decodeStanding(values, err)
 	case err == nil && len(values) == 1: // leave
 	default:

@@ -32,6 +32,9 @@ var (
 	ErrInvalid     = errors.New("invalid")
 
 	ErrLineFull = NewKind("line is full", ErrBusy)
+
+	ErrNotReplicated = NewKind("too few replicas", ErrUnreachable)
+
 	ErrLibrary  = NewKind("functions library missing or too old", ErrInvalid)
 	ErrDenied   = NewKind("permission denied by the server", ErrInvalid)
 	ErrNotALock = NewKind("the key is not a lock", ErrInvalid)
@@ -111,12 +114,23 @@ func Classify(ctx context.Context, err error) error {
 		return &Refusal{Kind: ErrDenied, Text: text}
 	}
 	// LOADING, READONLY, CLUSTERDOWN, OOM, ...
-	return &Refusal{Kind: ErrUnreachable, Text: "it refuses: " + text}
+	return &Refusal{Kind: ErrUnreachable, Text: refusing + text}
+}
+
+const refusing = "it refuses: "
+
+// answered reports whether an error, or none, is an answer of the server.
+func answered(err error) bool {
+	return err == nil || errors.Is(err, ErrBusy) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotReplicated)
 }
 
 // Unknown reports whether a call may have been done although it failed: its request may have left,
 // and no answer came, or the answer says that it was stopped in the middle.
 func Unknown(err error) bool {
+	var earlier *uncertain
+	if errors.As(err, &earlier) {
+		return true
+	}
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
 		return refusal.partial
@@ -124,6 +138,11 @@ func Unknown(err error) bool {
 	var dial *net.OpError
 	return !errors.As(err, &dial) || dial.Op != "dial"
 }
+
+// uncertain is the error of a call that was repeated: an earlier try may have been done.
+type uncertain struct{ error }
+
+func (e *uncertain) Unwrap() error { return e.error }
 
 // Lasting reports whether a refusal of a command that is not ours will be the same the next time:
 // an ACL, a proxy, or a server that does not have it. A server that is starting, or was demoted,

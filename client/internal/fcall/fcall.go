@@ -27,6 +27,8 @@ type Caller struct {
 	Cached   func(error)      // the answer to CLIENT CACHING YES, an error of rueidis
 	Closing  context.Context  // ends calls that can be left behind, by its cause
 
+	homes homes
+
 	// of *flight; a channel must not leave its testing/synctest bubble, so not one for all
 	flights sync.Pool
 }
@@ -37,11 +39,11 @@ func TTL(lease time.Duration) string {
 }
 
 // Acquire takes a lock that is free. With block above 1 it asks for a run of tokens.
-func (c *Caller) Acquire(ctx context.Context, key, owner, ttl string, block int64) (Reply, error) {
+func (c *Caller) Acquire(ctx context.Context, copies Copies, key, owner, ttl string, block int64) (Reply, error) {
 	if block > 1 {
-		return decodeReply(c.call(ctx, functions.Acquire, key, owner, ttl, strconv.FormatInt(block, 10)))
+		return c.grant(ctx, copies, functions.Acquire, key, owner, ttl, strconv.FormatInt(block, 10))
 	}
-	return decodeReply(c.call(ctx, functions.Acquire, key, owner, ttl))
+	return c.grant(ctx, copies, functions.Acquire, key, owner, ttl)
 }
 
 // AcquireTracked is Acquire by a tracked call: if the lock is busy, the server says when that
@@ -52,14 +54,14 @@ func (c *Caller) AcquireTracked(ctx context.Context, key, owner, ttl string) (Re
 
 // Join takes a lock for an owner of the caller's choice, or adds a hold to the one that this owner
 // has.
-func (c *Caller) Join(ctx context.Context, key, owner, ttl, hold string) (Reply, error) {
-	return decodeReply(c.call(ctx, functions.AcquireReentrant, key, owner, ttl, hold))
+func (c *Caller) Join(ctx context.Context, copies Copies, key, owner, ttl, hold string) (Reply, error) {
+	return c.grant(ctx, copies, functions.AcquireReentrant, key, owner, ttl, hold)
 }
 
 // Renew starts the lease anew, if the lock has the token fence. channel is left with the lock; "":
 // none.
-func (c *Caller) Renew(ctx context.Context, key, owner, ttl, channel string, fence int64) (Reply, error) {
-	return decodeReply(c.call(ctx, functions.Renew, key, renewArgs(owner, ttl, channel, fence)...))
+func (c *Caller) Renew(ctx context.Context, copies Copies, key, owner, ttl, channel string, fence int64) (Reply, error) {
+	return c.grant(ctx, copies, functions.Renew, key, renewArgs(owner, ttl, channel, fence)...)
 }
 
 func renewArgs(owner, ttl, channel string, fence int64) []string {
@@ -86,7 +88,8 @@ type Request struct {
 	Hold                string        // "": a plain lock
 }
 
-// Wait takes the lock, or joins its line, or says how the line stands.
+// Wait takes the lock, or joins its line, or says how the line stands. What it takes no replica may
+// have yet: Renew it with Copies.
 func (c *Caller) Wait(ctx context.Context, key string, r Request) (Reply, error) {
 	args := append(make([]string, 0, 6), r.Owner, r.TTL, r.Channel)
 	if r.Block > 1 || r.MaxWait > 0 || r.Hold != "" {
@@ -181,7 +184,7 @@ func (c *Caller) do(ctx context.Context, function, key string, args ...string) (
 	} else {
 		values, err = c.fly(ctx, function, key, args)
 	}
-	c.Pulse.done(err == nil || errors.Is(err, ErrBusy) || errors.Is(err, ErrInvalid))
+	c.Pulse.done(answered(err))
 	if err == nil {
 		c.Heard()
 	}

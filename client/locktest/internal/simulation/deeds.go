@@ -28,6 +28,9 @@ var leases = []time.Duration{10 * time.Millisecond, 30 * time.Millisecond, 120 *
 // options chooses them at random.
 func (t *turn) options(try bool) set {
 	s := set{lease: leases[t.rng.IntN(len(leases))]}
+	if t.run.profile.replicated {
+		s.lease = max(s.lease, 500*time.Millisecond) // replicas take a while
+	}
 	if t.chance(40) {
 		s.lease = 30 * time.Second // what a local pass needs: equal terms
 	}
@@ -115,6 +118,9 @@ func (t *turn) do() {
 func (t *turn) share() {
 	try := t.chance(40)
 	t.set = set{owner: t.owner(), lease: leases[2+t.rng.IntN(len(leases)-2)]}
+	if t.run.profile.replicated {
+		t.set.lease = max(t.set.lease, 500*time.Millisecond)
+	}
 	t.set.short = t.set.lease < 40*t.run.latency
 	b := t.bound(5*time.Millisecond, 20*time.Second)
 	t.use(t.acquire(b, try, client.WithOwner(t.set.owner), client.WithLease(t.set.lease)))

@@ -123,10 +123,10 @@ var defects = []defect{
 		name:    "giving up ends at the first error",
 		profile: "lost answers",
 		client: map[string]string{
-			"errand.go": "	case o.Err != nil:\n		s.machine.Failed(s.action, time.Now())" + becomes + `	case o.Err != nil && s.action == lease.GiveBack:
-		s.machine.GaveBack()
-	case o.Err != nil:
-		s.machine.Failed(s.action, time.Now())`,
+			"held.go": "	case !answered:\n		h.machine.Failed(action, time.Now())" + becomes + `	case !answered && action == lease.GiveBack:
+		h.machine.GaveBack()
+	case !answered:
+		h.machine.Failed(action, time.Now())`,
 		},
 		finds: `invariant 8: .*nobody there wants`,
 	},
@@ -135,6 +135,23 @@ var defects = []defect{
 		profile: "refused releases",
 		client:  map[string]string{"release.go": "unknown = unknown || fcall.Unknown(err)" + becomes + "unknown = unknown || err != nil"},
 		finds:   `Release of .* returned nil`,
+	},
+	{
+		name:    "too few replicas are enough",
+		profile: "replicated",
+		client: map[string]string{
+			"internal/fcall/copies.go": "	if err == nil && acked >= int64(copies.Replicas) {" + becomes + "	if err == nil {",
+		},
+		finds: `invariant [12]:`,
+	},
+	{
+		name:    "what the line gives is not confirmed by replicas",
+		profile: "replicated",
+		client: map[string]string{
+			"wait.go":   "		case r.Yes && w.set.terms.copies.Replicas > 0:" + becomes + "		case r.Yes && w.hold == \"none\":",
+			"wait.go#2": " || w.set.terms.copies.Replicas > 0 || left" + becomes + " || left",
+		},
+		finds: `invariant [12]:`,
 	},
 }
 

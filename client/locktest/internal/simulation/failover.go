@@ -43,18 +43,18 @@ func (in *injector) forced() {
 		in.wait(10*time.Millisecond, 3*time.Second)
 	}
 	o, names := in.run.seen, in.run.of(old)
-	in.retold(to, "a forced failover lost what was not replicated")
+	in.retold(to, unreplicated)
 	o.mu.Lock()
 	o.stale[old] = true
 	for _, name := range names {
 		l := o.locks[name]
 		if l.owner != "" && way != 2 { // it may be renewed there and nowhere else
-			l.lose(l.owner, "a deposed primary goes on")
+			l.lose(l.owner, deposed)
 		}
 	}
 	o.mu.Unlock()
 	in.run.world.Failover(to, redis.Failover{Force: true, Isolated: way == 2 || in.rng.IntN(2) == 0})
-	o.retell(to, names, "a forced failover lost what was not replicated")
+	o.retell(to, names, unreplicated)
 	if _, missing := to.Do("FCALL", "holdfast_version", "0").(redis.Error); missing { // the library too, if it was just loaded
 		in.load(to)
 	}

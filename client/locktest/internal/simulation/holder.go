@@ -131,7 +131,11 @@ func (o *observer) admits(l *lock, a, b *holder) string {
 
 // lost returns the fault that took the lock from its holder.
 func (l *lock) lost(h *holder) string {
+	replicated := l.level && (h.lock != nil || h.done != nil)
 	for _, x := range l.losses {
+		if replicated && (x.why == deposed || x.why == unreplicated) {
+			continue
+		}
 		mine := x.owner == h.owner && !h.shared // an owner string of its own: passed on in memory, it is the same lease
 		if (mine || (x.owner == h.owner || x.owner == everybody) && !x.at.Before(h.began)) && !l.toldAfter(x, h) {
 			return x.why

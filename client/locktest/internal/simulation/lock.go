@@ -11,6 +11,12 @@ type loss struct {
 	why   string
 }
 
+// What no lock is lost by that all replicas have.
+const (
+	deposed      = "a deposed primary goes on"
+	unreplicated = "a forced failover lost what was not replicated"
+)
+
 // grant is a token that a server gave.
 type grant struct {
 	fence int64

@@ -13,7 +13,7 @@ func (o *observer) compare(l *lock, s state, n *redis.Node, nowUS int64) {
 	live := s.live(nowUS)
 	if l.owner != "" && (!live || s.owner != l.owner || s.fence != l.fence || until.Before(l.until.Add(-time.Millisecond))) {
 		why := o.retold[n]
-		if why == nothingLost && o.skewed && (s.owner == l.owner && s.fence == l.fence || !live) {
+		if (why == nothingLost || l.level) && o.skewed && (s.owner == l.owner && s.fence == l.fence || !live) {
 			why = "the clocks of two servers differ"
 		}
 		o.forget(l, why)

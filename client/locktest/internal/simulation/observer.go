@@ -52,6 +52,7 @@ type lock struct {
 
 	short bool // its lease was shortened, or is so short that waiters may not know it
 	late  bool // it became free by the end of such a lease
+	level bool // all replicas have what clients count on
 	moved bool // its slot has moved: rueidis looks where it is once a second, so new waiters ask at first
 
 	token    int64 // the highest that was seen
@@ -75,7 +76,7 @@ func newObserver(seed uint64, profile string, names []string) *observer {
 		cause: map[*redis.Node]redis.Call{}, stale: map[*redis.Node]bool{}, drift: map[*redis.Node]float64{}, retold: map[*redis.Node]string{}, moving: map[string]bool{},
 		hosts: map[string]*hostState{}, calmFrom: time.Now()}
 	for _, name := range names {
-		o.locks[name] = &lock{name: name, free: time.Now(), wants: map[*want]bool{}, told: map[string]time.Time{}, ghosts: map[string]bool{}, wanted: map[string]time.Time{}, sampled: time.Now()}
+		o.locks[name] = &lock{name: name, level: profiles[profile].replicated, free: time.Now(), wants: map[*want]bool{}, told: map[string]time.Time{}, ghosts: map[string]bool{}, wanted: map[string]time.Time{}, sampled: time.Now()}
 	}
 	return o
 }
@@ -211,7 +212,7 @@ func (o *observer) wrote(w redis.Write) {
 	}
 	if o.stale[w.Node] {
 		if after.live(w.NowUS) {
-			l.lose(after.owner, "a deposed primary goes on")
+			l.lose(after.owner, deposed)
 		}
 		if before.owner != after.owner { // given back there: the new primary keeps it until its lease ends
 			l.ghosts[before.owner] = true

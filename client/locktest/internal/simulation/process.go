@@ -76,6 +76,9 @@ func (r *run) open(ctx context.Context, i int) error {
 	opt.DialCtxFn = counting(opt.DialCtxFn, conns)
 	opt.DisableCache = r.noCache && i%2 == 0
 	cfg := client.Config{Label: label, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), AutoLoad: r.autoLoad}
+	if r.profile.replicated {
+		cfg.Replicas = r.replicas
+	}
 	for {
 		c, err := client.Open(opt, cfg)
 		if err == nil {

@@ -13,6 +13,7 @@ type profile struct {
 	step       time.Duration // time goes on within functions
 	lease      time.Duration // most locks have this one
 	toReplicas bool
+	replicated bool // locks count when all replicas have them
 	deeds      map[string]int
 	faults     map[string]int
 	onlyFaults bool // no others than those
@@ -28,7 +29,9 @@ var profiles = map[string]profile{
 	// the network, and then virtual time stands still. Where nothing hangs it works.
 	"sentinel": {kind: of(onSentinel), busy: true, onlyFaults: true, faults: map[string]int{"graceful failover": 3, "del": 1, "flush functions": 1}},
 
-	"busy":      {busy: true},
+	"busy": {busy: true},
+	"replicated": {kind: of(onCluster), replicated: true, deeds: map[string]int{"outrun": 0},
+		faults: map[string]int{"graceful failover": 5, "forced failover": 20, "restart": 0}},
 	"failovers": {kind: of(onCluster), oneLock: true, busy: true, onlyFaults: true, faults: map[string]int{"graceful failover": 1}},
 	"shared":    {busy: true, deeds: map[string]int{"share": 60}},
 	"strangers": {busy: true, oneLock: true, deeds: map[string]int{"stranger": 40}},

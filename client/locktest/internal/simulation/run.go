@@ -52,6 +52,7 @@ type run struct {
 	world      *redis.World
 	nodes      []*redis.Node
 	sentinels  []*redis.Node
+	replicas   int // of each primary
 	names      []string
 	slots      []*slot
 	seen       *observer
@@ -141,10 +142,12 @@ func (r *run) deploy(t *testing.T) {
 	switch r.kind {
 	case onCluster:
 		primaries = 1 + r.rng.IntN(3)
-		r.nodes = r.world.Cluster(primaries, 1+r.rng.IntN(2))
+		r.replicas = 1 + r.rng.IntN(2)
+		r.nodes = r.world.Cluster(primaries, r.replicas)
 	default:
 		r.nodes = []*redis.Node{r.world.Node("a:6379")}
-		for i := range 1 + r.rng.IntN(2) {
+		r.replicas = 1 + r.rng.IntN(2)
+		for i := range r.replicas {
 			r.nodes = append(r.nodes, r.world.Replica(fmt.Sprintf("%c:6379", 'b'+i), r.nodes[0]))
 		}
 		if r.kind == onSentinel {
