@@ -66,13 +66,13 @@ type Config struct {
 
 	// Replicas, if positive, is how many replicas of the primary must have a lock before it is had,
 	// and each renewal before it counts: so the lock survives the loss of the primary, if one of
-	// them is promoted. With all replicas of the primary it always does; see the README. It costs
+	// them is promoted. With all replicas of the primary it always does, see docs/guarantees.md. It costs
 	// the time of the replication, a connection for each call under way, and what client-side
 	// caching knows of held locks. Default 0: none.
 	Replicas int
 	// ReplicaWait is how long the server waits for them. After that the call fails with
-	// ErrNotReplicated, and the lock is given back. At most a sixth of the lease, and 5 s. Default a
-	// twelfth of the lease, at most a second.
+	// ErrNotReplicated, and the lock is given back; who waits in line goes on asking for a lease.
+	// It is cut to an eighth of the lease, and to 5 s. Default a second.
 	ReplicaWait time.Duration
 
 	// Label is shown to losers and operators with the holder's host and process. Default none; at
@@ -95,7 +95,7 @@ const (
 	maxLabel = 128
 
 	maxReplicas    = 100
-	maxReplicaWait = 5 * time.Second // rueidis waits 10 s for an answer
+	maxReplicaWait = 5 * time.Second
 )
 
 // complete fills in the defaults and checks the rest.
@@ -182,9 +182,8 @@ func (s *settings) complete() error {
 		return fmt.Errorf("%w: MinHold must be from 0 to %v, not %v", ErrArgument, maxLease, s.minHold)
 	case s.copies.Replicas < 0 || s.copies.Replicas > maxReplicas:
 		return fmt.Errorf("%w: Replicas must be from 0 to %d, not %d", ErrArgument, maxReplicas, s.copies.Replicas)
-	case s.copies.Wait < 0 || s.copies.Wait > min(s.lease/6, maxReplicaWait):
-		return fmt.Errorf("%w: ReplicaWait must be from 0 to %v, a sixth of the lease and %v at most, not %v", ErrArgument,
-			min(s.lease/6, maxReplicaWait), maxReplicaWait, s.copies.Wait)
+	case s.copies.Wait < 0:
+		return fmt.Errorf("%w: ReplicaWait must not be negative, but is %v", ErrArgument, s.copies.Wait)
 	case s.owned && s.owner == "":
 		return fmt.Errorf("%w: Owner must not be empty", ErrArgument)
 	case len(s.owner) > functions.MaxBytes:
@@ -194,17 +193,25 @@ func (s *settings) complete() error {
 		return err
 	}
 	s.terms = terms{Terms: lease.Terms{Length: s.lease, RenewEvery: s.renewal(), MaxRenewals: s.maxRenewals, MaxHold: s.maxHold,
-		Grace: s.grace}, minHold: s.minHold, label: s.label, ttl: fcall.TTL(s.lease), copies: s.copies}
-	switch {
-	case s.copies.Replicas == 0:
-		s.terms.copies = fcall.Copies{}
-	case s.copies.Wait == 0:
-		s.terms.copies.Wait = min(s.lease/12, time.Second)
-	}
+		Grace: s.grace}, minHold: s.minHold, label: s.label, ttl: fcall.TTL(s.lease)}
+	s.terms.copies = s.replicated()
 	if s.grace == 0 {
 		s.terms.Grace = s.lease / 3
 	}
 	return nil
+}
+
+// replicated is what to ask of replicas: with a wait that leaves time for the rest.
+func (s *settings) replicated() fcall.Copies {
+	c := s.copies
+	if c.Replicas == 0 {
+		return fcall.Copies{}
+	}
+	if c.Wait == 0 {
+		c.Wait = time.Second
+	}
+	c.Wait = min(c.Wait, s.lease/8, maxReplicaWait)
+	return c
 }
 
 func checkLabel(label string) error {

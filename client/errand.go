@@ -63,7 +63,13 @@ func (s sending) pack(pipeline *fcall.Batch) {
 	pipeline.Renew(tracked, s.key, s.owner, s.lasting(length), channel, s.first)
 }
 
-func (s sending) copies() fcall.Copies { return s.terms.copies }
+// copies are not asked for what is given back.
+func (s sending) copies() fcall.Copies {
+	if s.action == lease.GiveBack {
+		return fcall.Copies{}
+	}
+	return s.terms.copies
+}
 
 // declined is the only token that may be given back; 0: any. What was granted here is known by its
 // first one.

@@ -48,6 +48,7 @@ type lane struct {
 	slots  uint16
 	class  int
 	copies fcall.Copies
+	node   string // that must answer for all of it
 }
 
 type queue struct {
@@ -63,9 +64,9 @@ func newFlights(calls *fcall.Caller, in *inbox.Inbox, j *journal) *flights {
 
 // add queues an errand; launch sends it.
 func (f *flights) add(e errand) {
-	at := lane{e.slot() >> slotBits, bits.Len64(uint64(e.length() / time.Millisecond)), e.copies()}
+	at := lane{slots: e.slot() >> slotBits, class: bits.Len64(uint64(e.length() / time.Millisecond)), copies: e.copies()}
 	if at.copies.Replicas > 0 {
-		at.slots = e.slot() // one node must answer for all of it
+		at.node = f.calls.Home(e.slot())
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -84,7 +84,10 @@ func (t *tenure) lock(parent context.Context, join bool) (*Lock, error) {
 
 // reenter adds a Lock to a tenure, in memory: its settings are those of the first. It fails if the
 // tenure is over.
-func (t *tenure) reenter(parent context.Context) (*Lock, error) {
+func (t *tenure) reenter(parent context.Context, copies fcall.Copies) (*Lock, error) {
+	if has := t.held.terms.copies; copies.Replicas > has.Replicas {
+		return nil, fmt.Errorf("%w: the lock to re-enter was taken with Replicas %d, not %d", ErrArgument, has.Replicas, copies.Replicas)
+	}
 	if cause := t.look(time.Now()); cause != nil {
 		return nil, cause
 	}

@@ -61,7 +61,8 @@ func WithMaxHold(d, grace time.Duration) Option {
 func WithMinHold(d time.Duration) Option { return func(s *settings) { s.minHold = d } }
 
 // WithReplicas makes n replicas have the lock before it is had, and waits for them for d (zero: the
-// default); see Config.Replicas. n 0 asks for none.
+// default); see Config.Replicas. n 0 asks for none. A lock that fewer have cannot be re-entered
+// with it: that is ErrArgument.
 func WithReplicas(n int, d time.Duration) Option {
 	return func(s *settings) { s.copies = fcall.Copies{Replicas: n, Wait: d} }
 }

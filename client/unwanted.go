@@ -20,15 +20,20 @@ func (c *core) unclaimed(owner string, g inbox.Grant) {
 func (c *core) giveUp(h *held, effort time.Duration) {
 	now := time.Now()
 	c.owe(h, now, now.Add(effort))
-	if h.terms.copies.Replicas > 0 { // the call has a connection of its own: this may come before it
-		h = &held{core: c, name: h.name, key: h.key, owner: h.owner, hold: h.hold, first: h.first, terms: h.terms}
-		c.owe(h, now.Add(overtaken), now.Add(overtaken+effort))
+	if h.terms.copies.Replicas > 0 {
+		for _, late := range overtaken {
+			if late < h.terms.Length {
+				h = &held{core: c, name: h.name, key: h.key, owner: h.owner, hold: h.hold, first: h.first, terms: h.terms}
+				c.owe(h, now.Add(late), now.Add(late+effort))
+			}
+		}
 	}
 	c.keepalive.poke()
 }
 
-// overtaken is how long a call that was given up may still be on its way.
-const overtaken = 3 * time.Second
+// overtaken are the times after which to give back again what had a connection of its own: this one
+// may overtake it, by as long as a network holds a packet up.
+var overtaken = []time.Duration{time.Second, 3 * time.Second, 10 * time.Second, 30 * time.Second}
 
 func (c *core) owe(h *held, at, until time.Time) {
 	h.closed, h.machine = true, lease.Unwanted(at, until)

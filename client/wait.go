@@ -65,17 +65,6 @@ func (w *wait) queue(ctx context.Context) (*Lock, error) {
 	return w.stand(ctx, waiter)
 }
 
-// asks notes that an answer of the server is waited for, since now or longer.
-func (w *wait) asks() {
-	if w.asking.IsZero() {
-		w.asking = time.Now()
-	}
-}
-
-func (w *wait) answered(busy *BusyError) {
-	w.heard, w.asking, w.last = time.Now(), time.Time{}, busy
-}
-
 // stand asks for the lock until it has it: after every (re)subscription, when the holder's lease
 // has ended, and often enough that a grant whose message was lost, and a dead holder of one, cost
 // about a second.
@@ -108,7 +97,7 @@ func (w *wait) stand(ctx context.Context, waiter *inbox.Waiter) (*Lock, error) {
 			w.owes, w.last.Waiters = false, int(-r.Waiters)-1
 			return nil, w.error(fmt.Errorf("%w: its turn would come too late, as number %d in line", ErrBusy, -r.Waiters))
 		}
-		w.position = int(r.Waiters)
+		w.position, w.short = int(r.Waiters), time.Time{}
 		w.hearing(waiter, state, r)
 		if l, err := w.pause(ctx, waiter, state, r, sent); l != nil || err != nil {
 			return l, err
@@ -201,7 +190,7 @@ func (w *wait) confirm(ctx context.Context, g inbox.Grant, channel string) (*Loc
 	r, err := w.client.calls.Renew(w.until, w.set.terms.copies, w.key, w.owner, w.set.terms.ttl, channel, g.Fence)
 	switch {
 	case errors.Is(err, ErrNotReplicated):
-		return nil, w.failed(err)
+		return nil, w.unreplicated(err)
 	case err != nil:
 		return nil, w.outage(err)
 	case !r.Yes || r.Fence != g.Fence:

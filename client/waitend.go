@@ -17,9 +17,10 @@ type wait struct {
 	asking   time.Time
 	position int
 	last     *BusyError
-	retried  bool // the first call in line was repeated
-	unheard  int  // answers in a row that found no subscriber on our channel
-	owes     bool // the owner may stand in line, or have been granted the lock
+	retried  bool      // the first call in line was repeated
+	short    time.Time // since when too few replicas have what it was granted; zero: they do, or nobody asked
+	unheard  int       // answers in a row that found no subscriber on our channel
+	owes     bool      // the owner may stand in line, or have been granted the lock
 }
 
 // errMaxWait is the cause of a wait's end by MaxWait.
@@ -28,6 +29,17 @@ var errMaxWait = errors.New("MaxWait is over")
 // silence is how long a call must be without an answer for the end of a wait to be the server's
 // doing.
 const silence = 100 * time.Millisecond
+
+// asks notes that an answer of the server is waited for, since now or longer.
+func (w *wait) asks() {
+	if w.asking.IsZero() {
+		w.asking = time.Now()
+	}
+}
+
+func (w *wait) answered(busy *BusyError) {
+	w.heard, w.asking, w.last = time.Now(), time.Time{}, busy
+}
 
 // failed is the error of a wait that ends with err.
 func (w *wait) failed(err error) error {
@@ -38,6 +50,8 @@ func (w *wait) failed(err error) error {
 		return opError("acquire", w.name, err)
 	case errors.Is(w.until.Err(), context.Canceled):
 		return w.error(canceled(w.until))
+	case !w.short.IsZero():
+		return w.error(fmt.Errorf("%w: until the wait's end", ErrNotReplicated))
 	case !w.asking.IsZero() && time.Since(w.asking) >= silence:
 		return w.error(fmt.Errorf("%w: no answer before the wait's end", ErrUnreachable))
 	}
@@ -66,6 +80,19 @@ func (w *wait) outage(err error) error {
 		return w.failed(err)
 	}
 	w.retried = true
+	return w.sleep(20*time.Millisecond + w.client.jitter(80*time.Millisecond))
+}
+
+// unreplicated decides about a grant that too few replicas have: like an outage, it is ridden out for
+// a lease.
+func (w *wait) unreplicated(err error) error {
+	if w.short.IsZero() {
+		w.short = time.Now()
+	}
+	if time.Since(w.short) > w.set.terms.Length {
+		return w.failed(err)
+	}
+	w.answered(w.last)
 	return w.sleep(20*time.Millisecond + w.client.jitter(80*time.Millisecond))
 }
 

@@ -75,7 +75,7 @@ func TestTooFewReplicas(t *testing.T) {
 		free()
 
 		l := e.Take(other, "x")
-		waiting := e.Acquire(e.Ctx, c, "x", level)
+		waiting := e.Acquire(e.Ctx, c, "x", level, client.WithMaxWait(2*time.Second))
 		e.Line(other, "x", 1)
 		e.Release(l)
 		err = (<-waiting).Err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
 // Clients want one lock without pause, and count on it only when all replicas of its primary have
@@ -95,4 +96,36 @@ func (c *contest) following(nodes []*server.Node) (count int) {
 		}
 	}
 	return count
+}
+
+// A client that has heard of a node that is dead now finds the one that took its place, and a dead
+// node of another shard is no matter.
+func TestReplicatedLocksFindTheirPrimary(t *testing.T) {
+	t.Parallel()
+	b := lay(t, server.Cluster(t, server.Owned()))
+	c := b.open(testbed.Long)
+	level := client.WithReplicas(1, 500*time.Millisecond)
+	nodes := b.D.Nodes()
+	var here, elsewhere string // names of the first primary's slots, and of the second's
+	for i := 0; here == "" || elsewhere == ""; i++ {
+		name := "n" + strconv.Itoa(i)
+		switch primary, _ := b.pair(name); primary {
+		case nodes[0]:
+			here = name
+		case nodes[1]:
+			elsewhere = name
+		}
+	}
+	b.Release(b.Take(c, here, level))
+	require.NoError(t, nodes[5].Kill(), "a replica of the third primary")
+	for range 40 {
+		b.Release(b.Take(c, elsewhere, level))
+	}
+	require.NoError(t, nodes[0].Kill())
+	require.NoError(t, nodes[3].Promoted(b.Ctx))
+	b.Eventually("the new primary answers, that it has no replica", func() bool {
+		_, err := c.TryAcquire(b.Ctx, here, level)
+		return errors.Is(err, client.ErrNotReplicated)
+	})
+	b.Release(b.Take(c, elsewhere, level))
 }

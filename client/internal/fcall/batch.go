@@ -7,7 +7,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Batch is a pipeline of calls, each about one lock. With Copies, the locks are of one slot.
+// Batch is a pipeline of calls, each about one lock. With Copies, the locks are best of one node.
 type Batch struct {
 	caller *Caller
 	copies Copies
@@ -57,7 +57,7 @@ func (b *Batch) Send(ctx context.Context) []Outcome {
 	if b.copies.Replicas == 0 {
 		return b.send(ctx, place{node: b.caller.Redis})
 	}
-	outcomes := b.send(ctx, b.caller.home(b.calls[0].key))
+	outcomes := b.send(ctx, b.caller.home(ctx, b.calls[0].key))
 	for i := range outcomes {
 		if word, _ := redirect(outcomes[i].Err); word != "" {
 			outcomes[i] = b.caller.copied(ctx, b.copies, b.calls[i])
@@ -82,6 +82,7 @@ func (b *Batch) send(ctx context.Context, to place) []Outcome {
 		outcomes[i].Err = err
 	}
 	if err != nil {
+		c.homes.forget(to.addr) // it may not answer at all
 		return outcomes
 	}
 	for i, call := range b.calls {
@@ -94,6 +95,10 @@ func (b *Batch) send(ctx context.Context, to place) []Outcome {
 	}
 	if b.copies.Replicas > 0 {
 		b.copies.counted(outcomes, results[len(results)-1])
+		if c.Slotted && failed(outcomes[0].Err) {
+			c.homes.forget(to.addr)
+			c.nudge(ctx, b.calls[0].key)
+		}
 	}
 	return outcomes
 }

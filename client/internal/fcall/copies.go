@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cluster"
-	"github.com/holdfast-go/holdfast/functions"
 	"github.com/redis/rueidis"
 )
 
@@ -28,35 +25,10 @@ type Copies struct {
 
 const (
 	redirects   = 3 * time.Second // how long a call is repeated whose slot is on its way
-	grace       = 5 * time.Second // an answer can be so late: rueidis sets no limit for blocking commands
-	staleness   = time.Second     // how long one is repeated whose connection fails
+	failures    = time.Second     // how long one is repeated whose connection fails
+	grace       = 3 * time.Second // an answer can be so late: rueidis sets no limit for blocking commands
 	unknownNode = 50 * time.Millisecond
 )
-
-// place is where to send a call.
-type place struct {
-	node   rueidis.Client
-	addr   string // of the node in a Cluster
-	asking bool   // the slot is being imported there
-}
-
-// homes are the nodes of slots, as far as a redirect told.
-type homes struct{ sync.Map }
-
-// home is where a key's slot should be. A node that does not have it will say who does.
-func (c *Caller) home(key string) place {
-	if !c.Slotted {
-		return place{node: c.Redis}
-	}
-	nodes := c.Redis.Nodes()
-	if addr, ok := c.homes.Load(cluster.Slot(key)); ok && nodes[addr.(string)] != nil {
-		return place{node: nodes[addr.(string)], addr: addr.(string)}
-	}
-	for addr, node := range nodes {
-		return place{node: node, addr: addr}
-	}
-	return place{node: c.Redis}
-}
 
 // grant runs a function that takes or prolongs a lock.
 func (c *Caller) grant(ctx context.Context, copies Copies, function, key string, args ...string) (Reply, error) {
@@ -75,7 +47,7 @@ func (c *Caller) grant(ctx context.Context, copies Copies, function, key string,
 
 // copied runs one call, wherever its slot is, until ctx ends.
 func (c *Caller) copied(ctx context.Context, copies Copies, call batched) (o Outcome) {
-	to, loaded, unknown := c.home(call.key), false, false
+	to, loaded, unknown := c.home(ctx, call.key), false, false
 	for began := time.Now(); ; {
 		b := c.NewBatch(1, copies)
 		b.append(call)
@@ -87,36 +59,33 @@ func (c *Caller) copied(ctx context.Context, copies Copies, call batched) (o Out
 				return Outcome{Err: err}
 			}
 			loaded = true
-		case word == "" && stale(o.Err) && time.Since(began) < staleness && ctx.Err() == nil:
-			unknown = true
+		case word != "" && time.Since(began) < redirects && ctx.Err() == nil:
+			to = c.follow(ctx, call.key, word, addr, to)
+		case failed(o.Err) && time.Since(began) < failures && ctx.Err() == nil:
+			unknown = unknown || Unknown(o.Err)
 			pause(ctx, 10*time.Millisecond)
-			to = c.home(call.key)
-		case word == "" || time.Since(began) > redirects || ctx.Err() != nil:
+			to = c.home(ctx, call.key)
+		default:
 			if unknown && o.Err != nil {
 				o.Err = &uncertain{o.Err}
 			}
 			return o
-		default:
-			to = c.follow(ctx, call.key, word, addr, to)
 		}
 	}
 }
 
 // follow returns where a redirect leads. A node that rueidis does not know yet makes it look.
 func (c *Caller) follow(ctx context.Context, key, word, addr string, from place) place {
-	if strings.HasPrefix(addr, ":") { // the same host
-		host, _, _ := net.SplitHostPort(from.addr)
-		addr = net.JoinHostPort(host, addr[1:])
-	}
+	addr = address(addr, from.addr)
 	if node := c.Redis.Nodes()[addr]; node != nil {
 		if word == "MOVED" {
-			c.homes.Store(cluster.Slot(key), addr)
+			c.homes.set(cluster.Slot(key), cluster.Slot(key), addr)
 		}
 		return place{node: node, addr: addr, asking: word == "ASK"}
 	}
-	_, _ = c.do(ctx, functions.Inspect, key) // follows the redirect
+	c.nudge(ctx, key)
 	pause(ctx, unknownNode)
-	return c.home(key)
+	return c.home(ctx, key)
 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -126,11 +95,11 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// stale reports whether a connection failed. rueidis notices that of one in its pool only when it is
-// used again, and every call that comes here may be repeated.
-func stale(err error) bool {
+// failed reports whether a connection failed. In rueidis' pool it may have been dead for a while, and
+// every call that comes here may be repeated.
+func failed(err error) bool {
 	var f *failure
-	return errors.As(err, &f) && Unknown(err)
+	return errors.As(err, &f)
 }
 
 // redirect returns the first word, and the address, of a refusal because a slot is elsewhere or on

@@ -22,6 +22,14 @@ func TestRedirect(t *testing.T) {
 		word, addr := redirect(Classify(context.Background(), refusal(text)))
 		require.Equal(t, want, [2]string{word, addr}, text)
 	}
+	for named, want := range map[string]string{
+		"127.0.0.1:6381": "127.0.0.1:6381", ":6381": "[::1]:7000", "::1:6381": "[::1]:6381", "[::1]:6381": "[::1]:6381", "node-1:6381": "node-1:6381",
+	} {
+		if named == ":6381" {
+			want = "[::1]:6381"
+		}
+		require.Equal(t, want, address(named, "[::1]:7000"), named)
+	}
 	word, _ := redirect(nil)
 	require.Empty(t, word)
 }
