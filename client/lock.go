@@ -146,7 +146,8 @@ func (l *Lock) Renew(ctx context.Context) error { return l.RenewFor(ctx, 0) }
 
 // RenewFor is Renew with another lease: d from now on, and after each later renewal. A shorter
 // lease is one at once, also if the answer is lost. Where several hold the lock by one owner string
-// (WithOwner), the lease never ends earlier than any of them was told.
+// (WithOwner), the server's lease never ends earlier than any of them was told: a shorter one is then
+// kept by this process alone.
 //
 // Errors: as Renew, and ErrArgument for a bad d.
 func (l *Lock) RenewFor(ctx context.Context, d time.Duration) error {

@@ -545,10 +545,11 @@ local function give_back(key, lock, us, hold, used)
   return left
 end
 
--- With several holds, no call ends the lease earlier than one of them was promised.
+-- No call ends a joinable lock's lease earlier than one of its holds was promised. That is also so
+-- for the only hold: the call may be a late one of a hold that was given back.
 local function prolong(lock, us, ttl)
   local ends = ms(us) + ttl
-  if lock.holds < 2 or ends > lock.ends then lock.ends = ends end
+  if lock.holds == 0 or ends > lock.ends then lock.ends = ends end
   put(lock, 'until', digits(lock.ends))
 end
 

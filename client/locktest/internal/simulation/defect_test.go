@@ -39,7 +39,7 @@ var defects = []defect{
 	{
 		name:    "a lease shrinks under another hold",
 		profile: "shared",
-		source:  []string{"if lock.holds < 2 or ends > lock.ends then lock.ends = ends end", "lock.ends = ends"},
+		source:  []string{"if lock.holds == 0 or ends > lock.ends then lock.ends = ends end", "lock.ends = ends"},
 		finds:   `invariant 2:.*own-`,
 	},
 	{
