@@ -19,13 +19,14 @@ const (
 // provisional is the longest lease of a lock handed over, until it is confirmed.
 const provisional = functions.ProvisionalTTL * time.Millisecond
 
-// passOn gives the lock, which nobody works under any more, to the head of the line. It returns
-// false when it must go back to the server: the run is over, too little of the lease is left, or
-// the next one asked for other terms.
-func (h *held) passOn(now time.Time) bool {
+// passOn gives the lock, which nobody works under any more since t ended, to the head of the line.
+// It returns false when it must go back to the server: the run is over, too little of the lease is
+// left, or the next one asked for other terms.
+func (h *held) passOn(t *tenure, now time.Time) bool {
 	if now.Sub(h.since) > passSlice {
 		return false
 	}
+	now = h.pace(t.fence+1, now)
 	passed := h.line.HandOn(func(next shows) (turn, bool, bool) {
 		if over(next.until) {
 			return turn{}, false, true // it is about to give up
@@ -33,8 +34,8 @@ func (h *held) passOn(now time.Time) bool {
 		if *next.terms != *h.terms {
 			return turn{}, false, false
 		}
-		t := h.succeed(now, min(h.terms.Length, provisional)/4)
-		return turn{tenure: t}, t != nil, false
+		heir := h.succeed(now, min(h.terms.Length, provisional)/4)
+		return turn{tenure: heir}, heir != nil, false
 	})
 	if passed && h.terms.MaxHold > 0 {
 		h.keepalive.update(&h.entry)
@@ -42,11 +43,24 @@ func (h *held) passOn(now time.Time) bool {
 	return passed
 }
 
+// pace waits until a token may be used, see succeed: a microsecond at most. The clock of a test may
+// stand still.
+func (h *held) pace(fence int64, now time.Time) time.Time {
+	at := h.since.Add(time.Duration(fence-h.first) * time.Microsecond)
+	for range 200 {
+		if !now.Before(at) {
+			break
+		}
+		now = time.Now()
+	}
+	return now
+}
+
 // decline gives a tenure on that nobody took up.
 func (t *tenure) decline() {
 	h, now := t.held, time.Now()
 	last, cause := t.refuse()
-	if !last || cause != nil && !limited(cause) || cause == nil && h.passOn(now) {
+	if !last || cause != nil && !limited(cause) || cause == nil && h.passOn(t, now) {
 		return
 	}
 	if h.giveUp() {

@@ -55,7 +55,7 @@ func (h *held) handOver(ctx context.Context, t *tenure, now time.Time) error {
 	if early := h.terms.minHold - now.Sub(t.began); early > 0 {
 		return h.linger(ctx, t, now, early)
 	}
-	if h.line != nil && h.passOn(now) {
+	if h.line != nil && h.passOn(t, now) {
 		return nil
 	}
 	return h.giveBack(ctx, t)
