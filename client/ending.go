@@ -9,12 +9,12 @@ import (
 
 // look ends the lock if its lease is over by now, and returns why t ended, if it did.
 func (t *tenure) look(now time.Time) error {
-	cause, until := t.why()
+	until, cause := t.why()
 	if cause != nil || !lease.Over(now, until) {
 		return cause
 	}
 	t.held.keepalive.actNow(&t.held.entry, now)
-	cause, _ = t.why()
+	_, cause = t.why()
 	return cause
 }
 

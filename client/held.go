@@ -108,12 +108,12 @@ func (h *held) stands() (fence int64, until time.Time) {
 	return h.tenure.fence, h.machine.Until()
 }
 
-// why returns why t ended, or nil, and until when the lease lasts.
-func (t *tenure) why() (cause error, until time.Time) {
+// why returns until when the lease lasts, and why t ended, if it did.
+func (t *tenure) why() (until time.Time, cause error) {
 	h := t.held
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return t.cause, h.machine.Until()
+	return h.machine.Until(), t.cause
 }
 
 // add counts a hold: join, one more beside those who hold it already. It fails if the tenure is

@@ -122,7 +122,7 @@ func (l *Lock) Remaining() time.Duration {
 	if l.state(now) != nil {
 		return 0
 	}
-	_, until := l.tenure.why()
+	until, _ := l.tenure.why()
 	return max(0, until.Sub(now))
 }
 
@@ -182,7 +182,7 @@ func (l *Lock) RenewFor(ctx context.Context, d time.Duration) error {
 
 // lost returns why the lock, which cannot be worked under any more, ended.
 func (l *Lock) lost() error {
-	if cause, _ := l.tenure.why(); cause != nil {
+	if _, cause := l.tenure.why(); cause != nil {
 		return cause
 	}
 	return ErrNotHeld

@@ -101,7 +101,7 @@ func (h *held) lostTo(why error) error {
 // its use.
 func (h *held) giveBack(ctx context.Context, t *tenure) error {
 	ok := h.giveUp()
-	cause, until := t.why()
+	until, cause := t.why()
 	if !ok { // it was lost this very moment
 		return opError("release", h.name, cause)
 	}
@@ -158,7 +158,7 @@ func (h *held) tell(ctx context.Context, t *tenure, until time.Time) error {
 
 // reason returns why the server has the lock as another's.
 func (h *held) reason(t *tenure) error {
-	if cause, _ := t.why(); cause != nil {
+	if _, cause := t.why(); cause != nil {
 		return cause
 	}
 	return h.lostTo(ErrTaken)
