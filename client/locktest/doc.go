@@ -27,6 +27,7 @@
 //
 // A single Redis 7.0 with the commands that Holdfast and its client use, client-side caching,
 // sharded messages, ACLs, expiry and RESP2 and RESP3. Not modelled: Cluster and Sentinel (Failover
-// looks as it does behind one address), replicas that a client can see, TLS, memory limits but
-// Full, and all other commands. A command that is not modelled gets an error, and fails the test.
+// looks as it does behind one address), replicas that a client can see (with Config.Replicas nobody
+// gets a lock: ErrNotReplicated), TLS, memory limits but Full, and all other commands. A command that
+// is not modelled gets an error, and fails the test.
 package locktest
