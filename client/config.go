@@ -71,7 +71,8 @@ type Config struct {
 	// caching knows of held locks. Default 0: none.
 	Replicas int
 	// ReplicaWait is how long the server waits for them. After that the call fails with
-	// ErrNotReplicated, and the lock is given back; who waits in line goes on asking for a lease.
+	// ErrNotReplicated, and the lock is given back in the background: a try that follows at once can
+	// still find it held, by this process. Who waits in line goes on asking for a lease.
 	// It is cut to an eighth of the lease, and to 5 s. Default a second.
 	ReplicaWait time.Duration
 
