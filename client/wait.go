@@ -156,8 +156,8 @@ func (w *wait) pause(ctx context.Context, waiter *inbox.Waiter, state inbox.Stat
 // that clock's time, and it is counted from before that was asked for: never late. A grant whose
 // token is not above that of the holder that r told of is older than r: what the server said last
 // counts. One that too little is left of, that came while the connection changed (perhaps to
-// another primary), that is to stand unrenewed, or that replicas must have, is confirmed first. An owner of the caller's
-// choice asks: the grant may be of the hold of another one.
+// another primary), that is to stand unrenewed, or that replicas must have, is confirmed first. An
+// owner of the caller's choice asks: the grant may be of the hold of another one.
 func (w *wait) accept(ctx context.Context, g inbox.Grant, r fcall.Reply, sent time.Time, state inbox.State) (*Lock, error) {
 	if g.Fence <= r.Fence || w.hold != "" {
 		return nil, nil

@@ -56,7 +56,7 @@ func (c *Caller) copied(ctx context.Context, copies Copies, call batched) (o Out
 		switch {
 		case c.AutoLoad && !loaded && errors.Is(o.Err, ErrLibrary):
 			if err := c.Load(ctx); err != nil {
-				return Outcome{Err: err}
+				return Outcome{Err: err}.after(unknown)
 			}
 			loaded = true
 		case word != "" && time.Since(began) < redirects && ctx.Err() == nil:
@@ -66,12 +66,17 @@ func (c *Caller) copied(ctx context.Context, copies Copies, call batched) (o Out
 			pause(ctx, 10*time.Millisecond)
 			to = c.home(ctx, call.key)
 		default:
-			if unknown && o.Err != nil {
-				o.Err = &uncertain{o.Err}
-			}
-			return o
+			return o.after(unknown)
 		}
 	}
+}
+
+// after is the outcome of a call whose earlier tries may have been done, if unknown says so.
+func (o Outcome) after(unknown bool) Outcome {
+	if unknown && o.Err != nil {
+		o.Err = &uncertain{o.Err}
+	}
+	return o
 }
 
 // follow returns where a redirect leads. A node that rueidis does not know yet makes it look.

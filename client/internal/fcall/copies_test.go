@@ -38,7 +38,9 @@ func TestRedirect(t *testing.T) {
 func TestARepeatedCallIsUnknown(t *testing.T) {
 	refused := Classify(context.Background(), &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED})
 	require.False(t, Unknown(refused))
-	err := error(&uncertain{refused})
+	require.NoError(t, Outcome{}.after(true).Err)
+	require.False(t, Unknown(Outcome{Err: refused}.after(false).Err))
+	err := Outcome{Err: refused}.after(true).Err
 	require.True(t, Unknown(err))
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.Equal(t, refused.Error(), err.Error())
