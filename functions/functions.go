@@ -27,12 +27,13 @@ const (
 	Leave            = "holdfast_leave"
 	Break            = "holdfast_break"
 	Inspect          = "holdfast_inspect"
+	Memory           = "holdfast_memory"
 	ReadVersion      = "holdfast_version"
 )
 
 // Names returns every function that Source registers.
 func Names() []string {
-	return []string{Acquire, AcquireReentrant, Renew, Release, Wait, Leave, Break, Inspect, ReadVersion}
+	return []string{Acquire, AcquireReentrant, Renew, Release, Wait, Leave, Break, Inspect, Memory, ReadVersion}
 }
 
 // The first words of the library's error replies. All of them mean that nothing was changed,

@@ -4,9 +4,10 @@
 -- One hash per lock is everything there is, so DEL, eviction and expiry take all of it or nothing:
 --   owner, until, fence   who holds the lock, the end of the lease (ms), the fencing token
 --   channel               where the holder hears of a break (absent or '': nowhere)
---   state                 'head tail waiters turn_us top holds': the line, the last token of a
---                         reserved run, the number of hold ids (0: a plain lock). Absent for a
---                         plain lock without a line and a run: the common case reads little
+--   state                 'head tail waiters turn_us top holds[ guard]': the line, the last token
+--                         of a reserved run, the number of hold ids (0: a plain lock), the guard
+--                         (ms). Absent for a plain lock without all that: the common case reads
+--                         little
 --   holds                 the ids of a joinable lock's holds, as netstrings
 --   w:<n>, at:<owner>     the waiter at place n of the line, and an owner's place
 --
@@ -60,7 +61,7 @@ local function fail(problem)
 end
 
 -- Nothing of Lua's own reaches the caller: an error becomes a reply with a stable first word.
-local function guard(body)
+local function shield(body)
   return function(keys, args)
     if not call then look_up() end
     local ok, reply = pcall(body, keys, args)
@@ -177,6 +178,41 @@ local function run_end(fence, block, us)
   return fence == us and fence + block - 1 or fence
 end
 
+---- guard: how long this server remembers -------------------------------------------------------
+
+-- A failover or a restart loses locks, but not the leases that their holders count on. So a guarded
+-- lock is granted only by a server whose memory is older than any lease can be: what it does not
+-- know of by then has ended. A memory begins with these locals (a restart, a full resynchronisation,
+-- FUNCTION LOAD) and with a replication id that is new to them (a promotion).
+local born, history = 0, ''
+
+local function age(us)
+  local id = call('INFO', 'replication'):match('master_replid:(%x+)')
+  if id ~= history or us < born then born, history = us, id end
+  return us - born
+end
+
+-- For how many milliseconds yet nobody may be granted a lock with this guard.
+local function too_young(guard, us)
+  if guard == 0 then return 0 end
+  return math.max(0, guard - ms(age(us)))
+end
+
+local function guard_arg(value, ttl)
+  if not value then return 0 end
+  local guard = integer_arg(value, 'guard_ms', MAX_TTL_MS)
+  if guard < ttl then fail('HFARG guard_ms must not be less than ttl_ms') end
+  return guard
+end
+
+-- All that want a lock while it is guarded keep to its longest guard.
+local function keep_to(lock, guard, ttl)
+  lock.guard = math.max(lock.guard, guard)
+  if lock.guard > 0 and ttl > lock.guard then
+    fail(format('HFARG ttl_ms must not be more than the guard of the lock, %d', lock.guard))
+  end
+end
+
 ---- holds: a set of ids --------------------------------------------------------------------------
 
 local function netstring(id) return #id .. ':' .. id end
@@ -241,10 +277,14 @@ local function expiry(lock, now)
 end
 
 local function parse_state(lock, state)
-  if #state > 6 * 17 then not_a_lock() end
-  local form = '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$'
-  local head, tail, count, turn, top, holds = state:match(form)
+  if #state > 7 * 17 then not_a_lock() end
+  local form = '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)(.*)$'
+  local head, tail, count, turn, top, holds, rest = state:match(form)
   if not head then not_a_lock() end
+  if rest ~= '' then
+    lock.guard = number(rest:match('^ (.*)$'), MAX_TTL_MS)
+    if not lock.guard then not_a_lock() end
+  end
   head, tail, count, top = tonumber(head), tonumber(tail), tonumber(count), tonumber(top)
   turn, holds = tonumber(turn), tonumber(holds)
   if head > tail or tail > MAX_PLACE or turn > MAX_FENCE or top > MAX_TOKEN or top < lock.fence
@@ -260,8 +300,8 @@ local function parse(key, v, caller)
   if v.err then return read_foreign(key, v.err) end
   if not v[1] and call('EXISTS', key) == 0 then return nil end
   local lock = { owner = v[1], ends = number(v[2], MAX_MS), fence = number(v[3], MAX_TOKEN),
-    head = 0, tail = 0, count = 0, turn = 0, holds = 0, at = number(v[5], MAX_PLACE),
-    state = v[4], steps = 0, caller = caller, changes = false }
+    head = 0, tail = 0, count = 0, turn = 0, holds = 0, guard = 0,
+    closed = 0, at = number(v[5], MAX_PLACE), state = v[4], steps = 0, caller = caller, changes = false }
   if not (lock.ends and lock.fence and v[1] and v[1] ~= '') or #v[1] > MAX_BYTES then
     not_a_lock()
   end
@@ -302,10 +342,16 @@ end
 
 ---- writing a lock -------------------------------------------------------------------------------
 
+local function guard_text(guard)
+  return guard > 0 and ' ' .. digits(guard) or ''
+end
+
 local function state_text(lock)
-  if not has_line(lock) and lock.top == lock.fence and lock.holds == 0 then return false end
+  if not has_line(lock) and lock.top == lock.fence and lock.holds == 0 and lock.guard == 0 then
+    return false
+  end
   return format('%d %d %d %d %d %d', lock.head, lock.tail, lock.count, lock.turn, lock.top,
-    lock.holds)
+    lock.holds) .. guard_text(lock.guard)
 end
 
 -- Writes all changes at once. The expiry comes last, because it may delete the key.
@@ -471,7 +517,8 @@ local function give(lock, waiter, holds, us)
 end
 
 -- The lock is nobody's any more: it goes to the first in line that is reachable. If one call does
--- not find one, the lock stays ended, with a shorter line. `used` is the last token of a run that
+-- not find one, the lock stays ended, with a shorter line, and with the whole line as long as the
+-- server's memory is too young for its guard. `used` is the last token of a run that
 -- its owner used; if it does not say, one for each microsecond.
 local function pass_on(key, lock, us, used)
   lock.tell = nil
@@ -480,7 +527,8 @@ local function pass_on(key, lock, us, used)
   if held > 0 and lock.ends > 0 then
     lock.turn = lock.turn == 0 and held or math.floor((7 * lock.turn + held) / 8)
   end
-  while has_line(lock) and lock.steps < STEPS do
+  lock.closed = has_line(lock) and too_young(lock.guard, us) or 0
+  while lock.closed == 0 and has_line(lock) and lock.steps < STEPS do
     local waiter, behind = look(key, lock, lock.head)
     put(lock, place(lock.head), false)
     if behind > lock.head + 1 then put(lock, place(behind - 1), false) end
@@ -560,20 +608,23 @@ end
 local function busy(lock, us)
   if not lock then return { 0, 0, '', 0 } end
   if lock.foreign then return { 0, lock.pttl, lock.owner, 0 } end
-  if lock.ends == 0 then return { 0, 0, '', lock.count } end
+  if lock.ends == 0 then return { 0, lock.closed, '', lock.count } end
   return { 0, lock.ends - ms(us), lock.owner, lock.count }
 end
 
 -- The lock is free: write the owner.
-local function take(key, us, owner, ttl, block, hold, channel)
+local function take(key, us, owner, ttl, block, hold, channel, guard)
+  local closed = too_young(guard, us)
+  if closed > 0 then return { 0, closed, '', 0 } end
   local fence, ends = next_fence(us, 0), ms(us) + ttl
   local top, token, time = run_end(fence, block, us), digits(fence), digits(ends)
+  local suffix = guard_text(guard)
   if hold ~= '' then
     call('HSET', key, 'owner', owner, 'until', time, 'fence', token, 'channel', channel,
-      'state', format('0 0 0 0 %d 1', top), 'holds', netstring(hold))
-  elseif top > fence then
+      'state', format('0 0 0 0 %d 1', top) .. suffix, 'holds', netstring(hold))
+  elseif top > fence or guard > 0 then
     call('HSET', key, 'owner', owner, 'until', time, 'fence', token, 'channel', channel,
-      'state', format('0 0 0 0 %d 0', top))
+      'state', format('0 0 0 0 %d 0', top) .. suffix)
   elseif channel ~= '' then
     call('HSET', key, 'owner', owner, 'until', time, 'fence', token, 'channel', channel)
   else
@@ -590,13 +641,19 @@ local function take(key, us, owner, ttl, block, hold, channel)
 end
 
 -- The caller holds the lock already: a repeat, or one more hold. It writes, so that a WAIT after
--- it covers it.
-local function hold_on(key, lock, us, ttl, block, hold, channel)
+-- it covers it. One more hold is a grant: its owner may have given the lock back before a failover,
+-- and this server not know.
+local function hold_on(key, lock, us, ttl, block, hold, channel, guard)
   local joinable = lock.holds > 0
   if joinable ~= (hold ~= '') then join_error(joinable) end
+  keep_to(lock, guard, ttl)
   if joinable then
     local holds, n = add_hold(read_holds(key, lock), hold)
-    if n ~= lock.holds then put(lock, 'holds', holds) end
+    if n ~= lock.holds then
+      local closed = too_young(lock.guard, us)
+      if closed > 0 then return { 0, closed, lock.owner, lock.count } end
+      put(lock, 'holds', holds)
+    end
     lock.holds = n
   end
   prolong(lock, us, ttl)
@@ -606,12 +663,12 @@ local function hold_on(key, lock, us, ttl, block, hold, channel)
   return yours(lock, ttl)
 end
 
-local function acquire(key, owner, ttl, block, hold)
-  if try('HLEN', key) == 0 then return take(key, clock(), owner, ttl, block, hold, '') end
+local function acquire(key, owner, ttl, block, hold, guard)
+  if try('HLEN', key) == 0 then return take(key, clock(), owner, ttl, block, hold, '', guard) end
   local lock, us = read(key, owner), clock()
   lock = settle(key, lock, us)
-  if not lock then return take(key, us, owner, ttl, block, hold, '') end
-  if held_by(lock, owner) then return hold_on(key, lock, us, ttl, block, hold, '') end
+  if not lock then return take(key, us, owner, ttl, block, hold, '', guard) end
+  if held_by(lock, owner) then return hold_on(key, lock, us, ttl, block, hold, '', guard) end
   if not lock.foreign then commit(key, lock, us) end
   return busy(lock, us)
 end
@@ -660,30 +717,30 @@ end
 -- holdfast_acquire
 -- Takes the lock if it is free. Never waits, never overtakes the line.
 -- KEYS    lock
--- ARGV    owner, ttl_ms [, fence_block]
+-- ARGV    owner, ttl_ms [, fence_block [, guard_ms]]
 -- Reply   1, fence, ttl_ms, holds, fence_block | 0, pttl_ms, owner, waiters
 -- Errors  HFARG HFJOIN HFTYPE HFSERVER
 -- Repeat  safe: the same owner gets the same fence again and the lease starts anew
 local function holdfast_acquire(keys, args)
   local key = only_key(keys)
-  arity(args, 2, 3, 'owner, ttl_ms [, fence_block]')
+  arity(args, 2, 4, 'owner, ttl_ms [, fence_block [, guard_ms]]')
   local owner, ttl = owner_arg(args[1]), ttl_arg(args[2])
-  return acquire(key, owner, ttl, block_arg(args[3], ttl), '')
+  return acquire(key, owner, ttl, block_arg(args[3], ttl), '', guard_arg(args[4], ttl))
 end
 
 -- holdfast_acquire_reentrant
 -- Takes the lock as a joinable one, or adds a hold to the one that this owner has. The lock is
 -- free when every hold is released.
 -- KEYS    lock
--- ARGV    owner, ttl_ms, hold
+-- ARGV    owner, ttl_ms, hold [, guard_ms]
 -- Reply   1, fence, ttl_ms, holds, fence_block | 0, pttl_ms, owner, waiters
 -- Errors  HFARG HFFULL HFJOIN HFTYPE HFSERVER
 -- Repeat  safe: holds are a set of ids, the same id counts once
 local function holdfast_acquire_reentrant(keys, args)
   local key = only_key(keys)
-  arity(args, 3, 3, 'owner, ttl_ms, hold')
+  arity(args, 3, 4, 'owner, ttl_ms, hold [, guard_ms]')
   local owner, ttl = owner_arg(args[1]), ttl_arg(args[2])
-  return acquire(key, owner, ttl, 1, hold_arg(args[3], 1))
+  return acquire(key, owner, ttl, 1, hold_arg(args[3], 1), guard_arg(args[4], ttl))
 end
 
 -- holdfast_renew
@@ -705,6 +762,8 @@ local function holdfast_renew(keys, args)
   if not lock or lock.foreign then return busy(lock, us) end
   local mine = held_by(lock, owner) and (not fence or fence == lock.fence)
   if mine then
+    keep_to(lock, 0, ttl)
+    if lock.guard > 0 then age(us) end -- the sooner a memory begins, the sooner it is old enough
     prolong(lock, us, ttl)
     if channel then put(lock, 'channel', channel) end
   end
@@ -760,28 +819,35 @@ end
 -- With max_wait_ms, nobody joins whose turn is expected later than that: position is then what it
 -- would have been, negative. With hold, the lock is joinable.
 -- KEYS    lock
--- ARGV    owner, ttl_ms, channel [, fence_block [, max_wait_ms [, hold]]]
+-- ARGV    owner, ttl_ms, channel [, fence_block [, max_wait_ms [, hold [, guard_ms]]]]
 -- Reply   1, fence, ttl_ms, holds, fence_block | 0, pttl_ms, owner, position, server_ms, fence, subscribers
 -- Errors  HFARG HFFULL HFJOIN HFTYPE HFSERVER
 -- Repeat  safe: one place in the line per owner; the owner of the lock gets the same fence again, for a whole lease
 local function holdfast_wait(keys, args)
   local key = only_key(keys)
-  arity(args, 3, 6, 'owner, ttl_ms, channel [, fence_block [, max_wait_ms [, hold]]]')
+  arity(args, 3, 7, 'owner, ttl_ms, channel [, fence_block [, max_wait_ms [, hold [, guard_ms]]]]')
   local owner, ttl, channel = owner_arg(args[1]), ttl_arg(args[2]), channel_arg(args[3])
   local block = block_arg(args[4], ttl)
   local max_wait = args[5] and integer_arg(args[5], 'max_wait_ms', MAX_TTL_MS)
-  local hold = args[6] and hold_arg(args[6], 0) or ''
+  local hold, guard = args[6] and hold_arg(args[6], 0) or '', guard_arg(args[7], ttl)
   local lock, us = read_place(key, owner), clock()
   lock = settle(key, lock, us)
-  if not lock then return take(key, us, owner, ttl, block, hold, channel) end
-  if held_by(lock, owner) then return hold_on(key, lock, us, ttl, block, hold, channel) end
+  local reply = nil
+  if not lock then
+    reply = take(key, us, owner, ttl, block, hold, channel, guard)
+  elseif held_by(lock, owner) then
+    reply = hold_on(key, lock, us, ttl, block, hold, channel, guard)
+  end
+  if reply and reply[1] == 1 then return reply end
   local here = subscribers(channel)
+  if reply then return { 0, reply[2], reply[3], 0, ms(us), 0, here } end
   if lock.foreign then return { 0, lock.pttl, lock.owner, 0, ms(us), 0, here } end
+  keep_to(lock, guard, ttl)
   local w = { owner = owner, ttl = ttl, block = block, channel = channel, holds = '' }
   w.asked = ms(us)
   local at = queue(key, lock, us, w, hold, max_wait)
   commit(key, lock, us)
-  local reply = busy(lock, us)
+  reply = busy(lock, us)
   return { 0, reply[2], reply[3], at, ms(us), lock.fence, here }
 end
 
@@ -860,6 +926,29 @@ local function holdfast_inspect(keys, args)
   return { 1, lock.owner, math.max(1, lock.holds), lock.fence, left, lock.count }
 end
 
+-- holdfast_memory
+-- Since when this server remembers, for those that load the library: FUNCTION LOAD REPLACE makes it
+-- forget. With what it said before that, it remembers again, if it is the same process with the
+-- same replication id. Only who may load the library may say that.
+-- KEYS    -
+-- ARGV    [run_id, replid, since_us]
+-- Reply   run_id, replid, since_us
+-- Errors  HFARG HFSERVER
+-- Repeat  safe
+local function holdfast_memory(keys, args)
+  if #keys > 1 then fail('HFARG at most one key is possible, to choose the node') end
+  arity(args, 0, 3, '[run_id, replid, since_us]')
+  local run, id, since = args[1], args[2], args[3]
+  if run then since = integer_arg(since or '', 'since_us', MAX_FENCE) end
+  if since and not redis.acl_check_cmd('FUNCTION', 'LOAD', '') then
+    fail('HFARG since_us is only for those who may use FUNCTION LOAD')
+  end
+  age(clock())
+  local process = call('INFO', 'server'):match('run_id:(%x+)')
+  if since and run == process and id == history then born = math.min(born, since) end
+  return { process, history, digits(born) }
+end
+
 -- holdfast_version
 -- The version of the loaded library.
 -- KEYS    -
@@ -874,7 +963,7 @@ local function holdfast_version(keys, args)
 end
 
 local function register(name, body, ...)
-  redis.register_function{ function_name = name, callback = guard(body), flags = { ... } }
+  redis.register_function{ function_name = name, callback = shield(body), flags = { ... } }
 end
 
 register('holdfast_acquire', holdfast_acquire)
@@ -885,4 +974,5 @@ register('holdfast_wait', holdfast_wait)
 register('holdfast_leave', holdfast_leave, 'allow-oom')
 register('holdfast_break', holdfast_break, 'allow-oom')
 register('holdfast_inspect', holdfast_inspect, 'no-writes')
+register('holdfast_memory', holdfast_memory, 'allow-oom')
 register('holdfast_version', holdfast_version, 'no-writes')

@@ -108,7 +108,7 @@ func TestPermissions(t *testing.T) {
 // wrong.
 func TestATooOldLibraryNamesTheCommand(t *testing.T) {
 	bare(t, func(t *testing.T, e *env) {
-		const check = "  arity(args, 2, 3, 'owner, ttl_ms [, fence_block]')"
+		const check = "  arity(args, 2, 4, 'owner, ttl_ms [, fence_block [, guard_ms]]')"
 		old := strings.Replace(functions.Source, check, "  arity(args, 1, 1, 'owner')", 1)
 		require.NotEqual(t, functions.Source, old)
 		primaries, err := e.D.Primaries(e.Ctx)

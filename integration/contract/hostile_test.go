@@ -32,7 +32,7 @@ const mostInner = 2*steps + 2*steps + 9 + 40
 
 func newHostile(b *bed) *hostile {
 	prefix := "hostile:" + b.run
-	var rules []string
+	rules := []string{"+info"}
 	for _, r := range aclLine(b.tb) {
 		rules = append(rules, strings.ReplaceAll(r, "lock:*", prefix+":*"))
 	}
@@ -181,7 +181,11 @@ func (h *hostile) play(data []byte) {
 		if s.next()%3 == 0 {
 			c = h.c
 		}
-		h.step(c, s.call(2, h.channels[:3]))
+		call := s.call(2, h.channels[:3])
+		if call.function == functions.Acquire && len(call.args) == 3 && s.next()%2 == 0 {
+			call.args = append(call.args, leases[s.next()%3])
+		}
+		h.step(c, call)
 		if h.played%16 == 0 {
 			h.checkOthers()
 		}
