@@ -27,7 +27,7 @@ func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 		return nil, opError("try", name, ErrClosed)
 	}
 	if t := a.outer(ctx); t != nil {
-		l, err := t.reenter(a.parent(ctx), a.set.terms.copies)
+		l, err := t.reenter(a.parent(ctx), &a.set.terms)
 		return l, opError("re-enter", name, err)
 	}
 	if err := begun(ctx); err != nil {
@@ -78,7 +78,7 @@ func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Loc
 	}
 	defer c.gate.leave()
 	if t := a.outer(ctx); t != nil {
-		l, err := t.reenter(a.parent(ctx), a.set.terms.copies)
+		l, err := t.reenter(a.parent(ctx), &a.set.terms)
 		return l, opError("re-enter", name, err)
 	}
 	if err := begun(ctx); err != nil {

@@ -87,19 +87,21 @@ func (a *attempt) run(waiting bool) int64 {
 	return min(passRun, int64(a.set.terms.Length/time.Microsecond))
 }
 
+// request asks for the lock, with so many tokens.
+func (a *attempt) request(block int64) fcall.Request {
+	terms := &a.set.terms
+	return fcall.Request{Owner: a.owner, TTL: terms.ttl, Guard: terms.guard, Block: block, Hold: a.hold}
+}
+
 // try asks once, by a call that ctx bounds.
 func (a *attempt) try(ctx, parent context.Context) (*Lock, *BusyError, error) {
 	sent := time.Now()
-	calls, ttl, copies := a.client.calls, a.set.terms.ttl, a.set.terms.copies
 	var r fcall.Reply
 	var err error
-	switch {
-	case a.hold != "":
-		r, err = calls.Join(ctx, copies, a.key, a.owner, ttl, a.hold)
-	case a.question.Tracked():
-		r, err = calls.AcquireTracked(ctx, a.key, a.owner, ttl)
-	default:
-		r, err = calls.Acquire(ctx, copies, a.key, a.owner, ttl, a.run(false))
+	if a.question.Tracked() {
+		r, err = a.client.calls.AcquireTracked(ctx, a.key, a.request(1))
+	} else {
+		r, err = a.client.calls.Acquire(ctx, a.set.terms.copies, a.key, a.request(a.run(false)))
 	}
 	if err != nil {
 		if fcall.Unknown(err) {

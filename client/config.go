@@ -76,6 +76,15 @@ type Config struct {
 	// It is cut to an eighth of the lease, and to 5 s. Default a second.
 	ReplicaWait time.Duration
 
+	// Guard, if positive, is how long the memory of a server must be unbroken before it grants the
+	// lock, at least the lease. A failover or a restart can lose locks, but not the leases that
+	// their holders count on; with Guard the server grants none until those have ended, and what it
+	// remembers goes on. So a lost primary costs a pause of Guard, and not two holders. For that all
+	// clients of a lock have the same Guard, and no longer Lease: add to the longest one the time
+	// for which a primary that was deposed can go on without knowing it, see docs/guarantees.md.
+	// The ACL needs +info. Default 0: none.
+	Guard time.Duration
+
 	// Label is shown to losers and operators with the holder's host and process. Default none; at
 	// most 128 bytes.
 	Label string
@@ -117,6 +126,7 @@ func (cfg Config) complete() (Config, settings, error) {
 		lease: cfg.Lease, noRenewal: cfg.NoRenewal, renewEvery: cfg.RenewEvery, maxRenewals: cfg.MaxRenewals,
 		maxHold: cfg.MaxHold, grace: cfg.Grace, minHold: cfg.MinHold, label: cfg.Label,
 		copies:  fcall.Copies{Replicas: cfg.Replicas, Wait: cfg.ReplicaWait},
+		guard:   cfg.Guard,
 		waiting: waiting{maxWait: cfg.MaxWait, interval: cfg.Interval, tries: cfg.Tries, giveUpEarly: cfg.GiveUpEarly},
 	}
 	if open := strings.IndexByte(cfg.Prefix, '{'); open >= 0 && strings.IndexByte(cfg.Prefix[open:], '}') < 2 {
@@ -129,11 +139,12 @@ func (cfg Config) complete() (Config, settings, error) {
 // server and the holder see, and only locks of equal terms are passed on from one goroutine to
 // another; waiting is how to wait for a lock.
 type settings struct {
-	lease, renewEvery, maxHold, grace, minHold time.Duration // 0 is the default for all but lease
-	maxRenewals                                int
-	noRenewal                                  bool
-	label                                      string
-	copies                                     fcall.Copies
+	lease, renewEvery, maxHold, grace time.Duration // 0 is the default for all but lease
+	minHold, guard                    time.Duration // 0: none
+	maxRenewals                       int
+	noRenewal                         bool
+	label                             string
+	copies                            fcall.Copies
 	waiting
 
 	terms terms // made of the above by complete
@@ -145,6 +156,8 @@ type terms struct {
 	minHold time.Duration
 	label   string
 	ttl     string // Length as the library takes it
+	longest time.Duration
+	guard   string // longest as the library takes it; "": none
 	copies  fcall.Copies
 }
 
@@ -181,6 +194,10 @@ func (s *settings) complete() error {
 		return fmt.Errorf("%w: Grace must not be negative, but is %v", ErrArgument, s.grace)
 	case s.minHold < 0 || s.minHold > maxLease:
 		return fmt.Errorf("%w: MinHold must be from 0 to %v, not %v", ErrArgument, maxLease, s.minHold)
+	case s.guard != 0 && (s.guard < s.lease || s.guard > maxLease):
+		return fmt.Errorf("%w: Guard must be 0 or from the lease, %v, to %v, not %v", ErrArgument, s.lease, maxLease, s.guard)
+	case s.guard != 0 && kept(s.minHold) > s.guard:
+		return fmt.Errorf("%w: Guard must be at least MinHold and its margin, %v, not %v", ErrArgument, kept(s.minHold), s.guard)
 	case s.copies.Replicas < 0 || s.copies.Replicas > maxReplicas:
 		return fmt.Errorf("%w: Replicas must be from 0 to %d, not %d", ErrArgument, maxReplicas, s.copies.Replicas)
 	case s.copies.Wait < 0:
@@ -196,11 +213,18 @@ func (s *settings) complete() error {
 	s.terms = terms{Terms: lease.Terms{Length: s.lease, RenewEvery: s.renewal(), MaxRenewals: s.maxRenewals, MaxHold: s.maxHold,
 		Grace: s.grace}, minHold: s.minHold, label: s.label, ttl: fcall.TTL(s.lease)}
 	s.terms.copies = s.replicated()
+	s.terms.longest = maxLease
+	if s.guard > 0 {
+		s.terms.longest, s.terms.guard = s.guard, fcall.TTL(s.guard)
+	}
 	if s.grace == 0 {
 		s.terms.Grace = s.lease / 3
 	}
 	return nil
 }
+
+// kept is the lease that keeps a lock from others for d.
+func kept(d time.Duration) time.Duration { return d + 2*lease.Margin(d) }
 
 // replicated is what to ask of replicas: with a wait that leaves time for the rest.
 func (s *settings) replicated() fcall.Copies {

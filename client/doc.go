@@ -79,7 +79,8 @@
 //
 // With Config.Replicas each grant and each renewal is followed by WAIT on its own connection
 // (internal/fcall, copies.go), and what was granted in any other way, by holdfast_wait or by a
-// message, is renewed in that way before it counts (wait.go, confirm).
+// message, is renewed in that way before it counts (wait.go, confirm). Config.Guard is the library's
+// work: it goes along with each request for a lock (attempt.go, request).
 //
 // All calls of the library are in internal/fcall, with the classes of their errors. A call whose
 // context can end is left behind when it does, because rueidis does not look at the context

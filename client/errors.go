@@ -64,14 +64,22 @@ var (
 // BusyError says who has the lock. It is ErrBusy.
 type BusyError struct {
 	Name   string
-	Holder Holder
-	// of the holder's lease; negative: it has none (a plain string set by another service)
+	Holder Holder // the zero value: nobody, the lock is being handed over, or nobody gets it yet (Guard)
+	// of the holder's lease; negative: it has none (a plain string set by another service). Without a
+	// holder, how long nobody gets it yet
 	Remaining time.Duration
 	Waiters   int // places in line; goroutines of one process share one
 }
 
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("holdfast: lock %q: %v: %s, lease %v, %d waiting", e.Name, ErrBusy, e.Holder, e.Remaining, e.Waiters)
+	return fmt.Sprintf("holdfast: lock %q: %s, lease %v, %d waiting", e.Name, e.who(), e.Remaining, e.Waiters)
+}
+
+func (e *BusyError) who() string {
+	if e.Holder.Owner == "" && e.Remaining > 0 {
+		return "nobody gets it yet, the server remembers too little for Guard"
+	}
+	return fmt.Sprintf("%v: %s", ErrBusy, e.Holder)
 }
 
 // Unwrap makes it ErrBusy.
@@ -93,7 +101,7 @@ type WaitError struct {
 func (e *WaitError) Error() string {
 	text := fmt.Sprintf("holdfast: lock %q: stopped waiting after %v: %v", e.Name, e.Waited.Round(time.Microsecond), e.Err)
 	if e.Last != nil {
-		text += fmt.Sprintf(" (held by %s", e.Last.Holder)
+		text += " (" + e.Last.who()
 		if e.Position > 0 {
 			text += fmt.Sprintf(", place %d in line", e.Position)
 		}

@@ -84,9 +84,13 @@ func (t *tenure) lock(parent context.Context, join bool) (*Lock, error) {
 
 // reenter adds a Lock to a tenure, in memory: its settings are those of the first. It fails if the
 // tenure is over.
-func (t *tenure) reenter(parent context.Context, copies fcall.Copies) (*Lock, error) {
-	if has := t.held.terms.copies; copies.Replicas > has.Replicas {
-		return nil, fmt.Errorf("%w: the lock to re-enter was taken with Replicas %d, not %d", ErrArgument, has.Replicas, copies.Replicas)
+func (t *tenure) reenter(parent context.Context, wanted *terms) (*Lock, error) {
+	has := t.held.terms
+	if wanted.copies.Replicas > has.copies.Replicas {
+		return nil, fmt.Errorf("%w: the lock to re-enter was taken with Replicas %d, not %d", ErrArgument, has.copies.Replicas, wanted.copies.Replicas)
+	}
+	if wanted.guard != "" && has.guard == "" {
+		return nil, fmt.Errorf("%w: the lock to re-enter was taken without Guard", ErrArgument)
 	}
 	if cause := t.look(time.Now()); cause != nil {
 		return nil, cause
@@ -152,8 +156,8 @@ func (l *Lock) Renew(ctx context.Context) error { return l.RenewFor(ctx, 0) }
 // Errors: as Renew, and ErrArgument for a bad d.
 func (l *Lock) RenewFor(ctx context.Context, d time.Duration) error {
 	h := l.tenure.held
-	if d != 0 && (d < minLease || d > maxLease) {
-		return opError("renew", h.name, fmt.Errorf("%w: the lease must be from %v to %v, not %v", ErrArgument, minLease, maxLease, d))
+	if d != 0 && (d < minLease || d > h.terms.longest) {
+		return opError("renew", h.name, fmt.Errorf("%w: the lease must be from %v to %v, not %v", ErrArgument, minLease, h.terms.longest, d))
 	}
 	sent := time.Now()
 	if err := l.state(sent); err != nil {

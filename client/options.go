@@ -67,6 +67,10 @@ func WithReplicas(n int, d time.Duration) Option {
 	return func(s *settings) { s.copies = fcall.Copies{Replicas: n, Wait: d} }
 }
 
+// WithGuard makes the server remember for d before it grants the lock; see Config.Guard. 0 asks for
+// none. A lock that was taken without one cannot be re-entered with it: that is ErrArgument.
+func WithGuard(d time.Duration) Option { return func(s *settings) { s.guard = d } }
+
 // WithLabel shows a label to losers and operators; see Config.Label. It cannot be combined with
 // WithOwner.
 func WithLabel(label string) Option { return func(s *settings) { s.label = label } }

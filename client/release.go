@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
-	"github.com/holdfast-go/holdfast/client/internal/lease"
 )
 
 // moment is what a call may take whose context is over before it begins, or after it ended.
@@ -64,7 +63,7 @@ func (h *held) handOver(ctx context.Context, t *tenure, now time.Time) error {
 // linger leaves the lock with the server for so long, held by nobody, and gives it back then. If
 // this process ends before that, so does the lease, when it is over.
 func (h *held) linger(ctx context.Context, t *tenure, now time.Time, left time.Duration) error {
-	length := left + 2*lease.Margin(left)
+	length := kept(left)
 	channel, ok, cause := h.stay(t, now, now.Add(left), length)
 	if !ok {
 		return opError("release", h.name, cause)

@@ -77,7 +77,7 @@ func (w *wait) stand(ctx context.Context, waiter *inbox.Waiter) (*Lock, error) {
 		}
 		sent := time.Now()
 		w.owes = true
-		r, err := w.client.calls.Wait(w.until, w.key, w.request(state.Channel))
+		r, err := w.client.calls.Wait(w.until, w.key, w.inLine(state.Channel))
 		if err != nil {
 			if err := w.outage(err); err != nil {
 				return nil, err
@@ -127,8 +127,9 @@ func (w *wait) hearing(waiter *inbox.Waiter, state inbox.State, r fcall.Reply) {
 	}
 }
 
-func (w *wait) request(channel string) fcall.Request {
-	r := fcall.Request{Owner: w.owner, TTL: w.set.terms.ttl, Channel: channel, Block: w.run(true), Hold: w.hold}
+func (w *wait) inLine(channel string) fcall.Request {
+	r := w.request(w.run(true))
+	r.Channel = channel
 	if deadline, ok := w.until.Deadline(); ok && w.set.giveUpEarly {
 		r.MaxWait = min(max(time.Millisecond, time.Until(deadline)), maxLease)
 	}
@@ -212,8 +213,8 @@ func (w *wait) again(r fcall.Reply, channel string) time.Duration {
 	if far := r.Waiters / 64; far > 1 {
 		pause *= time.Duration(min(far, 8))
 	}
-	// nobody will tell: poll. Place 0: a plain string has no line
-	if channel == "" || r.Waiters == 0 || r.Subscribers == 0 {
+	// nobody will tell: poll. Place 0: a plain string has no line, nor a lock that nobody gets yet
+	if channel == "" || r.Waiters == 0 && r.Holder != "" || r.Subscribers == 0 {
 		pause = min(w.set.interval, time.Second)
 	}
 	if w.hold != "" { // of several that wait by one owner string, one is told

@@ -86,6 +86,38 @@ func TestUpgradeAndRollBack(t *testing.T) {
 	})
 }
 
+// A server that forgot everything with each upgrade would grant no guarded lock for a while.
+func TestTheMemoryIsCarriedOverAnUpgrade(t *testing.T) {
+	eachKind(t, func(t *testing.T, d *server.Deployment, _, _ int) {
+		client, opt := connect(t, d)
+		opt.Source = source("0.9.0")
+		_, err := loader.Load(ctx, client, opt)
+		require.NoError(t, err)
+		since := func() (all []string) {
+			for _, node := range d.Nodes() {
+				if primary, err := node.IsPrimary(ctx); err != nil || !primary {
+					continue
+				}
+				m, err := node.Do(ctx, "FCALL", functions.Memory, "0")
+				require.NoError(t, err)
+				values, err := m.AsStrSlice()
+				require.NoError(t, err)
+				all = append(all, values...)
+			}
+			return all
+		}
+		before := since()
+		opt.Source = ""
+		_, err = loader.Load(ctx, client, opt)
+		require.NoError(t, err)
+		require.Equal(t, before, since())
+		opt.Source, opt.Force = source("0.9.0"), true
+		_, err = loader.Load(ctx, client, opt)
+		require.NoError(t, err)
+		require.Equal(t, before, since())
+	})
+}
+
 func TestDryRunWritesNothing(t *testing.T) {
 	d := server.Cluster(t)
 	client, opt := connect(t, d)

@@ -69,7 +69,9 @@ func (l loading) write(ctx context.Context, node rueidis.Client, found library) 
 		}
 	}
 	var reply *rueidiscompat.StringCmd
+	var since memory
 	if found.present {
+		since = recall(ctx, node)
 		reply = adapter.FunctionLoadReplace(ctx, l.offered.code)
 	} else {
 		// Without REPLACE: if somebody was quicker, theirs stays, and the look afterwards finds it.
@@ -78,6 +80,7 @@ func (l loading) write(ctx context.Context, node rueidis.Client, found library) 
 	if err := acknowledged(reply); err != nil {
 		return errors.Join(err, restore(ctx, adapter, found.others))
 	}
+	since.carry(ctx, node)
 	return nil
 }
 

@@ -21,28 +21,42 @@ import (
 // it. The primary is killed again and again: nobody is ever inside beside another, and the tokens
 // keep their order. HOLDFAST_FAILOVERS is how often (default 2).
 func TestReplicatedLocksSurviveTheLossOfThePrimary(t *testing.T) {
-	failovers := 2
-	if text := os.Getenv("HOLDFAST_FAILOVERS"); text != "" {
-		var err error
-		failovers, err = strconv.Atoi(text)
-		require.NoError(t, err, "HOLDFAST_FAILOVERS")
-	}
+	survives(t, 0, func(nodes int) client.Option { return client.WithReplicas(nodes-1, 500*time.Millisecond) })
+}
+
+// survives kills the primaries of a Cluster and of a Sentinel. pause is what the level may add to a
+// recovery.
+func survives(t *testing.T, pause time.Duration, level func(nodes int) client.Option) {
+	failovers := times(t, "HOLDFAST_FAILOVERS", 2)
 	server.Each(t, func(t *testing.T, f server.Flavour) {
 		t.Run("cluster", func(t *testing.T) {
+			t.Parallel()
 			b := lay(t, server.Cluster(t, server.Owned(), server.WithFlavour(f)))
 			primary, replica := b.pair(contested)
-			killPrimaries(t, b, failovers, primary, replica)
+			killPrimaries(t, b, failovers, pause, level, primary, replica)
 		})
 		t.Run("sentinel", func(t *testing.T) {
+			t.Parallel()
 			b := lay(t, server.Sentinel(t, server.Owned(), server.WithFlavour(f)))
-			killPrimaries(t, b, failovers, b.D.Nodes()...)
+			killPrimaries(t, b, failovers, pause, level, b.D.Nodes()...)
 		})
 	})
 }
 
+// times is how often something is done, which the environment can change.
+func times(t *testing.T, name string, n int) int {
+	t.Helper()
+	if text := os.Getenv(name); text != "" {
+		var err error
+		n, err = strconv.Atoi(text)
+		require.NoError(t, err, name)
+	}
+	return n
+}
+
 // killPrimaries kills the primary among the nodes, and brings it back as a replica when another one is the
 // primary: before that, it would come back empty, and everything would be lost.
-func killPrimaries(t *testing.T, b *bed, failovers int, nodes ...*server.Node) {
+func killPrimaries(t *testing.T, b *bed, failovers int, pause time.Duration, level func(nodes int) client.Option, nodes ...*server.Node) {
 	var cancel context.CancelFunc
 	b.Ctx, cancel = context.WithTimeout(t.Context(), time.Duration(failovers+1)*time.Minute)
 	defer cancel()
@@ -50,8 +64,8 @@ func killPrimaries(t *testing.T, b *bed, failovers int, nodes ...*server.Node) {
 	for range contenders {
 		c.clients = append(c.clients, b.Connect(b.D.ClientOption(), client.Config{}))
 	}
-	defer c.contend(client.WithLease(forcedLease), client.WithReplicas(len(nodes)-1, 500*time.Millisecond))()
-	c.everybodyEnters(recovery)
+	defer c.contend(client.WithLease(forcedLease), level(len(nodes)))()
+	c.everybodyEnters(pause + recovery)
 	c.reset()
 	for i := range failovers {
 		was := c.primary(nodes)
@@ -60,7 +74,7 @@ func killPrimaries(t *testing.T, b *bed, failovers int, nodes ...*server.Node) {
 		took.to = time.Now()
 		c.Eventually("another primary", func() bool { return c.primary(nodes) != nil })
 		require.NoError(t, was.Restart())
-		c.everybodyEnters(2*forcedLease + recovery)
+		c.everybodyEnters(2*forcedLease + pause + recovery)
 		c.room.log(t, "SIGKILL "+strconv.Itoa(i+1), took, time.Since(took.to))
 		p := c.reset()
 		for _, o := range p.overlaps[:min(1, len(p.overlaps))] {

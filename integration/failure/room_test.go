@@ -50,7 +50,7 @@ type period struct {
 	lost        int           // calls that said so of their lock
 	unreachable int           // calls that did not reach the server
 	strange     []error       // of calls, that no failover explains
-	last        time.Time     // an entry was made
+	first, last time.Time     // an entry was made
 	gap         time.Duration // the longest time without one
 }
 
@@ -87,6 +87,9 @@ func (r *room) enter(i int, l *client.Lock) {
 	r.now.entries[i]++
 	if !r.now.last.IsZero() {
 		r.now.gap = max(r.now.gap, e.at.Sub(r.now.last))
+	}
+	if r.now.first.IsZero() {
+		r.now.first = e.at
 	}
 	r.now.last = e.at
 }

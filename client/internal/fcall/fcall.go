@@ -38,24 +38,45 @@ func TTL(lease time.Duration) string {
 	return strconv.FormatInt(int64((lease+time.Millisecond-1)/time.Millisecond), 10)
 }
 
-// Acquire takes a lock that is free. With block above 1 it asks for a run of tokens.
-func (c *Caller) Acquire(ctx context.Context, copies Copies, key, owner, ttl string, block int64) (Reply, error) {
-	if block > 1 {
-		return c.grant(ctx, copies, functions.Acquire, key, owner, ttl, strconv.FormatInt(block, 10))
-	}
-	return c.grant(ctx, copies, functions.Acquire, key, owner, ttl)
+// Request is what who wants a lock asks for.
+type Request struct {
+	Owner, TTL string
+	Guard      string // as TTL; "": none
+	Block      int64  // tokens
+	Hold       string // "": a plain lock
+
+	Channel string        // Wait: where to hear of a grant
+	MaxWait time.Duration // Wait; 0: any
+}
+
+// Acquire takes a lock that is free. With a hold it takes a joinable one, or adds the hold to the
+// one that the owner has.
+func (c *Caller) Acquire(ctx context.Context, copies Copies, key string, r Request) (Reply, error) {
+	function, args := r.acquire()
+	return c.grant(ctx, copies, function, key, args...)
 }
 
 // AcquireTracked is Acquire by a tracked call: if the lock is busy, the server says when that
 // changes.
-func (c *Caller) AcquireTracked(ctx context.Context, key, owner, ttl string) (Reply, error) {
-	return decodeReply(c.ask(ctx, functions.Acquire, key, owner, ttl))
+func (c *Caller) AcquireTracked(ctx context.Context, key string, r Request) (Reply, error) {
+	function, args := r.acquire()
+	return decodeReply(c.ask(ctx, function, key, args...))
 }
 
-// Join takes a lock for an owner of the caller's choice, or adds a hold to the one that this owner
-// has.
-func (c *Caller) Join(ctx context.Context, copies Copies, key, owner, ttl, hold string) (Reply, error) {
-	return c.grant(ctx, copies, functions.AcquireReentrant, key, owner, ttl, hold)
+func (r Request) acquire() (function string, args []string) {
+	args = append(make([]string, 0, 4), r.Owner, r.TTL)
+	if r.Hold != "" {
+		function, args = functions.AcquireReentrant, append(args, r.Hold)
+	} else {
+		function = functions.Acquire
+		if r.Block > 1 || r.Guard != "" {
+			args = append(args, strconv.FormatInt(max(1, r.Block), 10))
+		}
+	}
+	if r.Guard != "" {
+		args = append(args, r.Guard)
+	}
+	return function, args
 }
 
 // Renew starts the lease anew, if the lock has the token fence. channel is left with the lock; "":
@@ -80,32 +101,32 @@ func (c *Caller) Release(ctx context.Context, key, owner, hold string, last int6
 	return decodeReply(c.call(ctx, functions.Release, key, owner))
 }
 
-// Request is what a waiter asks for.
-type Request struct {
-	Owner, TTL, Channel string
-	Block               int64
-	MaxWait             time.Duration // 0: any
-	Hold                string        // "": a plain lock
-}
-
 // Wait takes the lock, or joins its line, or says how the line stands. What it takes no replica may
 // have yet: Renew it with Copies.
 func (c *Caller) Wait(ctx context.Context, key string, r Request) (Reply, error) {
-	args := append(make([]string, 0, 6), r.Owner, r.TTL, r.Channel)
-	if r.Block > 1 || r.MaxWait > 0 || r.Hold != "" {
+	return decodeReply(c.call(ctx, functions.Wait, key, r.wait()...))
+}
+
+// wait leaves out what nothing is asked for after.
+func (r Request) wait() []string {
+	args := append(make([]string, 0, 7), r.Owner, r.TTL, r.Channel)
+	if r.Block > 1 || r.MaxWait > 0 || r.Hold != "" || r.Guard != "" {
 		args = append(args, strconv.FormatInt(max(1, r.Block), 10))
 	}
-	if r.MaxWait > 0 || r.Hold != "" {
+	if r.MaxWait > 0 || r.Hold != "" || r.Guard != "" {
 		maxWait := int64(functions.MaxTTL) // any
 		if r.MaxWait > 0 {
 			maxWait = min(max(1, r.MaxWait.Milliseconds()), maxWait)
 		}
 		args = append(args, strconv.FormatInt(maxWait, 10))
 	}
-	if r.Hold != "" {
+	if r.Hold != "" || r.Guard != "" {
 		args = append(args, r.Hold)
 	}
-	return decodeReply(c.call(ctx, functions.Wait, key, args...))
+	if r.Guard != "" {
+		args = append(args, r.Guard)
+	}
+	return args
 }
 
 // Leave gives up waiting, and a hold that was granted meanwhile. fence, if not 0, is the only grant

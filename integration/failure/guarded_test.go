@@ -1,0 +1,121 @@
+package failure
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+const guard = forcedLease + time.Second
+
+// Clients want one lock without pause, and its primary is killed again and again. The next one may
+// have forgotten the last lock, and yet nobody is ever inside beside another. HOLDFAST_FAILOVERS is
+// how often (default 2).
+func TestGuardedLocksSurviveTheLossOfThePrimary(t *testing.T) {
+	survives(t, guard, func(int) client.Option { return client.WithGuard(guard) })
+}
+
+// A failover by force: the old primary goes on until it hears of it.
+func TestGuardedLocksSurviveForce(t *testing.T) {
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		b := lay(t, server.Cluster(t, server.Owned(), server.WithFlavour(f)))
+		var cancel context.CancelFunc
+		b.Ctx, cancel = context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		c := contest{bed: b}
+		for range contenders {
+			c.clients = append(c.clients, b.Connect(b.D.ClientOption(), client.Config{}))
+		}
+		c.pair[0], c.pair[1] = b.pair(contested)
+		defer c.contend(client.WithLease(forcedLease), client.WithGuard(guard))()
+		c.everybodyEnters(guard + recovery)
+		for _, how := range []string{"FORCE", "TAKEOVER"} {
+			c.failover(t, how, guard+forcedLease+recovery, func() error { return c.pair[1].Failover(c.Ctx, how) })
+			c.alone(t, c.reset())
+		}
+	})
+}
+
+// alone asserts that nobody was inside beside another.
+func (c *contest) alone(t *testing.T, p period) {
+	t.Helper()
+	for _, o := range p.overlaps[:min(1, len(p.overlaps))] {
+		assert.Fail(t, "two inside", "%d times in %d entries; first %v", len(p.overlaps), p.total(), o)
+	}
+	assert.Zero(t, p.disorder, "tokens that were not above all before")
+	assert.Empty(t, p.strange)
+}
+
+// A server without persistence is killed and comes back empty, again and again. HOLDFAST_RESTARTS is
+// how often (default 5).
+func TestGuardedLocksSurviveRestarts(t *testing.T) {
+	const lease, guard = time.Second, 1200 * time.Millisecond
+	restarts := times(t, "HOLDFAST_RESTARTS", 5)
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		b := lay(t, server.Single(t, server.Owned(), server.WithFlavour(f)))
+		var cancel context.CancelFunc
+		b.Ctx, cancel = context.WithTimeout(t.Context(), time.Duration(restarts+4)*15*time.Second)
+		defer cancel()
+		node := b.D.Nodes()[0]
+		c := contest{bed: b, pair: [2]*server.Node{node, node}}
+		for range contenders {
+			c.clients = append(c.clients, b.Connect(b.D.ClientOption(), client.Config{AutoLoad: true}))
+		}
+		defer c.contend(client.WithLease(lease), client.WithGuard(guard))()
+		c.everybodyEnters(guard + recovery)
+		c.reset()
+		for range restarts {
+			took := span{from: time.Now()}
+			require.NoError(t, node.Kill())
+			took.to = time.Now()
+			c.reset() // whoever comes in from now on has the lock of the server that is empty
+			require.NoError(t, node.Restart())
+			c.everybodyEnters(guard + recovery)
+			c.room.log(t, "restart", took, time.Since(took.to))
+			p := c.reset()
+			c.alone(t, p)
+			assert.GreaterOrEqual(t, p.first.Sub(took.to), guard, "the pause")
+		}
+	})
+}
+
+// The replica stands still, and hears nothing of a lock; the primary dies, and the replica is
+// promoted. Without a guard it grants the lock at once: TestS4_PrimaryLostBeforeReplication.
+func TestAGuardedLockIsNotGrantedByAReplicaThatNeverHeardOfIt(t *testing.T) {
+	t.Parallel()
+	const lease, guard = 2 * time.Second, 2500 * time.Millisecond
+	b := lay(t, server.Replicated(t, 1, server.Owned()))
+	primary, replica := b.D.Nodes()[0], b.D.Nodes()[1]
+	level := client.WithOptions(client.WithLease(lease), client.WithGuard(guard))
+	one := b.open(lease)
+	warm, err := one.Acquire(b.Ctx, "warm", level)
+	require.NoError(t, err, "the primary's memory grows old enough meanwhile")
+	b.Release(warm)
+	require.NoError(t, replica.Pause())
+	_, err = primary.Do(b.Ctx, "CLIENT", "KILL", "TYPE", "replica")
+	require.NoError(t, err)
+	first := b.Take(one, "lock", level)
+	require.NoError(t, primary.Kill())
+	require.NoError(t, replica.Resume())
+	_, err = replica.Do(b.Ctx, "REPLICAOF", "NO", "ONE")
+	require.NoError(t, err)
+
+	two := b.Connect(rueidis.ClientOption{InitAddress: []string{replica.Addr}}, client.Config{})
+	_, err = two.TryAcquire(b.Ctx, "lock", level)
+	var busy *client.BusyError
+	require.ErrorAs(t, err, &busy)
+	require.Empty(t, busy.Holder.Owner, "nobody has it")
+	require.Greater(t, busy.Remaining, first.Remaining(), "and nobody gets it while the first holder counts on it")
+	second, err := two.Acquire(b.Ctx, "lock", level)
+	require.NoError(t, err)
+	require.ErrorIs(t, context.Cause(first.Context()), client.ErrExpired)
+	require.Greater(t, second.Fence(), first.Fence())
+	b.Release(second)
+}
