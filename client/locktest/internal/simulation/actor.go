@@ -221,7 +221,7 @@ func (t *turn) renew(h *holder) {
 	c.local = true
 	d := time.Duration(0)
 	if t.chance(60) {
-		d = []time.Duration{10, 50, 300, 1000, 5000, 20000}[t.rng.IntN(6)] * time.Millisecond
+		d = t.run.covered([]time.Duration{10, 50, 300, 1000, 5000, 20000}[t.rng.IntN(6)] * time.Millisecond)
 	}
 	err := h.lock.RenewFor(b, d)
 	t.run.seen.done(c, err)

@@ -96,7 +96,7 @@ func (o *observer) auditFree(l *lock, now, from time.Time) {
 			continue
 		}
 		since := w.began
-		for _, t := range []time.Time{from, l.free, w.asks} {
+		for _, t := range []time.Time{from, l.free, l.closed, w.asks} {
 			if t.After(since) {
 				since = t
 			}
@@ -106,7 +106,7 @@ func (o *observer) auditFree(l *lock, now, from time.Time) {
 		}
 		o.report.Checks["5 free"]++
 		patience := 50*time.Millisecond + o.allowance()
-		if l.late || w.shared || l.moved {
+		if l.late || w.shared || l.moved || profiles[o.profile].guard > 0 { // a line that is closed says so to who asks
 			patience += waitersAsk
 		}
 		if waited := now.Sub(since); waited > patience {

@@ -37,6 +37,7 @@ func (t *turn) options(try bool) set {
 	if l := t.run.profile.lease; l > 0 && t.chance(70) {
 		s.lease = l
 	}
+	s.lease = t.run.covered(s.lease)
 	s.short = s.lease < 100*time.Millisecond || s.lease < 40*t.run.latency
 	s.options = append(s.options, client.WithLease(s.lease))
 	s.grace = s.lease / 3
@@ -121,6 +122,7 @@ func (t *turn) share() {
 	if t.run.profile.replicated {
 		t.set.lease = max(t.set.lease, 500*time.Millisecond)
 	}
+	t.set.lease = t.run.covered(t.set.lease)
 	t.set.short = t.set.lease < 40*t.run.latency
 	b := t.bound(5*time.Millisecond, 20*time.Second)
 	t.use(t.acquire(b, try, client.WithOwner(t.set.owner), client.WithLease(t.set.lease)))

@@ -153,6 +153,24 @@ var defects = []defect{
 		},
 		finds: `invariant [12]:`,
 	},
+	{
+		name:    "a young memory grants guarded locks",
+		profile: "guarded",
+		source:  []string{"if closed > 0 then return { 0, closed, '', 0 } end", ""},
+		finds:   `invariant 1:`,
+	},
+	{
+		name:    "a young memory hands guarded locks over",
+		profile: "guarded",
+		source:  []string{"lock.closed = has_line(lock) and too_young(lock.guard, us) or 0", "lock.closed = 0"},
+		finds:   `invariant 1:`,
+	},
+	{
+		name:    "a promotion is no new memory",
+		profile: "guarded",
+		source:  []string{"if id ~= history or us < born then", "if born == 0 or us < born then"},
+		finds:   `invariant 1:`,
+	},
 }
 
 // TestDefectsAreFound puts each defect back and runs schedules until one finds it.

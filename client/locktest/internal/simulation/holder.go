@@ -123,16 +123,25 @@ func (o *observer) checkAlone(l *lock, h *holder) {
 
 // admits returns why two holders may be inside together, "" if they may not.
 func (o *observer) admits(l *lock, a, b *holder) string {
-	if why := l.lost(a); why != "" {
-		return why
+	guarded := profiles[o.profile].guard > 0
+	for _, h := range []*holder{a, b} {
+		if why := l.lostBy(h, func(why string) bool { return !guarded || why != deposed && why != unreplicated && why != restarted }); why != "" {
+			return why
+		}
 	}
-	return l.lost(b)
+	return ""
 }
 
 // lost returns the fault that took the lock from its holder.
-func (l *lock) lost(h *holder) string {
+func (l *lock) lost(h *holder) string { return l.lostBy(h, func(string) bool { return true }) }
+
+// lostBy returns the first that counts.
+func (l *lock) lostBy(h *holder, counts func(why string) bool) string {
 	replicated := l.level && (h.lock != nil || h.done != nil)
 	for _, x := range l.losses {
+		if !counts(x.why) {
+			continue
+		}
 		if replicated && (x.why == deposed || x.why == unreplicated) {
 			continue
 		}

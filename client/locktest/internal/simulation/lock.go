@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"time"
+
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 )
 
 // loss is a fault that took a lock from its owner, as the guarantees' table admits.
@@ -16,6 +18,27 @@ const (
 	deposed      = "a deposed primary goes on"
 	unreplicated = "a forced failover lost what was not replicated"
 )
+
+// restarted loses a guarded lock too, as those above do, but never lets another holder in beside the
+// one that lost it.
+const restarted = "a restart without all of its memory"
+
+// closing notes an answer that nobody gets the lock yet, for so many milliseconds, at a server whose
+// memory is younger than the guard. In peace no memory begins anew.
+func (o *observer) closing(l *lock, n *redis.Node, left int64) {
+	now := time.Now()
+	l.closed = now.Add(time.Duration(left) * time.Millisecond)
+	guard := profiles[o.profile].guard
+	began := l.closed.Add(-guard)
+	o.report.Checks["5 guard"]++
+	if began.After(now) {
+		o.broken(l.name, 5, "nobody gets it for %d ms, and the guard is %v", left, guard)
+	}
+	if was := o.began[n]; was.After(o.calmFrom) && o.faults == 0 && began.Sub(was) > guard/100 {
+		o.broken(l.name, 5, "the memory of %s began at %v, and again at %v", n.Addr(), was, began)
+	}
+	o.began[n] = began
+}
 
 // grant is a token that a server gave.
 type grant struct {

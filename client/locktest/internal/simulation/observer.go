@@ -26,10 +26,11 @@ type observer struct {
 	cause   map[*redis.Node]redis.Call // the function that runs there
 	stale   map[*redis.Node]bool       // deposed by force, and not a replica yet
 	drift   map[*redis.Node]float64
-	retold  map[*redis.Node]string // why its memory may be another than the primary's before
-	moving  map[string]bool        // keys that migrate, or are deleted by hand
-	skewed  bool                   // clocks were stepped: tokens may fall with a memory that is lost
-	forgot  bool                   // a server's memory of tokens was lost
+	began   map[*redis.Node]time.Time // its memory, by what it said last
+	retold  map[*redis.Node]string    // why its memory may be another than the primary's before
+	moving  map[string]bool           // keys that migrate, or are deleted by hand
+	skewed  bool                      // clocks were stepped: tokens may fall with a memory that is lost
+	forgot  bool                      // a server's memory of tokens was lost
 
 	faults     int // under way
 	calmFrom   time.Time
@@ -50,10 +51,11 @@ type lock struct {
 	timer *time.Timer
 	gen   int
 
-	short bool // its lease was shortened, or is so short that waiters may not know it
-	late  bool // it became free by the end of such a lease
-	level bool // all replicas have what clients count on
-	moved bool // its slot has moved: rueidis looks where it is once a second, so new waiters ask at first
+	short  bool      // its lease was shortened, or is so short that waiters may not know it
+	late   bool      // it became free by the end of such a lease
+	level  bool      // all replicas have what clients count on
+	closed time.Time // until when nobody gets it, by a guard
+	moved  bool      // its slot has moved: rueidis looks where it is once a second, so new waiters ask at first
 
 	token    int64 // the highest that was seen
 	holders  []*holder
@@ -73,7 +75,7 @@ const everybody = "*"
 
 func newObserver(seed uint64, profile string, names []string) *observer {
 	o := &observer{seed: seed, profile: profile, history: newHistory(), report: NewReport(), locks: map[string]*lock{},
-		cause: map[*redis.Node]redis.Call{}, stale: map[*redis.Node]bool{}, drift: map[*redis.Node]float64{}, retold: map[*redis.Node]string{}, moving: map[string]bool{},
+		cause: map[*redis.Node]redis.Call{}, stale: map[*redis.Node]bool{}, drift: map[*redis.Node]float64{}, began: map[*redis.Node]time.Time{}, retold: map[*redis.Node]string{}, moving: map[string]bool{},
 		hosts: map[string]*hostState{}, calmFrom: time.Now()}
 	for _, name := range names {
 		o.locks[name] = &lock{name: name, level: profiles[profile].replicated, free: time.Now(), wants: map[*want]bool{}, told: map[string]time.Time{}, ghosts: map[string]bool{}, wanted: map[string]time.Time{}, sampled: time.Now()}
@@ -122,6 +124,11 @@ func (o *observer) called(c redis.Call) {
 	o.history.add(l.name, c.Node.Addr(), "%s %s -> %v", verb, strings.Join(c.Args, " "), c.Reply)
 	reply, _ := c.Reply.([]any)
 	yes := len(reply) > 0 && reply[0] == int64(1)
+	if !yes && len(reply) > 2 && reply[2] == "" && profiles[o.profile].guard > 0 {
+		if left, _ := reply[1].(int64); left > 0 {
+			o.closing(l, c.Node, left)
+		}
+	}
 	switch {
 	case verb == "break" && yes:
 		l.lose(reply[1].(string), "break")

@@ -62,6 +62,14 @@ func (r *run) options(host string) rueidis.ClientOption {
 	return opt
 }
 
+// covered is a lease that a guard covers, with time for a primary that was deposed and does not know it.
+func (r *run) covered(lease time.Duration) time.Duration {
+	if r.profile.guard > 0 {
+		return min(lease, r.profile.guard/2)
+	}
+	return lease
+}
+
 // open starts a process in a slot, however long that takes.
 func (r *run) open(ctx context.Context, i int) error {
 	s := r.slots[i]
@@ -78,6 +86,9 @@ func (r *run) open(ctx context.Context, i int) error {
 	cfg := client.Config{Label: label, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), AutoLoad: r.autoLoad}
 	if r.profile.replicated {
 		cfg.Replicas = r.replicas
+	}
+	if cfg.Guard = r.profile.guard; cfg.Guard > 0 {
+		cfg.Lease = r.covered(30 * time.Second)
 	}
 	for {
 		c, err := client.Open(opt, cfg)

@@ -13,7 +13,8 @@ type profile struct {
 	step       time.Duration // time goes on within functions
 	lease      time.Duration // most locks have this one
 	toReplicas bool
-	replicated bool // locks count when all replicas have them
+	replicated bool          // locks count when all replicas have them
+	guard      time.Duration // that all ask for; no lease is longer than half of it
 	deeds      map[string]int
 	faults     map[string]int
 	onlyFaults bool // no others than those
@@ -32,6 +33,11 @@ var profiles = map[string]profile{
 	"busy": {busy: true},
 	"replicated": {kind: of(onCluster), replicated: true, deeds: map[string]int{"outrun": 0},
 		faults: map[string]int{"graceful failover": 5, "forced failover": 20, "restart": 0}},
+	// No slot moves: that takes no memory along, as the guarantees say.
+	"guarded": {kind: of(onCluster), busy: true, guard: 14 * time.Second, length: 3 * time.Minute, calm: 20 * time.Second,
+		deeds: map[string]int{"stranger": 0, "plain": 0}, onlyFaults: true,
+		faults: map[string]int{"forced failover": 20, "restart": 20, "graceful failover": 3, "stall": 30, "silence": 15, "lost replies": 5, "pause": 3,
+			"flush functions": 2}},
 	"failovers": {kind: of(onCluster), oneLock: true, busy: true, onlyFaults: true, faults: map[string]int{"graceful failover": 1}},
 	"shared":    {busy: true, deeds: map[string]int{"share": 60}},
 	"strangers": {busy: true, oneLock: true, deeds: map[string]int{"stranger": 40}},

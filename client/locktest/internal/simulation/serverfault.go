@@ -85,7 +85,7 @@ func (in *injector) restart() {
 		n.Save()
 		in.wait(time.Millisecond, 3*time.Second)
 	}
-	why := "a restart without all of its memory"
+	why := restarted
 	if disk == redis.Everything {
 		why = nothingLost
 	}
