@@ -23,6 +23,7 @@ type rival struct {
 	Tuned bool
 	Bare  bool // the baseline as functions, for the server's capacity only
 	Etcd  bool // it works on etcd, not on Redis
+	Level bool // it takes part in the workload levels, and in no other
 
 	// Open connects one client, as one process would have it.
 	Open func(ctx context.Context, p place, u use) (locker, error)
@@ -55,8 +56,8 @@ type hold struct {
 
 // rivals are all libraries, Holdfast first.
 func rivals() []rival {
-	return []rival{holdfastRival(), rueidislockRival(), redsyncRival(), redsyncRueidisRival(), bsmRival(), etcdRival(),
-		rueidislockTunedRival(), redsyncRueidisTunedRival(), setnxRival(), setnxTunedRival(), bareRival()}
+	return append([]rival{holdfastRival(), rueidislockRival(), redsyncRival(), redsyncRueidisRival(), bsmRival(), etcdRival(),
+		rueidislockTunedRival(), redsyncRueidisTunedRival(), setnxRival(), setnxTunedRival(), bareRival()}, levelRivals()...)
 }
 
 // asTuned marks a rival that was given the tuned settings.

@@ -20,6 +20,7 @@ type cell struct {
 	Case   string
 	Takes  func(r rival) bool // whether a rival takes part; nil: all but baselines
 	Tuned  bool               // the tuned ones too
+	Level  bool               // those too that are for levels
 	Rounds int                // of rivals other than holdfast; 0: as many as there are
 	Run    func(ctx context.Context, w *world, r rival) (values, error)
 }
@@ -32,6 +33,9 @@ func (c cell) takes(r rival, round int) bool {
 	if r.Tuned && !c.Tuned {
 		return false
 	}
+	if r.Level && !c.Level {
+		return false
+	}
 	if c.Takes == nil {
 		return !r.Baseline
 	}
@@ -41,7 +45,7 @@ func (c cell) takes(r rival, round int) bool {
 // workloads returns all, shorter if quick.
 func workloads(quick bool) []workload {
 	return []workload{uncontended(quick), hot(quick), try(quick), kill(quick), held(quick), capacity(quick), ablation(quick),
-		cluster(quick)}
+		cluster(quick), levels(quick)}
 }
 
 // lease is the one of all locks whose lease does not matter.

@@ -15,25 +15,27 @@ import (
 
 // site is a deployment of Redis that has the functions of Holdfast.
 type site struct {
-	deployment *server.Deployment
-	primaries  []*server.Node
-	gauges     []*gauge // of the primaries
-	place      place
+	deployments []*server.Deployment
+	primaries   []*server.Node
+	gauges      []*gauge // of the primaries
+	place       place
 }
 
 // world is the servers that the workloads share, started when first needed.
 type world struct {
-	single    *site
-	crowded   *site // 300,000 other keys with a TTL are in it
-	clustered *site
-	etcd      *reexec.Process
-	etcdAddr  string
+	single     *site
+	crowded    *site // 300,000 other keys with a TTL are in it
+	clustered  *site
+	replicated *site
+	majority   *site // several servers that know nothing of each other
+	etcd       *reexec.Process
+	etcdAddr   string
 }
 
 // otherKeys is how many keys with a TTL crowd a database.
 const otherKeys = 300_000
 
-func (w *world) start(ctx context.Context, kind server.Kind) (*site, error) {
+func (w *world) start(ctx context.Context, spec server.Spec) (*site, error) {
 	// A container costs the network a proxy or a bridge, which the numbers should not have. Own:
 	// nothing of this may touch a server that others use, since databases are emptied.
 	if os.Getenv("HOLDFAST_RUNTIME") == "" {
@@ -41,11 +43,12 @@ func (w *world) start(ctx context.Context, kind server.Kind) (*site, error) {
 			return nil, err
 		}
 	}
-	d, err := server.Start(ctx, server.Spec{Kind: kind, Own: true})
+	spec.Own = true
+	d, err := server.Start(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
-	s := &site{deployment: d, place: place{Redis: d.Addrs(), Cluster: kind == server.KindCluster}}
+	s := &site{deployments: []*server.Deployment{d}, place: place{Redis: d.Addrs(), Cluster: spec.Kind == server.KindCluster}}
 	if err = d.LoadFunctions(ctx); err == nil {
 		s.primaries, err = d.Primaries(ctx)
 	}
@@ -68,7 +71,7 @@ func (w *world) start(ctx context.Context, kind server.Kind) (*site, error) {
 // redis returns the single server, emptied.
 func (w *world) redis(ctx context.Context) (*site, error) {
 	if w.single == nil {
-		s, err := w.start(ctx, server.KindSingle)
+		s, err := w.start(ctx, server.Spec{Kind: server.KindSingle})
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +83,7 @@ func (w *world) redis(ctx context.Context) (*site, error) {
 // cluster returns the Cluster of three primaries, emptied.
 func (w *world) cluster(ctx context.Context) (*site, error) {
 	if w.clustered == nil {
-		s, err := w.start(ctx, server.KindCluster)
+		s, err := w.start(ctx, server.Spec{Kind: server.KindCluster})
 		if err != nil {
 			return nil, err
 		}
@@ -94,7 +97,7 @@ func (w *world) crowd(ctx context.Context) (*site, error) {
 	if w.crowded != nil {
 		return w.crowded, nil
 	}
-	s, err := w.start(ctx, server.KindSingle)
+	s, err := w.start(ctx, server.Spec{Kind: server.KindSingle})
 	if err != nil {
 		return nil, err
 	}
@@ -171,12 +174,14 @@ func (s *site) empty(ctx context.Context) error {
 // close ends all servers.
 func (w *world) close() error {
 	var err error
-	for _, s := range []*site{w.single, w.crowded, w.clustered} {
+	for _, s := range []*site{w.single, w.crowded, w.clustered, w.replicated, w.majority} {
 		if s != nil {
 			for _, g := range s.gauges {
 				g.close()
 			}
-			err = errors.Join(err, s.deployment.Close())
+			for _, d := range s.deployments {
+				err = errors.Join(err, d.Close())
+			}
 		}
 	}
 	if w.etcd != nil {
