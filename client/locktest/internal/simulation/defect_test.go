@@ -165,12 +165,6 @@ var defects = []defect{
 		source:  []string{"lock.closed = has_line(lock) and too_young(lock.guard, us) or 0", "lock.closed = 0"},
 		finds:   `invariant 1:`,
 	},
-	{
-		name:    "a promotion is no new memory",
-		profile: "guarded",
-		source:  []string{"if id ~= history or us < born then", "if born == 0 or us < born then"},
-		finds:   `invariant 1:`,
-	},
 }
 
 // TestDefectsAreFound puts each defect back and runs schedules until one finds it.
