@@ -73,7 +73,8 @@ func Unload(ctx context.Context, client rueidis.Client, opt Options) (Report, er
 
 // Verify looks at every node and returns an error that wraps ErrDiffers for each that does not run
 // exactly the library of Options.Source: missing (a primary that joined the cluster later, for
-// example), older, newer, changed, or not ours. It writes nothing and waits for no replica. The
+// example), older, newer, changed, or not ours. It also looks at settings by which servers can lose
+// locks (NodeReport.Risks), which are no error. It writes nothing and waits for no replica. The
 // report has an entry for every node, also when an error is returned.
 //
 // The client is the caller's and stays open. Safe for concurrent use.
@@ -92,6 +93,9 @@ func Verify(ctx context.Context, client rueidis.Client, opt Options) (Report, er
 		if err != nil {
 			m.unseen("verify", err)
 			return
+		}
+		if client, err := run.conns.to(ctx, m.Addr); err == nil {
+			m.Risks = risks(ctx, client, m.node)
 		}
 		action, err := found.differs(run.offered)
 		m.settle(action, "verify", err)

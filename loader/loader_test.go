@@ -181,6 +181,49 @@ func TestVerifySaysWhatDiffers(t *testing.T) {
 	}
 }
 
+// Verify names what a server can lose locks by.
+func TestVerifyNamesRisks(t *testing.T) {
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		d := server.Replicated(t, 1, server.Owned(), server.WithFlavour(f))
+		client, opt := connect(t, d)
+		d.Load(t)
+		set := func(pairs ...string) {
+			for _, n := range d.Nodes() {
+				_, err := n.Do(ctx, append([]string{"CONFIG", "SET"}, pairs...)...)
+				require.NoError(t, err)
+			}
+		}
+		verify := func() (primary, replica []string) {
+			report, err := loader.Verify(ctx, client, opt)
+			require.NoError(t, err)
+			return report.Nodes[0].Risks, report.Nodes[1].Risks
+		}
+		set("save", "", "appendonly", "no")
+		const cutOff = "min-replicas-to-write 0: cut off from its 1 replicas it goes on granting locks"
+		const nothing = "no persistence: after a restart it knows no lock, and no functions"
+		primary, replica := verify()
+		require.Equal(t, []string{nothing, cutOff}, primary)
+		require.Equal(t, []string{nothing}, replica)
+		set("save", "60 1", "min-replicas-to-write", "1", "maxmemory-policy", "allkeys-lru", "maxmemory", "100mb")
+		primary, replica = verify()
+		require.Equal(t, []string{"appendonly no: after a restart it knows the locks of its last RDB file",
+			"maxmemory-policy allkeys-lru: it evicts locks when its memory is full"}, primary)
+		require.Equal(t, primary, replica)
+		set("appendonly", "yes", "appendfsync", "everysec", "maxmemory-policy", "noeviction")
+		primary, _ = verify()
+		require.Equal(t, []string{"appendfsync everysec: after a crash of its machine it forgets the locks of the last moments"}, primary)
+		set("appendfsync", "always")
+		primary, replica = verify()
+		require.Empty(t, primary)
+		require.Empty(t, replica)
+		_, err := d.Nodes()[0].Do(ctx, "ACL", "SETUSER", "default", "-config|get")
+		require.NoError(t, err)
+		primary, _ = verify()
+		require.Len(t, primary, 1)
+		require.Contains(t, primary[0], "its settings are unknown")
+	})
+}
+
 func TestChangedCodeOfTheSameVersionIsReplaced(t *testing.T) {
 	d := server.Single(t, server.Owned())
 	client, opt := connect(t, d)

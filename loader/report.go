@@ -63,7 +63,10 @@ type NodeReport struct {
 	After  string `json:"after"`
 	Action Action `json:"action"`
 	Detail string `json:"detail,omitempty"` // why, for those that need an explanation
-	Err    error  `json:"-"`                // a *NodeError, or nil
+	// Risks are settings of the server by which it can lose locks, or grant one twice, in words for
+	// people: see docs/guarantees.md. Only Verify looks for them. They are no error.
+	Risks []string `json:"risks,omitempty"`
+	Err   error    `json:"-"` // a *NodeError, or nil
 }
 
 // Report is what happened at all nodes: primaries first, then replicas, each sorted by address.

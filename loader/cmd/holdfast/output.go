@@ -43,6 +43,9 @@ func (o *output) node(n loader.NodeReport) {
 		line += "  (" + n.Detail + ")"
 	}
 	fmt.Fprintln(o.stdout, line)
+	for _, risk := range n.Risks {
+		fmt.Fprintln(o.stdout, "    risk:", risk)
+	}
 }
 
 func orNone(version string) string {

@@ -3,7 +3,7 @@ package main
 const usage = `holdfast loads the Holdfast library (Redis Functions) onto every primary of a deployment.
 
   holdfast load     load or upgrade it; a second run changes nothing
-  holdfast verify   look at every node, replicas too; writes nothing
+  holdfast verify   look at every node, replicas too, and name settings that can lose locks; writes nothing
   holdfast version  print the version in this command and those on the servers
   holdfast unload   delete it; locks that are held then end with their leases
   holdfast help     this text
@@ -49,4 +49,6 @@ Exit codes:
 
 The user needs: +ping +role +function|list +function|load, in a cluster also +cluster|nodes +cluster|slots
 +cluster|shards, to unload (or to force out another's library) also +function|delete; no keys, no channels.
+To carry the memory of guarded locks over an upgrade it needs +fcall +time +info, and for verify to name
+settings +config|get +info.
 `
