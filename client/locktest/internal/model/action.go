@@ -1,0 +1,77 @@
+package model
+
+import "fmt"
+
+// Move is what can happen next.
+type Move uint8
+
+// The moves. Those up to lastOrderly are what goes on when nothing fails any more.
+const (
+	Run      Move = iota // the server runs a client's call
+	RunStray             // the server runs a call that nobody waits for any more
+	Hear                 // a reply arrives; who asked for a busy lock waits for it
+	Turn                 // a reply arrives; who asked for a busy lock does not wait
+	Read                 // a message of a grant arrives
+	Ask                  // a waiter asks again
+	Resub                // a waiter subscribes again
+	Learn                // a client finds the new primary
+	GiveBack             // a holder releases
+	Sync                 // the replica catches up with the primary
+	Missed               // a client stops waiting for an answer that nobody will give
+	Tick                 // time passes
+	Begin0               // a client begins with an acquire of lock 0, or of lock 1
+	Begin1
+	Line0 // a client begins with a wait for lock 0, or for lock 1
+	Line1
+	Notice // the server notices that a client died
+	lastOrderly
+	RunLost   // the server runs a client's call, the reply is lost and the call repeated
+	Again     // a client repeats its call: the answer takes too long
+	Stop      // a client does not want the lock any more
+	Keep      // a holder renews
+	LoseStray // a call that nobody waits for is lost
+	LoseNote  // a message of a grant is lost
+	Unsub     // a waiter's connection is lost
+	Crash     // a client dies
+	Smash     // an operator breaks lock 0
+	Fail      // a failover
+	Instant   // a microsecond passes
+	moves
+)
+
+var moveNames = [...]string{"the server runs the %s of", "the server runs a late %s of", "the reply reaches",
+	"the reply reaches, and turns away,", "the message of a grant reaches", "asks again:", "subscribes again:",
+	"finds the new primary:", "releases:", "the replica catches up", "gets no answer:", "a tick passes",
+	"begins with an acquire of lock 0:", "begins with an acquire of lock 1:", "begins with a wait for lock 0:",
+	"begins with a wait for lock 1:", "the server notices the death of", "", "the reply is lost to a %s of", "repeats its call:",
+	"does not want the lock any more:", "renews:", "a late call is lost, of", "a message of a grant is lost, to",
+	"loses its connection:", "dies:", "an operator breaks the lock", "a failover", "a microsecond passes"}
+
+// Action is a move of a client. Those of nobody have client 0.
+type Action struct {
+	Move   Move
+	Client uint8
+}
+
+// alone reports whether a move is of no client.
+func (m Move) alone() bool {
+	return m == Sync || m == Tick || m == Smash || m == Fail || m == Instant
+}
+
+// urgent reports whether a move happens before time passes, when nothing fails any more.
+func (m Move) urgent() bool { return m < Tick }
+
+func (a Action) describe(s *State, name string) string {
+	c := &s.Clients[a.Client]
+	text := moveNames[a.Move]
+	switch a.Move {
+	case Run, RunLost:
+		text = fmt.Sprintf(text, c.Call.Kind)
+	case RunStray:
+		text = fmt.Sprintf(text, c.Stray.Kind)
+	}
+	if a.Move.alone() {
+		return text
+	}
+	return text + " " + name
+}

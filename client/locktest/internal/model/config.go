@@ -1,0 +1,109 @@
+package model
+
+// Level is what must be true before a client counts on a grant.
+type Level uint8
+
+// The levels.
+const (
+	Default  Level = iota // the primary has it
+	Replicas              // all replicas have it too, which WAIT says
+	Guarded               // the primary has it, and its memory has been unbroken for Config.Guard
+)
+
+func (l Level) String() string { return [...]string{"default", "replicas", "guarded"}[l] }
+
+// Failover is how a server's memory is broken.
+type Failover uint8
+
+// The failovers. The replica lags behind by any number of writes in each of them.
+const (
+	Never     Failover = iota
+	Promotion          // the primary dies and the replica is promoted
+	Restart            // the primary comes back with an empty memory
+	Split              // the replica is promoted, and the old primary goes on for Config.Linger ticks
+)
+
+func (f Failover) String() string {
+	return [...]string{"no failover", "promotion", "empty restart", "split brain"}[f]
+}
+
+// Config is what is explored. Times are ticks.
+type Config struct {
+	Name    string
+	Clients int // at most maxClients
+	Pollers int // how many of the clients wait without a subscription
+	Locks   int // at most maxLocks
+
+	Level       Level
+	Lease       int8 // a whole lease
+	Belief      int8 // what a client counts on, from when it sent the call; 0: Lease
+	Provisional int8 // the lease of a lock that was handed over
+	Line        int8 // how long a line outlives the last lease
+	Silence     int8 // a waiter that cannot be told and has not asked for more ticks is gone
+
+	Failover Failover
+	Linger   int8 // how long the old primary goes on after a Split
+	Guard    int8 // a server whose memory is younger grants nothing
+	// a primary that has not heard from its replica for more ticks serves nobody; 0: it does not look
+	Contact int8
+	Patient bool // the replica is promoted only when it has not heard for more than Contact ticks
+
+	Crashes uint8 // how many clients may die
+	Strays  uint8 // how many calls may be run after nobody waits for them any more
+	Breaks  uint8 // how often an operator may break a lock
+	Drops   bool  // connections of waiters may be lost, and come back
+	Ages    bool  // how long ago waiters asked, and how old a lock is, matters
+	// The server's clock may stand still from one grant to the next. Otherwise each grant has a
+	// microsecond of its own.
+	Coarse bool
+
+	Progress bool // check also that client 0 is served in the end
+	Flaw     Flaw
+	Admitted []Invariant // violations that are noted and passed by
+
+	Most int // states; more is an error. 0: no bound
+}
+
+const (
+	maxClients = 3
+	maxLocks   = 2
+	maxLine    = 2 * maxClients
+)
+
+// Flaw is one rule that is broken on purpose, to show that an invariant can fail.
+type Flaw uint8
+
+// The flaws.
+const (
+	NoFlaw           Flaw = iota
+	GetThenDel            // a release looks at the owner, and deletes the key by a second call
+	BlindRelease          // a release does not look at the owner
+	BlindLeave            // a leave gives back whatever lock it finds
+	BlindRenew            // a renewal does not look at the owner
+	Revive                // a renewal revives a lease that has ended
+	CounterTokens         // a token is the key's last one and one more
+	NoMemory              // a token is the time alone
+	NoExpiry              // a lock is taken without an expiry
+	Overtake              // an acquire does not look at the line
+	LastInFirstOut        // the line is served from its end
+	LostLine              // a release deletes the key with its line
+	UnseenAcks            // a client does not wait for what WAIT says
+	SilentRepeat          // a repeated acquire writes nothing, so that WAIT covers nothing
+	NoConfirm             // a client does not confirm what the line gave it before it counts
+	LateDeadline          // a client counts a lease from the reply, not from the call
+	SharedOwner           // a client uses one owner string for all of its acquisitions
+	OldNotes              // a client believes a message that is older than the last reply
+	GuardedRepeats        // a server with a young memory hands over, but does not acquire
+	EndlessProvision      // a lock that is handed over has no end until it is confirmed
+)
+
+func (f Flaw) String() string {
+	return [...]string{"none", "release by GET, then DEL", "release without a look at the owner",
+		"leave without a look at the owner", "renewal without a look at the owner",
+		"renewal of an ended lease", "tokens counted by the key", "tokens by the time alone",
+		"a lock without an expiry", "acquire past the line", "the line is served from its end",
+		"release deletes the line", "WAIT's answer is not looked at", "a repeat writes nothing",
+		"no confirmation before it counts", "deadline counted from the reply",
+		"one owner string for all acquisitions", "old messages are believed",
+		"a young memory hands over", "handed over without an end"}[f]
+}

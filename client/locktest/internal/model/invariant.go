@@ -1,0 +1,80 @@
+package model
+
+// Invariant is what must be true in each state, or of each move.
+type Invariant uint8
+
+// The invariants.
+const (
+	Exclusion Invariant = iota // no two clients hold one lock by their own view
+	Tokens                     // the token of each holder is above those of all before it
+	Progress                   // who waits and lives gets the lock when nothing fails any more
+	Expiry                     // no key is without an expiry, and none expires before its lease
+	Ownership                  // a release or a leave never ends another's lock
+	Order                      // nobody overtakes a waiter that can be reached
+	invariants
+)
+
+func (v Invariant) String() string {
+	return [...]string{"two holders", "a token that does not grow", "a waiter that is never served",
+		"a key without an expiry", "another's lock was ended", "a waiter was overtaken"}[v]
+}
+
+// broken returns the invariants that a state breaks, as bits.
+func (cfg *Config) broken(s *State) (out uint8) {
+	for k := range cfg.Locks {
+		holders := 0
+		for i := range s.Clients[:cfg.Clients] {
+			c := &s.Clients[i]
+			if c.Believes() && int(c.Lock) == k && c.Void == 0 {
+				holders++
+			}
+		}
+		if holders > 1 {
+			out |= 1 << Exclusion
+		}
+		for _, l := range []*Lock{&s.Main.Locks[k], &s.Old.Locks[k], &s.Replica[k]} {
+			if l.Owner != 0 && (l.Exp == forever || l.Exp <= 0 || l.Exp < l.Rem) {
+				out |= 1 << Expiry
+			}
+		}
+	}
+	return out
+}
+
+// judge returns the invariants that a call breaks, and notes the token.
+func (cfg *Config) judge(s *State, k uint8, before *Lock, env Env, r Request, e *Effect) (out uint8) {
+	if e.Granted != 0 {
+		if cfg.overtaken(before, env, r, e) {
+			out |= 1 << Order
+		}
+		if e.Granted <= s.Top[k] {
+			out |= 1 << Tokens
+		}
+		s.Top[k] = max(s.Top[k], e.Granted)
+	}
+	if r.Kind != Release && r.Kind != Leave && r.Kind != Delete {
+		return out
+	}
+	if before.Rem > 0 && before.Owner != r.Owner {
+		after := &e.Lock
+		if after.Owner != before.Owner || after.Fence != before.Fence || after.Rem < before.Rem {
+			out |= 1 << Ownership
+		}
+	}
+	return out
+}
+
+// overtaken reports whether somebody who stood in line before the new holder, and can be reached,
+// stands there still.
+func (cfg *Config) overtaken(before *Lock, env Env, r Request, e *Effect) bool {
+	t := turn{cfg: cfg, env: env, caller: r.Owner}
+	for _, w := range before.Line {
+		if w.Owner == 0 || w.Owner == e.Lock.Owner {
+			return false
+		}
+		if t.reachable(w) && e.Lock.find(w.Owner) >= 0 {
+			return true
+		}
+	}
+	return false
+}

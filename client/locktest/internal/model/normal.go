@@ -1,0 +1,182 @@
+package model
+
+import "math/bits"
+
+// Many states differ in names only. Each is brought into a normal form: tokens are numbered by
+// their order, and clients are put in the order of what they do, so that one of each kind is
+// explored.
+
+// normalize brings a state into its normal form. It returns where each client went.
+func (cfg *Config) normalize(s *State) (moved [maxClients]uint8) {
+	cfg.forget(s)
+	cfg.renumber(s)
+	return cfg.sort(s)
+}
+
+// stale is a token that no lock has any more. Clients compare theirs with those of locks only.
+const stale Token = 63
+
+// renumber numbers the tokens. Of those that the clock has passed only the order matters; those
+// ahead of it keep their distance to it.
+func (cfg *Config) renumber(s *State) {
+	if !cfg.Coarse { // the time is above all tokens
+		s.Now, s.Main.Last, s.Old.Last = 0, 0, 0
+	}
+	locks := uint64(0)
+	eachFence(s, func(t *Token) { locks |= 1 << *t })
+	used := locks
+	eachMemory(s, func(t *Token) { used |= 1 << *t })
+	used |= 1 << s.Now
+	used &^= 1 // 0 is none
+	to := [64]Token{stale: stale}
+	n, now := Token(0), Token(0)
+	for rest := used; rest != 0; rest &= rest - 1 {
+		t := Token(bits.TrailingZeros64(rest))
+		n++
+		if to[t] = n; t == s.Now {
+			now = n
+		} else if cfg.Coarse && t > s.Now {
+			to[t] = now + t - s.Now
+		}
+	}
+	rename := func(t *Token) { *t = to[*t] }
+	eachFence(s, rename)
+	eachMemory(s, rename)
+	for i := range s.Clients[:cfg.Clients] {
+		c := &s.Clients[i]
+		for _, t := range [...]*Token{&c.Fence, &c.Call.Got, &c.Stray.Fence, &c.Note.Fence} {
+			switch {
+			case *t == 0:
+			case locks>>*t&1 == 0:
+				*t = stale
+			default:
+				*t = to[*t]
+			}
+		}
+	}
+	if s.Now = now; !cfg.Coarse {
+		s.Now = n
+	}
+}
+
+// eachFence calls f for the tokens of locks.
+func eachFence(s *State, f func(*Token)) {
+	for i := range maxLocks {
+		f(&s.Main.Locks[i].Fence)
+		f(&s.Old.Locks[i].Fence)
+		f(&s.Replica[i].Fence)
+	}
+}
+
+// eachMemory calls f for the other tokens that new ones are compared with.
+func eachMemory(s *State, f func(*Token)) {
+	for i := range s.Top {
+		f(&s.Top[i])
+	}
+	f(&s.Main.Last)
+	f(&s.Old.Last)
+}
+
+// forget drops what has no effect any more.
+func (cfg *Config) forget(s *State) {
+	spent := s.Strayed >= cfg.Strays // nobody can decline a grant
+	for i := range s.Clients[:cfg.Clients] {
+		c := &s.Clients[i]
+		switch c.Phase {
+		case Standing, Verifying:
+			if c.Note.For == 2 && spent {
+				c.Note = Note{}
+			}
+		case Idle, Resting, Leaving:
+			if spent {
+				c.Note = Note{}
+			}
+		default:
+			if c.Note.For == 1 || spent {
+				c.Note = Note{}
+			}
+		}
+		if c.Call.Status == Answered && c.Call.Yes == 0 || c.Call.Status == Gone {
+			c.Call.Left = 0
+		}
+	}
+}
+
+// sort puts the clients in order. With Progress the first one stays: it is the one that is watched.
+func (cfg *Config) sort(s *State) (moved [maxClients]uint8) {
+	var order [maxClients]uint8
+	var rank [maxClients]uint64
+	for i := range order {
+		order[i] = uint8(i)
+		if i < cfg.Clients {
+			rank[i] = s.view(i)
+		}
+	}
+	first := 1
+	if cfg.Progress {
+		first = 2
+	}
+	same := true
+	for i := first; i < cfg.Clients; i++ {
+		for j := i; j >= first && rank[order[j]] < rank[order[j-1]]; j-- {
+			order[j], order[j-1] = order[j-1], order[j]
+			same = false
+		}
+	}
+	for to, from := range order {
+		moved[from] = uint8(to)
+	}
+	if same {
+		return moved
+	}
+	clients := s.Clients
+	var names [2*maxClients + 1]Owner
+	for to, from := range order {
+		s.Clients[to] = clients[from]
+		names[ownerOf(int(from), 0)], names[ownerOf(int(from), 1)] = ownerOf(to, 0), ownerOf(to, 1)
+	}
+	s.renameOwners(&names)
+	return moved
+}
+
+// view is a number for all that concerns one client. Clients with the same one may change places.
+func (s *State) view(i int) uint64 {
+	c := &s.Clients[i]
+	var h mix
+	h.add(pack(uint8(c.Phase), c.Lock, uint8(c.Left), c.Fence, c.Void, c.Due, c.Deaf, c.Polls))
+	h.add(pack(uint8(c.Call.Kind), uint8(c.Call.Status), uint8(c.Call.Left), c.Call.Yes, c.Call.Newer, c.Call.Void, c.Call.Got, c.Link))
+	h.add(pack(uint8(c.Stray.Kind), c.Stray.Past, c.Stray.Lock, c.Stray.Link, c.Stray.Fence, 0, 0, 0))
+	h.add(pack(c.Note.For, c.Note.Lock, uint8(c.Note.Left), c.Note.Fence, c.Note.Void, 0, 0, 0))
+	for k := range maxLocks {
+		for _, l := range [...]*Lock{&s.Main.Locks[k], &s.Old.Locks[k], &s.Replica[k]} {
+			if l.Owner != 0 {
+				h.add(uint64(k+1) | l.place(ownerOf(i, 0))<<8 | l.place(ownerOf(i, 1))<<16)
+			} else {
+				h.add(0)
+			}
+		}
+	}
+	return h.sum
+}
+
+func pack(a, b, c, d, e, f, g, h uint8) uint64 {
+	return uint64(a) | uint64(b)<<8 | uint64(c)<<16 | uint64(d)<<24 | uint64(e)<<32 | uint64(f)<<40 | uint64(g)<<48 | uint64(h)<<56
+}
+
+// place is where an owner is at a lock: 0 nowhere, 1 the holder, 2 the first in line, and so on.
+func (l *Lock) place(o Owner) uint64 {
+	switch {
+	case l.Owner == 0:
+		return 0
+	case l.Owner == o:
+		return 1 + uint64(l.find(o)+1)<<4
+	}
+	return uint64(l.find(o)+1) << 4
+}
+
+// mix is a hash of words.
+type mix struct{ sum uint64 }
+
+func (h *mix) add(word uint64) {
+	h.sum = bits.RotateLeft64((h.sum^word)*0x9e3779b97f4a7c15, 29)
+}

@@ -1,0 +1,76 @@
+package model
+
+// Progress: from each reachable state in which client 0 waits, when nothing fails any more, each
+// way leads to the lock in a bounded number of moves. Nothing fails means: calls, replies and
+// messages arrive before the next tick, holders give back what they hold, and nobody dies. Other
+// clients may begin new acquisitions meanwhile, one in each tick, so a way that goes on for ever
+// without the lock is one on which they overtake the waiter.
+
+// progress is the graph of the states in which client 0 waits, by the orderly moves.
+type progress struct {
+	from, to []uint32
+	nodes    []uint32
+	stuck    []uint32 // no move is possible, not even a tick
+}
+
+func (p *progress) edge(from, to uint32) { p.from, p.to = append(p.from, from), append(p.to, to) }
+
+func (p *progress) waits(number uint32, ways int) {
+	p.nodes = append(p.nodes, number)
+	if ways == 0 {
+		p.stuck = append(p.stuck, number)
+	}
+}
+
+// endless returns the first state from which a way leads on for ever, if there is one. It takes
+// away states that no way leads on from, until only those on cycles, and before them, are left.
+func (p *progress) endless(states int) (number uint32, found bool) {
+	if len(p.stuck) > 0 {
+		return p.stuck[0], true
+	}
+	out, at := make([]uint32, states), make([]uint32, states+1)
+	for i := range p.from {
+		out[p.from[i]]++
+		at[p.to[i]+1]++
+	}
+	for i := range states {
+		at[i+1] += at[i]
+	}
+	before, fill := make([]uint32, len(p.to)), append([]uint32(nil), at[:states]...)
+	for i, to := range p.to {
+		before[fill[to]] = p.from[i]
+		fill[to]++
+	}
+	var done []uint32
+	for _, n := range p.nodes {
+		if out[n] == 0 {
+			done = append(done, n)
+		}
+	}
+	for len(done) > 0 {
+		n := done[len(done)-1]
+		done = done[:len(done)-1]
+		for _, f := range before[at[n]:at[n+1]] {
+			if out[f]--; out[f] == 0 {
+				done = append(done, f)
+			}
+		}
+	}
+	for _, n := range p.nodes {
+		if out[n] > 0 {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// progress looks for a way that never leads to the lock, and makes a trace of its beginning.
+func (e *explorer) progress() {
+	n, found := e.line.endless(e.seen.used)
+	if !found {
+		return
+	}
+	t := e.trace(e.parent[n], e.by[n])
+	t.Text = append(t.Text, "from here on client "+t.watched+" can wait for ever")
+	e.report.Found[Progress] = t
+}

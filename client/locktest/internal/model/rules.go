@@ -1,0 +1,401 @@
+package model
+
+// The server's rules: what the library does to one lock in one call. They say what
+// functions/holdfast.lua says, for plain locks with a single token and no bound of the wait. The
+// tie test runs both side by side, so a rule that is changed here or there must be changed at both
+// places.
+
+// Token is a fencing token. Only the order of tokens and whether they are ahead of the clock
+// matters, so they are numbered anew in each state. 0: none.
+type Token = uint8
+
+// Owner is the owner string of one acquisition. 0: nobody.
+type Owner uint8
+
+// ownerOf is the owner string of a client: of its present acquisition, or of the one before.
+func ownerOf(client int, past uint8) Owner { return Owner(2*client + 1 + int(past)) }
+
+func (o Owner) client() int { return int(o-1) / 2 }
+func (o Owner) past() uint8 { return uint8(o-1) % 2 }
+
+// Waiter is a place in the line.
+type Waiter struct {
+	Owner Owner
+	Age   uint8 // ticks since it asked, at most Config.Silence+1
+}
+
+// Lock is a lock's key. The zero value is no key.
+type Lock struct {
+	Owner Owner
+	Rem   int8 // the lease ends in so many ticks; it has ended at 0 and below
+	Exp   int8 // the key expires in so many ticks
+	Fence Token
+	Age   uint8 // ticks since the lock was granted, at most Config.Silence+1
+	Line  [maxLine]Waiter
+}
+
+// forever is an Exp that never comes.
+const forever int8 = 127
+
+func (l *Lock) waiters() int {
+	n := 0
+	for n < maxLine && l.Line[n].Owner != 0 {
+		n++
+	}
+	return n
+}
+
+func (l *Lock) find(o Owner) int {
+	for i := range l.Line {
+		if l.Line[i].Owner == o && o != 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+func (l *Lock) remove(i int) {
+	copy(l.Line[i:], l.Line[i+1:])
+	l.Line[maxLine-1] = Waiter{}
+}
+
+func (l *Lock) heldBy(o Owner) bool { return l.Owner == o && l.Rem > 0 }
+
+// Kind is which function is called.
+type Kind uint8
+
+// The kinds. Delete is DEL, which only a flaw calls.
+const (
+	None Kind = iota
+	Acquire
+	Wait
+	Renew
+	Release
+	Leave
+	Break
+	Delete
+)
+
+func (k Kind) String() string {
+	return [...]string{"none", "acquire", "wait", "renew", "release", "leave", "break", "DEL"}[k]
+}
+
+// Request is a call of a function.
+type Request struct {
+	Kind  Kind
+	Owner Owner
+	Fence Token // of renew and leave; 0: it is not given
+}
+
+// Reply is what the function answers.
+type Reply struct {
+	Yes      bool
+	Fence    Token // the caller's token, or the holder's
+	Holder   Owner // 0: nobody
+	Rem      int8  // of the holder's lease
+	Waiters  int   // for wait: the caller's position
+	Refused  bool  // the server grants nothing now, and the caller is not in line
+	Followed bool  // GetThenDel: a DEL follows
+}
+
+// Env is what else a call depends on.
+type Env struct {
+	Heard   uint8 // a bit for each client whose channel has a subscriber
+	Pollers uint8 // a bit for each client that waits without a channel
+	Young   bool  // the memory is younger than the guard: nothing may be granted
+	Now     Token // the server's time, as tokens count it
+	Last    Token // the greatest token that the server remembers
+}
+
+// Effect is what a call did.
+type Effect struct {
+	Lock    Lock
+	Reply   Reply
+	Told    Owner // a message of the grant went to this one's channel; 0: to nobody
+	Lease   int8  // the lease was set to so many ticks; 0: it was left as it was
+	Granted Token // the token of a new holder, who may have given the lock back already; 0: none
+	Wrote   bool
+	Now     Token
+	Last    Token
+}
+
+// turn is one call under way.
+type turn struct {
+	cfg    *Config
+	env    Env
+	caller Owner
+	lock   Lock
+	eff    Effect
+}
+
+// Do runs a call on a lock.
+func (cfg *Config) Do(lock Lock, env Env, r Request) Effect {
+	t := turn{cfg: cfg, env: env, caller: r.Owner, lock: lock}
+	t.eff.Reply = t.run(r)
+	t.expire()
+	if t.lock != lock {
+		t.eff.Wrote = true
+	}
+	t.eff.Lock, t.eff.Now, t.eff.Last = t.lock, t.env.Now, t.env.Last
+	return t.eff
+}
+
+func (t *turn) run(r Request) Reply {
+	switch r.Kind {
+	case Acquire, Wait:
+		return t.acquire(r)
+	case Renew:
+		return t.renew(r)
+	case Release:
+		return t.release(r)
+	case Leave:
+		return t.leave(r)
+	case Break:
+		return t.smash()
+	case Delete:
+		t.lock = Lock{}
+	}
+	return Reply{}
+}
+
+func (t *turn) acquire(r Request) Reply {
+	l := &t.lock
+	if t.cfg.Flaw == Overtake && r.Kind == Acquire && l.Rem <= 0 {
+		l.Owner = 0
+	}
+	t.settle()
+	switch {
+	case l.Owner == 0 && t.env.Young && t.cfg.Flaw != GuardedRepeats:
+		return Reply{Refused: true}
+	case l.Owner == 0:
+		t.take(r.Owner)
+		return t.yours()
+	case l.heldBy(r.Owner):
+		if t.cfg.Flaw == SilentRepeat && r.Kind == Acquire {
+			return t.yours()
+		}
+		t.prolong()
+		return t.yours()
+	case r.Kind == Acquire:
+		return t.busy()
+	}
+	at := t.queue(r.Owner)
+	reply := t.busy()
+	reply.Fence, reply.Waiters = l.Fence, at
+	return reply
+}
+
+func (t *turn) renew(r Request) Reply {
+	l := &t.lock
+	if t.cfg.Flaw == Revive && l.Owner == r.Owner {
+		t.prolong()
+		return t.yours()
+	}
+	t.settle()
+	mine := l.heldBy(r.Owner) && (r.Fence == 0 || r.Fence == l.Fence)
+	if t.cfg.Flaw == BlindRenew && l.Owner != 0 {
+		t.prolong()
+		return Reply{Yes: true, Fence: r.Fence}
+	}
+	if !mine {
+		return t.busy()
+	}
+	t.prolong()
+	return t.yours()
+}
+
+func (t *turn) release(r Request) Reply {
+	if t.cfg.Flaw == GetThenDel {
+		return Reply{Yes: true, Followed: t.lock.heldBy(r.Owner)}
+	}
+	t.settle()
+	if !t.lock.heldBy(r.Owner) && (t.cfg.Flaw != BlindRelease || t.lock.Owner == 0) {
+		return t.busy()
+	}
+	if t.cfg.Flaw == LostLine {
+		t.lock = Lock{}
+		return Reply{Yes: true}
+	}
+	t.passOn()
+	return Reply{Yes: true}
+}
+
+func (t *turn) leave(r Request) Reply {
+	if t.lock.Owner == 0 {
+		return Reply{}
+	}
+	left := false
+	if i := t.lock.find(r.Owner); i >= 0 {
+		t.lock.remove(i)
+		left = true
+	}
+	t.settle()
+	mine := t.lock.heldBy(r.Owner) && (r.Fence == 0 || r.Fence == t.lock.Fence)
+	if mine || t.cfg.Flaw == BlindLeave && t.lock.Owner != 0 {
+		t.passOn()
+		left = true
+	}
+	return Reply{Yes: left}
+}
+
+func (t *turn) smash() Reply {
+	l := t.lock
+	if l.Owner == 0 {
+		return Reply{}
+	}
+	t.passOn()
+	if l.Rem <= 0 {
+		return Reply{}
+	}
+	return Reply{Yes: true, Holder: l.Owner, Fence: l.Fence}
+}
+
+// take writes the owner of a lock that is free.
+func (t *turn) take(o Owner) {
+	line := t.lock.Line // none, but for the flaw Overtake
+	t.lock = Lock{Owner: o, Rem: t.cfg.Lease, Fence: t.token(0), Line: line}
+	t.eff.Lease, t.eff.Granted = t.cfg.Lease, t.lock.Fence
+}
+
+// prolong starts a whole lease.
+func (t *turn) prolong() {
+	t.lock.Rem, t.eff.Lease, t.eff.Wrote = t.cfg.Lease, t.cfg.Lease, true
+}
+
+// settle passes on a lease that has ended.
+func (t *turn) settle() {
+	if t.lock.Owner != 0 && t.lock.Rem <= 0 {
+		t.passOn()
+	}
+}
+
+// passOn gives the lock to the first in line that can be reached, or frees it. A server that may
+// grant nothing leaves it ended, with its line.
+func (t *turn) passOn() {
+	l := &t.lock
+	if t.env.Young && l.waiters() > 0 && t.cfg.Flaw != GuardedRepeats {
+		l.Rem = min(l.Rem, 0)
+		return
+	}
+	for n := l.waiters(); n > 0; n-- {
+		next := 0
+		if t.cfg.Flaw == LastInFirstOut {
+			next = n - 1
+		}
+		w := l.Line[next]
+		l.remove(next)
+		if t.reachable(w) {
+			t.give(w.Owner)
+			return
+		}
+	}
+	t.note(l.Fence)
+	*l = Lock{}
+	t.eff.Lease, t.eff.Told = 0, 0
+}
+
+// give hands the lock over, provisionally.
+func (t *turn) give(o Owner) {
+	l := &t.lock
+	l.Owner, l.Rem, l.Age = o, min(t.cfg.Lease, t.cfg.Provisional), 0
+	if t.cfg.Flaw == EndlessProvision {
+		l.Rem++ // and age stops there
+	}
+	l.Fence = t.token(l.Fence)
+	t.eff.Lease, t.eff.Granted, t.eff.Told = l.Rem, l.Fence, 0
+	if o != t.caller && !t.polls(o) {
+		t.eff.Told = o
+	}
+}
+
+// reachable reports whether a waiter would learn that the lock is its own.
+func (t *turn) reachable(w Waiter) bool {
+	switch {
+	case w.Owner == t.caller:
+		return true
+	case t.polls(w.Owner):
+		return int8(w.Age) <= t.cfg.Silence
+	}
+	return t.env.Heard>>w.Owner.client()&1 != 0
+}
+
+func (t *turn) polls(o Owner) bool { return t.env.Pollers>>o.client()&1 != 0 }
+
+// queue puts the caller into the line, or keeps it there, and returns its position.
+func (t *turn) queue(o Owner) int {
+	l := &t.lock
+	if i := l.find(o); i >= 0 {
+		l.Line[i].Age = 0
+		t.eff.Wrote = true
+		return i + 1
+	}
+	t.sweep()
+	n := l.waiters()
+	l.Line[n] = Waiter{Owner: o}
+	return n + 1
+}
+
+// sweep drops those of the first three that are gone, behind a lock that has been held for long.
+func (t *turn) sweep() {
+	l := &t.lock
+	if int8(l.Age) <= t.cfg.Silence {
+		return
+	}
+	for i, places := 0, 0; places < 3 && i < l.waiters(); places++ {
+		if w := l.Line[i]; int8(w.Age) > t.cfg.Silence && !t.reachable(w) {
+			l.remove(i)
+		} else {
+			i++
+		}
+	}
+}
+
+// expire sets when the key goes.
+func (t *turn) expire() {
+	l := &t.lock
+	switch {
+	case l.Owner == 0:
+		*l = Lock{}
+	case t.cfg.Flaw == NoExpiry && t.eff.Granted != 0:
+		l.Exp = forever
+	case l.Exp == forever && t.cfg.Flaw == NoExpiry:
+	case l.waiters() > 0:
+		l.Exp = l.Rem + t.cfg.Line
+	default:
+		l.Exp = l.Rem
+	}
+	if l.Owner != 0 && l.Exp <= 0 {
+		*l = Lock{}
+	}
+}
+
+// token is the next fencing token: above all that this server remembers, and above the lock's own.
+func (t *turn) token(above Token) Token {
+	if !t.cfg.Coarse {
+		t.env.Now++ // each grant has a microsecond of its own
+	}
+	switch t.cfg.Flaw {
+	case CounterTokens:
+		return above + 1
+	case NoMemory:
+		return t.env.Now
+	}
+	t.env.Last = max(t.env.Now, t.env.Last+1)
+	if t.env.Last <= above {
+		t.env.Last = above + 1
+	}
+	return t.env.Last
+}
+
+// note remembers a token that a key says.
+func (t *turn) note(token Token) { t.env.Last = max(t.env.Last, token) }
+
+func (t *turn) yours() Reply { return Reply{Yes: true, Fence: t.lock.Fence} }
+
+func (t *turn) busy() Reply {
+	l := &t.lock
+	if l.Rem <= 0 {
+		return Reply{Waiters: l.waiters()}
+	}
+	return Reply{Holder: l.Owner, Rem: l.Rem, Waiters: l.waiters(), Fence: l.Fence}
+}

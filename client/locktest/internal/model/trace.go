@@ -1,0 +1,86 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Trace is the shortest way to a violation.
+type Trace struct {
+	Actions []Action
+	Text    []string
+	watched string // client 0, by the name that it has in Text
+}
+
+func (t *Trace) String() string { return strings.Join(t.Text, "\n") }
+
+// trace makes a trace of the way to a state and one action more.
+func (e *explorer) trace(number uint32, last Action) *Trace {
+	actions := []Action{last}
+	for number != 0 {
+		actions = append(actions, e.by[number])
+		number = e.parent[number]
+	}
+	slices.Reverse(actions)
+	return e.cfg.Replay(actions)
+}
+
+// Replay makes the actions one after the other and tells what happens. Clients keep their names,
+// although they change places.
+func (cfg *Config) Replay(actions []Action) *Trace {
+	t := &Trace{Actions: actions}
+	s := cfg.first()
+	names := [maxClients]string{"A", "B", "C"}
+	for n, a := range actions {
+		told := a.describe(&s, names[a.Client])
+		possible, _ := cfg.apply(&s, a, nil)
+		if !possible {
+			panic("model: a trace cannot be replayed: " + told)
+		}
+		moved := cfg.normalize(&s)
+		before := names
+		for from, to := range moved {
+			names[to] = before[from]
+		}
+		t.Text = append(t.Text, fmt.Sprintf("%3d. %-52s %s", n+1, told, cfg.sketch(&s, names)))
+	}
+	t.watched = names[0]
+	return t
+}
+
+// sketch is a state in one line.
+func (cfg *Config) sketch(s *State, names [maxClients]string) string {
+	var b strings.Builder
+	for i := range cfg.Locks {
+		fmt.Fprintf(&b, "%s ", s.Main.Locks[i].sketch(names))
+		if s.Linger > 0 {
+			fmt.Fprintf(&b, "(old: %s) ", s.Old.Locks[i].sketch(names))
+		}
+		if cfg.replicated() && s.Failed == 0 {
+			fmt.Fprintf(&b, "(replica: %s) ", s.Replica[i].sketch(names))
+		}
+	}
+	holders := ""
+	for i := range s.Clients[:cfg.Clients] {
+		if c := &s.Clients[i]; c.Believes() {
+			holders += fmt.Sprintf(" %s holds for %d", names[i], c.Left)
+			if c.Void != 0 {
+				holders += " (broken)"
+			}
+		}
+	}
+	return b.String() + "|" + holders
+}
+
+func (l *Lock) sketch(names [maxClients]string) string {
+	if l.Owner == 0 {
+		return "free"
+	}
+	name := func(o Owner) string { return names[o.client()] + strings.Repeat("'", int(o.past())) }
+	text := fmt.Sprintf("%s for %d, token %d", name(l.Owner), l.Rem, l.Fence)
+	for _, w := range l.Line[:l.waiters()] {
+		text += " <" + name(w.Owner)
+	}
+	return text
+}
