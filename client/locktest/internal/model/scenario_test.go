@@ -1,0 +1,164 @@
+package model
+
+import (
+	"os"
+	"testing"
+)
+
+// base is a configuration with three clients, of which one may die.
+func base(name string, change ...func(*Config)) Config {
+	c := Config{Name: name, Clients: 3, Locks: 1, Lease: 2, Provisional: 1, Line: 2, Silence: 2, Crashes: 1, Linger: 3}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+func clients(n int) func(*Config)        { return func(c *Config) { c.Clients = n } }
+func strays(n uint8) func(*Config)       { return func(c *Config) { c.Strays = n } }
+func locks(n int) func(*Config)          { return func(c *Config) { c.Locks = n } }
+func fails(f Failover) func(*Config)     { return func(c *Config) { c.Failover = f } }
+func admit(v ...Invariant) func(*Config) { return func(c *Config) { c.Admitted = v } }
+func guarded(guard int8) func(*Config)   { return func(c *Config) { c.Level, c.Guard = Guarded, guard } }
+func replicas(c *Config)                 { c.Level = Replicas }
+func watched(c *Config)                  { c.Progress = true }
+func coarse(c *Config)                   { c.Coarse = true }
+func drops(c *Config)                    { c.Drops = true }
+func healthy(c *Config)                  { c.Crashes = 0 }
+func breaks(c *Config)                   { c.Breaks = 1 }
+func polling(n int) func(*Config)        { return func(c *Config) { c.Pollers, c.Ages = n, true } }
+
+// fenced is a primary that serves nobody when it has not heard from its replica. A patient replica
+// is promoted only after that.
+func fenced(ticks int8, patient bool) func(*Config) {
+	return func(c *Config) { c.Contact, c.Patient = ticks, patient }
+}
+
+// scenario is a configuration and what must be found in it; nothing else may be.
+type scenario struct {
+	Config
+	finds []Invariant
+}
+
+func sound(name string, change ...func(*Config)) scenario {
+	return scenario{Config: base(name, change...)}
+}
+
+// unsound is a scenario with a violation that is admitted. It is explored to its end all the same.
+func unsound(name string, v []Invariant, change ...func(*Config)) scenario {
+	return scenario{base(name, append(change, admit(v...))...), v}
+}
+
+// broken ends at the first violation.
+func broken(name string, v Invariant, change ...func(*Config)) scenario {
+	return scenario{base(name, change...), []Invariant{v}}
+}
+
+var overlap = []Invariant{Exclusion}
+
+var scenarios = []scenario{
+	// Without a failover.
+	sound("3 clients", watched),
+	sound("2 clients, a stray", clients(2), strays(1), watched),
+	sound("2 clients, lost subscriptions", clients(2), drops, watched),
+	sound("2 clients, a break", clients(2), breaks, watched),
+	sound("3 clients, pollers", polling(2), healthy, watched),
+	sound("2 clients, 2 locks", clients(2), locks(2)),
+	sound("3 clients, clock stands still", coarse, healthy),
+
+	// The default level.
+	unsound("2 clients, promotion", overlap, clients(2), fails(Promotion), watched),
+	unsound("2 clients, empty restart", overlap, clients(2), fails(Restart), watched),
+	unsound("2 clients, promotion, clock stands still", []Invariant{Exclusion, Tokens}, clients(2), fails(Promotion), coarse, healthy),
+
+	// With all replicas.
+	sound("2 clients, replicas, promotion", clients(2), replicas, fails(Promotion), watched),
+	sound("2 clients, replicas, split brain", clients(2), replicas, fails(Split), healthy),
+	broken("2 clients, replicas, empty restart", Exclusion, clients(2), replicas, fails(Restart)),
+
+	// Guarded.
+	sound("2 clients, guarded, promotion", clients(2), guarded(2), fails(Promotion), watched),
+	sound("3 clients, guarded, empty restart", guarded(2), fails(Restart), healthy, watched),
+	broken("2 clients, guard shorter than the lease, promotion", Exclusion, clients(2), guarded(1), fails(Promotion)),
+	broken("2 clients, guarded, split brain", Exclusion, clients(2), guarded(2), fails(Split)),
+	sound("2 clients, guarded, fenced, split brain", clients(2), guarded(3), fenced(1, true), fails(Split), healthy),
+	broken("2 clients, guarded, fenced, hasty, split brain", Exclusion, clients(2), guarded(3), fenced(1, false), fails(Split)),
+	broken("2 clients, long guard, fenced, hasty, split brain", Exclusion, clients(2), guarded(8), fenced(1, false), fails(Split)),
+}
+
+// more is explored with HOLDFAST_MODEL=full.
+var more = []scenario{
+	sound("3 clients, 2 locks", locks(2)),
+	sound("3 clients, a stray", strays(1)),
+	sound("2 clients, 2 strays", clients(2), strays(2)),
+	sound("3 clients, lost subscriptions", drops, watched),
+	sound("3 clients, a break", breaks, watched),
+	sound("2 clients, 2 locks, a stray", clients(2), locks(2), strays(1)),
+	unsound("3 clients, promotion", overlap, fails(Promotion)),
+	sound("3 clients, replicas, promotion", replicas, fails(Promotion)),
+	sound("2 clients, replicas, promotion, a stray", clients(2), strays(1), replicas, fails(Promotion)),
+	sound("2 clients, replicas, split brain, a crash", clients(2), replicas, fails(Split)),
+	sound("3 clients, guarded, promotion", guarded(2), fails(Promotion)),
+	sound("3 clients, guarded, empty restart, a crash", guarded(2), fails(Restart), watched),
+	sound("2 clients, guarded, promotion, a stray", clients(2), strays(1), guarded(2), fails(Promotion)),
+	sound("2 clients, guarded, fenced, split brain, a crash", clients(2), guarded(3), fenced(1, true), fails(Split)),
+}
+
+func TestProtocol(t *testing.T) {
+	all := scenarios
+	if os.Getenv("HOLDFAST_MODEL") == "full" {
+		all = append(all[:len(all):len(all)], more...)
+	}
+	for _, s := range all {
+		t.Run(s.Name, func(t *testing.T) { s.check(t) })
+	}
+}
+
+// check explores a scenario. Each violation must be one that is to be found, and its trace must
+// lead to it.
+func (s scenario) check(t *testing.T) *Report {
+	t.Helper()
+	s.Most = 60_000_000
+	r, err := Explore(s.Config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(r)
+	for _, v := range s.finds {
+		if r.Found[v] == nil {
+			t.Errorf("not found: %v", v)
+		}
+	}
+	for v, trace := range r.Found {
+		if trace == nil {
+			continue
+		}
+		expected := false
+		for _, w := range s.finds {
+			expected = expected || w == Invariant(v)
+		}
+		if !expected {
+			t.Errorf("%v:\n%v", Invariant(v), trace)
+		} else {
+			t.Logf("%v:\n%v", Invariant(v), trace)
+		}
+		if Invariant(v) != Progress && !s.leads(trace, Invariant(v)) {
+			t.Errorf("the trace does not lead to: %v", Invariant(v))
+		}
+	}
+	return r
+}
+
+// leads reports whether the last action of a trace breaks an invariant, and none before it does.
+func (s scenario) leads(trace *Trace, v Invariant) bool {
+	state := s.first()
+	for n, a := range trace.Actions {
+		ok, bad := s.apply(&state, a, nil)
+		bad |= s.broken(&state)
+		if !ok || bad>>v&1 != 0 {
+			return ok && n == len(trace.Actions)-1
+		}
+		s.normalize(&state)
+	}
+	return false
+}
