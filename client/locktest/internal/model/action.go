@@ -61,6 +61,10 @@ func (m Move) alone() bool {
 // urgent reports whether a move happens before time passes, when nothing fails any more.
 func (m Move) urgent() bool { return m < Tick }
 
+// orderly reports whether a move happens when nothing fails any more. Time passes only when nothing
+// is urgent.
+func (m Move) orderly(urgent bool) bool { return m < lastOrderly && (m != Tick || !urgent) }
+
 func (a Action) describe(s *State, name string) string {
 	c := &s.Clients[a.Client]
 	text := moveNames[a.Move]

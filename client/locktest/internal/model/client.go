@@ -41,9 +41,6 @@ func (c *Client) argument(k Kind) Token {
 // no other name for one: then the last one but one must be forgotten first.
 func (cfg *Config) start(s *State, i int, k Kind, lock uint8) bool {
 	c := &s.Clients[i]
-	if c.Phase != Idle {
-		return false
-	}
 	present, past := ownerOf(i, 0), ownerOf(i, 1)
 	if cfg.Flaw != SharedOwner && s.named(present) {
 		if s.named(past) {
@@ -164,7 +161,7 @@ func (cfg *Config) verify(c *Client, fence Token) {
 func (cfg *Config) read(s *State, c *Client) bool {
 	n := c.Note
 	switch {
-	case n.For == 0 || n.For == 1 && (c.Phase == Verifying || c.Phase == Standing && c.Call.Kind != None):
+	case n.For == 1 && (c.Phase == Verifying || c.Phase == Standing && c.Call.Kind != None):
 		return false
 	case n.For == 1 && c.Phase == Standing && n.Lock == c.Lock:
 		c.Note = Note{}
@@ -186,15 +183,11 @@ func (cfg *Config) read(s *State, c *Client) bool {
 	return true
 }
 
-// repeat makes the client's call once more. It returns false if there is none.
-func (cfg *Config) repeat(s *State, c *Client) bool {
-	if c.Call.Kind == None {
-		return false
-	}
+// repeat makes the client's call once more.
+func (cfg *Config) repeat(s *State, c *Client) {
 	k := c.Call.Kind
 	cfg.abandon(s, c)
 	cfg.send(c, k)
-	return true
 }
 
 // stop is what a client does that does not want to wait any more: it leaves. It returns false if
@@ -216,15 +209,11 @@ func (cfg *Config) stop(s *State, c *Client) bool {
 	return true
 }
 
-// release gives back the lock. It returns false if the client does not hold it.
-func (cfg *Config) release(s *State, c *Client) bool {
-	if c.Phase != Held && c.Phase != Confirming {
-		return false
-	}
+// release gives back the lock.
+func (cfg *Config) release(s *State, c *Client) {
 	cfg.abandon(s, c)
 	c.Phase, c.Left, c.Fence, c.Void = Releasing, 0, 0, 0
 	cfg.send(c, Release)
-	return true
 }
 
 // tick lets a tick pass for a client.

@@ -107,7 +107,7 @@ func (e *explorer) expand(s *State, number uint32, out []successor) {
 		if e.over {
 			return
 		}
-		if watched && x.action.Move < lastOrderly && (!urgent || x.action.Move != Tick) {
+		if watched && x.action.Move.orderly(urgent) {
 			ways++
 			if x.state.Clients[0].Waits() {
 				e.line.edge(number, to)
@@ -147,7 +147,11 @@ func (cfg *Config) successors(s *State, out []successor, saw Witness) []successo
 			clients = 1
 		}
 		for i := range clients {
-			out = append(out, successor{state: *s, action: Action{m, uint8(i)}})
+			a := Action{m, uint8(i)}
+			if !cfg.may(s, a) {
+				continue
+			}
+			out = append(out, successor{state: *s, action: a})
 			x := &out[len(out)-1]
 			ok, bad := cfg.apply(&x.state, x.action, saw)
 			if !ok {

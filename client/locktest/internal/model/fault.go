@@ -2,26 +2,13 @@ package model
 
 // What happens around the clients: time, replication, failovers, operators.
 
-// happen makes a move of no client.
-func (cfg *Config) happen(s *State, m Move, saw Witness) (possible bool, bad uint8) {
-	switch m {
-	case Sync:
-		return cfg.sync(s), 0
-	case Tick:
-		cfg.pass(s)
-		return true, 0
-	case Smash:
-		return cfg.smash(s, saw)
-	case Fail:
-		return cfg.fail(s), 0
-	case Instant:
-		if !cfg.Coarse || ahead(s) <= 0 && s.Now > s.Main.Last {
-			return false, 0
-		}
-		s.Now++
-		return true, 0
+// instant lets a microsecond pass, if tokens are ahead of the clock.
+func instant(s *State) bool {
+	if ahead(s) <= 0 && s.Now > s.Main.Last {
+		return false
 	}
-	return false, 0
+	s.Now++
+	return true
 }
 
 // replicated reports whether there is a replica.
@@ -102,7 +89,7 @@ func (cfg *Config) age(l *Lock) {
 
 // fail breaks the server's memory.
 func (cfg *Config) fail(s *State) bool {
-	if cfg.Failover == Never || s.Failed > 0 || cfg.Patient && s.Main.Quiet <= cfg.Contact {
+	if cfg.Patient && s.Main.Quiet <= cfg.Contact {
 		return false
 	}
 	s.Failed = 1
@@ -155,38 +142,27 @@ func (cfg *Config) leaveOld(s *State) {
 }
 
 // learn moves a client from the old primary to the new one. It sends its call again there.
-func (cfg *Config) learn(s *State, c *Client) bool {
-	if c.Link == 0 {
-		return false
-	}
+func (cfg *Config) learn(s *State, c *Client) {
 	call := c.Call
 	cfg.abandon(s, c)
 	reconnect(c)
 	if call.Kind != None {
 		cfg.send(c, call.Kind)
 	}
-	return true
 }
 
 // resub subscribes a client again. Then it asks.
-func (cfg *Config) resub(c *Client) bool {
-	if c.Deaf == 0 || c.Polls == 1 {
-		return false
-	}
+func resub(c *Client) {
 	c.Deaf = 0
 	if c.Phase == Standing {
 		c.Due = 1
 	}
-	return true
 }
 
 // smash breaks lock 0. What its holder counts on, or is about to, is void from then on: it holds
 // the lock by its own view until it is told, which is admitted.
 func (cfg *Config) smash(s *State, saw Witness) (bool, uint8) {
 	l := s.Main.Locks[0]
-	if s.Broken >= cfg.Breaks || l.Owner == 0 {
-		return false, 0
-	}
 	s.Broken++
 	if c := &s.Clients[l.Owner.client()]; l.Rem > 0 && l.Owner.past() == 0 && c.Lock == 0 {
 		if c.Believes() && c.Fence == l.Fence {

@@ -1,5 +1,10 @@
 package model
 
+import (
+	"hash/maphash"
+	"slices"
+)
+
 // Progress: from each reachable state in which client 0 waits, when nothing fails any more, each
 // way leads to the lock in a bounded number of moves. Nothing fails means: calls, replies and
 // messages arrive before the next tick, holders give back what they hold, and nobody dies. Other
@@ -22,11 +27,12 @@ func (p *progress) waits(number uint32, ways int) {
 	}
 }
 
-// endless returns the first state from which a way leads on for ever, if there is one. It takes
-// away states that no way leads on from, until only those on cycles, and before them, are left.
-func (p *progress) endless(states int) (number uint32, found bool) {
+// endless returns the first state from which a way leads on for ever, if there is one, and which
+// states are on such ways. It takes away states that no way leads on from, until only those on
+// cycles, and before them, are left.
+func (p *progress) endless(states int) (number uint32, left []uint32, found bool) {
 	if len(p.stuck) > 0 {
-		return p.stuck[0], true
+		return p.stuck[0], nil, true
 	}
 	out, at := make([]uint32, states), make([]uint32, states+1)
 	for i := range p.from {
@@ -58,19 +64,54 @@ func (p *progress) endless(states int) (number uint32, found bool) {
 	}
 	for _, n := range p.nodes {
 		if out[n] > 0 {
-			return n, true
+			return n, out, true
 		}
 	}
-	return 0, false
+	return 0, nil, false
 }
 
-// progress looks for a way that never leads to the lock, and makes a trace of its beginning.
+// progress looks for a way that never leads to the lock, and makes a trace of it: the way to a
+// cycle and once around it.
 func (e *explorer) progress() {
-	n, found := e.line.endless(e.seen.used)
+	n, left, found := e.line.endless(e.seen.used)
 	if !found {
 		return
 	}
-	t := e.trace(e.parent[n], e.by[n])
-	t.Text = append(t.Text, "from here on client "+t.watched+" can wait for ever")
+	actions := e.way(n)
+	state := e.cfg.first()
+	for _, a := range actions {
+		e.cfg.apply(&state, a, nil)
+		e.cfg.normalize(&state)
+	}
+	back := len(actions)
+	for visited := map[uint32]int{n: back}; left != nil; {
+		var to uint32
+		for _, x := range e.cfg.orderly(e.cfg.successors(&state, nil, nil)) {
+			to, _ = e.seen.put(maphash.Comparable(e.seed, x.state))
+			if left[to] > 0 && x.state.Clients[0].Waits() {
+				state, actions = x.state, append(actions, x.action)
+				break
+			}
+		}
+		if at, known := visited[to]; known {
+			back = at
+			break
+		}
+		visited[to] = len(actions)
+	}
+	t := e.cfg.Replay(actions)
+	t.Text = slices.Insert(t.Text, back, "from here on for ever, and client "+t.watched+" waits:")
 	e.report.Found[Progress] = t
+}
+
+// orderly keeps the moves that happen when nothing fails any more.
+func (cfg *Config) orderly(all []successor) []successor {
+	urgent := slices.ContainsFunc(all, func(x successor) bool { return x.action.Move.urgent() })
+	var out []successor
+	for _, x := range all {
+		if x.action.Move.orderly(urgent) {
+			out = append(out, x)
+		}
+	}
+	return out
 }

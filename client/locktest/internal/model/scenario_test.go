@@ -21,12 +21,16 @@ func fails(f Failover) func(*Config)     { return func(c *Config) { c.Failover =
 func admit(v ...Invariant) func(*Config) { return func(c *Config) { c.Admitted = v } }
 func guarded(guard int8) func(*Config)   { return func(c *Config) { c.Level, c.Guard = Guarded, guard } }
 func replicas(c *Config)                 { c.Level = Replicas }
-func watched(c *Config)                  { c.Progress = true }
-func coarse(c *Config)                   { c.Coarse = true }
-func drops(c *Config)                    { c.Drops = true }
-func healthy(c *Config)                  { c.Crashes = 0 }
-func breaks(c *Config)                   { c.Breaks = 1 }
-func polling(n int) func(*Config)        { return func(c *Config) { c.Pollers, c.Ages = n, true } }
+func lingers(ticks int8) func(*Config)   { return func(c *Config) { c.Linger = ticks } }
+
+// frequent makes the provisional lease longer than the time from one question to the next.
+func frequent(c *Config)          { c.Lease, c.Provisional = 3, 2 }
+func watched(c *Config)           { c.Progress = true }
+func coarse(c *Config)            { c.Coarse = true }
+func drops(c *Config)             { c.Drops = true }
+func healthy(c *Config)           { c.Crashes = 0 }
+func breaks(c *Config)            { c.Breaks = 1 }
+func polling(n int) func(*Config) { return func(c *Config) { c.Pollers, c.Ages = n, true } }
 
 // fenced is a primary that serves nobody when it has not heard from its replica. A patient replica
 // is promoted only after that.
@@ -62,25 +66,27 @@ var scenarios = []scenario{
 	sound("2 clients, a stray", clients(2), strays(1), watched),
 	sound("2 clients, lost subscriptions", clients(2), drops, watched),
 	sound("2 clients, a break", clients(2), breaks, watched),
-	sound("3 clients, pollers", polling(2), healthy, watched),
+	sound("2 clients, pollers", clients(2), polling(2), watched, frequent),
+	broken("2 clients, pollers, each asks once in a provisional lease", Progress, clients(2), polling(2), watched),
 	sound("2 clients, 2 locks", clients(2), locks(2)),
 	sound("3 clients, clock stands still", coarse, healthy),
 
 	// The default level.
 	unsound("2 clients, promotion", overlap, clients(2), fails(Promotion), watched),
 	unsound("2 clients, empty restart", overlap, clients(2), fails(Restart), watched),
-	unsound("2 clients, promotion, clock stands still", []Invariant{Exclusion, Tokens}, clients(2), fails(Promotion), coarse, healthy),
+	broken("2 clients, promotion, clock stands still", Tokens, clients(2), fails(Promotion), coarse),
 
 	// With all replicas.
 	sound("2 clients, replicas, promotion", clients(2), replicas, fails(Promotion), watched),
-	sound("2 clients, replicas, split brain", clients(2), replicas, fails(Split), healthy),
+	sound("2 clients, replicas, split brain", clients(2), replicas, fails(Split), lingers(1), healthy),
 	broken("2 clients, replicas, empty restart", Exclusion, clients(2), replicas, fails(Restart)),
 
 	// Guarded.
 	sound("2 clients, guarded, promotion", clients(2), guarded(2), fails(Promotion), watched),
-	sound("3 clients, guarded, empty restart", guarded(2), fails(Restart), healthy, watched),
+	sound("2 clients, guarded, empty restart", clients(2), guarded(2), fails(Restart), watched),
 	broken("2 clients, guard shorter than the lease, promotion", Exclusion, clients(2), guarded(1), fails(Promotion)),
 	broken("2 clients, guarded, split brain", Exclusion, clients(2), guarded(2), fails(Split)),
+	broken("2 clients, short guard, fenced, split brain", Exclusion, clients(2), guarded(0), fenced(1, true), fails(Split)),
 	sound("2 clients, guarded, fenced, split brain", clients(2), guarded(3), fenced(1, true), fails(Split), healthy),
 	broken("2 clients, guarded, fenced, hasty, split brain", Exclusion, clients(2), guarded(3), fenced(1, false), fails(Split)),
 	broken("2 clients, long guard, fenced, hasty, split brain", Exclusion, clients(2), guarded(8), fenced(1, false), fails(Split)),
@@ -94,10 +100,12 @@ var more = []scenario{
 	sound("3 clients, lost subscriptions", drops, watched),
 	sound("3 clients, a break", breaks, watched),
 	sound("2 clients, 2 locks, a stray", clients(2), locks(2), strays(1)),
+	sound("3 clients, pollers", polling(2), watched),
+	unsound("2 clients, promotion, clock stands still, to the end", []Invariant{Exclusion, Tokens}, clients(2), fails(Promotion), coarse),
 	unsound("3 clients, promotion", overlap, fails(Promotion)),
 	sound("3 clients, replicas, promotion", replicas, fails(Promotion)),
 	sound("2 clients, replicas, promotion, a stray", clients(2), strays(1), replicas, fails(Promotion)),
-	sound("2 clients, replicas, split brain, a crash", clients(2), replicas, fails(Split)),
+	sound("2 clients, replicas, longer split brain, a crash", clients(2), replicas, fails(Split)),
 	sound("3 clients, guarded, promotion", guarded(2), fails(Promotion)),
 	sound("3 clients, guarded, empty restart, a crash", guarded(2), fails(Restart), watched),
 	sound("2 clients, guarded, promotion, a stray", clients(2), strays(1), guarded(2), fails(Promotion)),

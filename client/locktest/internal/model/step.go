@@ -1,13 +1,62 @@
 package model
 
+// may reports whether a move is possible, as far as that shows without making it.
+func (cfg *Config) may(s *State, a Action) bool {
+	c := &s.Clients[a.Client]
+	calls := c.Call.Kind != None
+	switch a.Move {
+	case Run, RunLost:
+		return calls && c.Call.Status == Pending
+	case RunStray, LoseStray:
+		return c.Stray.Kind != None
+	case Hear:
+		return calls && c.Call.Status == Answered
+	case Turn:
+		return c.Phase == Asking && c.Call.Status == Answered && c.Call.Yes == 0
+	case Missed:
+		return c.Call.Status == Gone
+	case Again:
+		return calls
+	case Read, LoseNote:
+		return c.Note.For != 0
+	case Ask:
+		return c.Phase == Standing && !calls && c.Due == 1
+	case Resub:
+		return c.Deaf == 1 && c.Polls == 0 && c.Phase != Dead
+	case Unsub:
+		return cfg.Drops && c.Deaf == 0 && c.Polls == 0 && c.Phase == Standing
+	case Notice:
+		return c.Phase == Dead && c.Deaf == 0 && c.Polls == 0
+	case Learn:
+		return c.Link == 1 && c.Phase != Dead
+	case GiveBack:
+		return c.Phase == Held || c.Phase == Confirming
+	case Keep:
+		return c.Phase == Held && !calls
+	case Begin0, Line0:
+		return c.Phase == Idle
+	case Begin1, Line1:
+		return c.Phase == Idle && cfg.Locks > 1
+	case Crash:
+		return c.Phase != Dead && s.Crashed < cfg.Crashes
+	case Smash:
+		return s.Broken < cfg.Breaks && s.Main.Locks[0].Owner != 0
+	case Fail:
+		return cfg.Failover != Never && s.Failed == 0
+	case Instant:
+		return cfg.Coarse
+	}
+	return true
+}
+
 // apply makes a move. It returns false if the move is not possible, and else the invariants that
 // the move itself broke, as bits.
 func (cfg *Config) apply(s *State, a Action, saw Witness) (possible bool, bad uint8) {
-	i := int(a.Client)
-	c := &s.Clients[i]
-	if c.Phase == Dead && a.Move != RunStray && a.Move != LoseStray && a.Move != Notice && !a.Move.alone() {
+	if !cfg.may(s, a) {
 		return false, 0
 	}
+	i := int(a.Client)
+	c := &s.Clients[i]
 	switch a.Move {
 	case Run:
 		return cfg.run(s, i, false, saw)
@@ -15,84 +64,54 @@ func (cfg *Config) apply(s *State, a Action, saw Witness) (possible bool, bad ui
 		return cfg.run(s, i, true, saw)
 	case RunStray:
 		return cfg.runStray(s, i, saw)
-	case Hear:
-		if c.Call.Kind == None || c.Call.Status != Answered {
-			return false, 0
-		}
-		cfg.hear(c, true)
-		return true, 0
-	case Turn:
-		if c.Phase != Asking || c.Call.Status != Answered || c.Call.Yes != 0 {
-			return false, 0
-		}
-		cfg.hear(c, false)
-		return true, 0
+	case Smash:
+		return cfg.smash(s, saw)
 	case Read:
 		return cfg.read(s, c), 0
-	case Ask:
-		if c.Phase != Standing || c.Call.Kind != None || c.Due == 0 {
-			return false, 0
-		}
-		c.Due = 0
-		cfg.send(c, Wait)
-		return true, 0
-	case Resub:
-		return cfg.resub(c), 0
-	case Learn:
-		return cfg.learn(s, c), 0
-	case GiveBack:
-		return cfg.release(s, c), 0
-	case Missed:
-		return c.Call.Status == Gone && cfg.repeat(s, c), 0
 	case Begin0, Begin1:
-		k := uint8(a.Move - Begin0)
-		return int(k) < cfg.Locks && cfg.start(s, i, Acquire, k), 0
+		return cfg.start(s, i, Acquire, uint8(a.Move-Begin0)), 0
 	case Line0, Line1:
-		k := uint8(a.Move - Line0)
-		return int(k) < cfg.Locks && cfg.start(s, i, Wait, k), 0
-	case Notice:
-		if c.Phase != Dead || c.Deaf == 1 || c.Polls == 1 {
-			return false, 0
-		}
-		c.Deaf = 1
-		return true, 0
-	case Again:
-		return cfg.repeat(s, c), 0
+		return cfg.start(s, i, Wait, uint8(a.Move-Line0)), 0
 	case Stop:
 		return cfg.stop(s, c), 0
-	case Keep:
-		if c.Phase != Held || c.Call.Kind != None {
-			return false, 0
-		}
-		cfg.send(c, Renew)
-		return true, 0
-	case LoseStray:
-		if c.Stray.Kind == None {
-			return false, 0
-		}
-		c.Stray = Stray{}
-		return true, 0
-	case LoseNote:
-		if c.Note.For == 0 {
-			return false, 0
-		}
-		c.Note = Note{}
-		return true, 0
-	case Unsub:
-		if !cfg.Drops || c.Polls == 1 || c.Deaf == 1 || c.Phase != Standing {
-			return false, 0
-		}
+	case Sync:
+		return cfg.sync(s), 0
+	case Fail:
+		return cfg.fail(s), 0
+	case Instant:
+		return instant(s), 0
+	}
+	switch a.Move {
+	case Hear:
+		cfg.hear(c, true)
+	case Turn:
+		cfg.hear(c, false)
+	case Ask:
+		c.Due = 0
+		cfg.send(c, Wait)
+	case Resub:
+		resub(c)
+	case Learn:
+		cfg.learn(s, c)
+	case GiveBack:
+		cfg.release(s, c)
+	case Missed, Again:
+		cfg.repeat(s, c)
+	case Notice, Unsub:
 		c.Deaf = 1
-		return true, 0
+	case Keep:
+		cfg.send(c, Renew)
+	case LoseStray:
+		c.Stray = Stray{}
+	case LoseNote:
+		c.Note = Note{}
 	case Crash:
-		if s.Crashed >= cfg.Crashes {
-			return false, 0
-		}
 		s.Crashed++
 		cfg.crash(s, c)
-		return true, 0
+	case Tick:
+		cfg.pass(s)
 	}
-	return cfg.happen(s, a.Move, saw)
+	return true, 0
 }
 
 // Witness sees each run of a function.
@@ -145,9 +164,6 @@ func ahead(s *State) int {
 // repeats the call.
 func (cfg *Config) run(s *State, i int, lost bool, saw Witness) (bool, uint8) {
 	c := &s.Clients[i]
-	if c.Call.Kind == None || c.Call.Status != Pending {
-		return false, 0
-	}
 	k := c.Call.Kind
 	r := Request{Kind: k, Owner: ownerOf(i, 0), Fence: c.argument(k)}
 	note := c.Note
@@ -189,9 +205,6 @@ func (cfg *Config) answer(s *State, c *Client, e *Effect, note Note) {
 
 func (cfg *Config) runStray(s *State, i int, saw Witness) (bool, uint8) {
 	c := &s.Clients[i]
-	if c.Stray.Kind == None {
-		return false, 0
-	}
 	r := Request{Kind: c.Stray.Kind, Owner: ownerOf(i, c.Stray.Past), Fence: c.Stray.Fence}
 	link, k := c.Stray.Link, c.Stray.Lock
 	c.Stray = Stray{}

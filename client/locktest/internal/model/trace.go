@@ -10,20 +10,23 @@ import (
 type Trace struct {
 	Actions []Action
 	Text    []string
-	watched string // client 0, by the name that it has in Text
+	watched string // client 0, as Text calls it
 }
 
 func (t *Trace) String() string { return strings.Join(t.Text, "\n") }
 
 // trace makes a trace of the way to a state and one action more.
 func (e *explorer) trace(number uint32, last Action) *Trace {
-	actions := []Action{last}
-	for number != 0 {
+	return e.cfg.Replay(append(e.way(number), last))
+}
+
+// way returns the actions that lead to a state.
+func (e *explorer) way(number uint32) (actions []Action) {
+	for ; number != 0; number = e.parent[number] {
 		actions = append(actions, e.by[number])
-		number = e.parent[number]
 	}
 	slices.Reverse(actions)
-	return e.cfg.Replay(actions)
+	return actions
 }
 
 // Replay makes the actions one after the other and tells what happens. Clients keep their names,
