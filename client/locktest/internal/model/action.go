@@ -39,13 +39,36 @@ const (
 	moves
 )
 
-var moveNames = [...]string{"the server runs the %s of", "the server runs a late %s of", "the reply reaches",
-	"the reply reaches, and turns away,", "the message of a grant reaches", "asks again:", "subscribes again:",
-	"finds the new primary:", "releases:", "the replica catches up", "gets no answer:", "a tick passes",
-	"begins with an acquire of lock 0:", "begins with an acquire of lock 1:", "begins with a wait for lock 0:",
-	"begins with a wait for lock 1:", "the server notices the death of", "", "the reply is lost to a %s of", "repeats its call:",
-	"does not want the lock any more:", "renews:", "a late call is lost, of", "a message of a grant is lost, to",
-	"loses its connection:", "dies:", "an operator breaks the lock", "a failover", "a microsecond passes"}
+var moveNames = [moves]string{
+	Run:       "the server runs the %s of",
+	RunStray:  "the server runs a late %s of",
+	Hear:      "the reply reaches",
+	Turn:      "the reply turns away",
+	Read:      "the message of a grant reaches",
+	Ask:       "asks again:",
+	Resub:     "subscribes again:",
+	Learn:     "finds the new primary:",
+	GiveBack:  "releases:",
+	Sync:      "the replica catches up",
+	Missed:    "gets no answer, and repeats its call:",
+	Tick:      "a tick passes",
+	Begin0:    "begins with an acquire of lock 0:",
+	Begin1:    "begins with an acquire of lock 1:",
+	Line0:     "begins with a wait for lock 0:",
+	Line1:     "begins with a wait for lock 1:",
+	Notice:    "the server notices the death of",
+	RunLost:   "the reply is lost to, and repeated, the %s of",
+	Again:     "repeats its call:",
+	Stop:      "does not want the lock any more:",
+	Keep:      "renews:",
+	LoseStray: "a late call is lost, of",
+	LoseNote:  "a message of a grant is lost, to",
+	Unsub:     "loses its connection:",
+	Crash:     "dies:",
+	Smash:     "an operator breaks the lock",
+	Fail:      "a failover",
+	Instant:   "a microsecond passes",
+}
 
 // Action is a move of a client. Those of nobody have client 0.
 type Action struct {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -18,14 +19,18 @@ type Report struct {
 }
 
 func (r *Report) String() string {
-	return fmt.Sprintf("%-52s %9d states %10d edges, depth %3d, %6.1f s", r.Config.Name, r.States, r.Edges, r.Depth,
-		r.Took.Seconds())
+	return fmt.Sprintf("%-56s %9d states %10d edges, depth %3d, %6.1f s",
+		r.Config.Name, r.States, r.Edges, r.Depth, r.Took.Seconds())
 }
+
+// errMore says that an exploration ended at Config.Most.
+var errMore = errors.New("there are more states")
 
 // Explore visits all states that the configuration can reach, breadth first. It stops at the first
 // violation that is not admitted.
 func Explore(cfg Config, saw Witness) (*Report, error) {
-	e := &explorer{cfg: &cfg, saw: saw, seen: newTable(), seed: maphash.MakeSeed(), report: Report{Config: cfg}}
+	e := &explorer{cfg: &cfg, saw: saw, seen: newTable(), seed: maphash.MakeSeed()}
+	e.report.Config = cfg
 	began := time.Now()
 	err := e.explore()
 	e.report.States, e.report.Took = e.seen.used, time.Since(began)
@@ -84,7 +89,7 @@ func (e *explorer) explore() error {
 			}
 		}
 		if e.cfg.Most > 0 && e.seen.used > e.cfg.Most {
-			return fmt.Errorf("%s: more than %d states", e.cfg.Name, e.cfg.Most)
+			return fmt.Errorf("%s: %w", e.cfg.Name, errMore)
 		}
 		if len(e.next) > 0 {
 			e.report.Depth++

@@ -15,8 +15,8 @@ const (
 )
 
 func (v Invariant) String() string {
-	return [...]string{"two holders", "a token that does not grow", "a waiter that is never served",
-		"a key without an expiry", "another's lock was ended", "a waiter was overtaken"}[v]
+	return [...]string{"two holders", "a token that does not grow",
+		"a waiter that is never served", "a key without an expiry", "another's lock was ended", "a waiter was overtaken"}[v]
 }
 
 // broken returns the invariants that a state breaks, as bits.

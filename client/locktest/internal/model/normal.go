@@ -144,7 +144,8 @@ func (s *State) view(i int) uint64 {
 	c := &s.Clients[i]
 	var h mix
 	h.add(pack(uint8(c.Phase), c.Lock, uint8(c.Left), c.Fence, c.Void, c.Due, c.Deaf, c.Polls))
-	h.add(pack(uint8(c.Call.Kind), uint8(c.Call.Status), uint8(c.Call.Left), c.Call.Yes, c.Call.Newer, c.Call.Void, c.Call.Got, c.Link))
+	h.add(pack(uint8(c.Call.Kind), uint8(c.Call.Status), uint8(c.Call.Left), c.Call.Yes,
+		c.Call.Newer, c.Call.Void, c.Call.Got, c.Link))
 	h.add(pack(uint8(c.Stray.Kind), c.Stray.Past, c.Stray.Lock, c.Stray.Link, c.Stray.Fence, 0, 0, 0))
 	h.add(pack(c.Note.For, c.Note.Lock, uint8(c.Note.Left), c.Note.Fence, c.Note.Void, 0, 0, 0))
 	for k := range maxLocks {
@@ -160,7 +161,8 @@ func (s *State) view(i int) uint64 {
 }
 
 func pack(a, b, c, d, e, f, g, h uint8) uint64 {
-	return uint64(a) | uint64(b)<<8 | uint64(c)<<16 | uint64(d)<<24 | uint64(e)<<32 | uint64(f)<<40 | uint64(g)<<48 | uint64(h)<<56
+	return uint64(a) | uint64(b)<<8 | uint64(c)<<16 | uint64(d)<<24 |
+		uint64(e)<<32 | uint64(f)<<40 | uint64(g)<<48 | uint64(h)<<56
 }
 
 // place is where an owner is at a lock: 0 nowhere, 1 the holder, 2 the first in line, and so on.

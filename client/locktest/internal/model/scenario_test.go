@@ -7,7 +7,8 @@ import (
 
 // base is a configuration with three clients, of which one may die.
 func base(name string, change ...func(*Config)) Config {
-	c := Config{Name: name, Clients: 3, Locks: 1, Lease: 2, Provisional: 1, Line: 2, Silence: 2, Crashes: 1, Linger: 3}
+	c := Config{Name: name, Clients: 3, Locks: 1, Lease: 2, Provisional: 1, Line: 2, Silence: 2,
+		Crashes: 1, Linger: 3}
 	for _, f := range change {
 		f(&c)
 	}
@@ -22,6 +23,8 @@ func admit(v ...Invariant) func(*Config) { return func(c *Config) { c.Admitted =
 func guarded(guard int8) func(*Config)   { return func(c *Config) { c.Level, c.Guard = Guarded, guard } }
 func replicas(c *Config)                 { c.Level = Replicas }
 func lingers(ticks int8) func(*Config)   { return func(c *Config) { c.Linger = ticks } }
+
+func atMost(states int) func(*Config) { return func(c *Config) { c.Most = states } }
 
 // frequent makes the provisional lease longer than the time from one question to the next.
 func frequent(c *Config)          { c.Lease, c.Provisional = 3, 2 }
@@ -67,29 +70,37 @@ var scenarios = []scenario{
 	sound("2 clients, lost subscriptions", clients(2), drops, watched),
 	sound("2 clients, a break", clients(2), breaks, watched),
 	sound("2 clients, pollers", clients(2), polling(2), watched, frequent),
-	broken("2 clients, pollers, each asks once in a provisional lease", Progress, clients(2), polling(2), watched),
+	broken("2 clients, pollers, each asks once in a provisional lease",
+		Progress, clients(2), polling(2), watched),
 	sound("2 clients, 2 locks", clients(2), locks(2)),
 	sound("3 clients, clock stands still", coarse, healthy),
 
 	// The default level.
-	unsound("2 clients, promotion", overlap, clients(2), fails(Promotion), watched),
+	unsound("2 clients, promotion", overlap, clients(2), fails(Promotion)),
 	unsound("2 clients, empty restart", overlap, clients(2), fails(Restart), watched),
-	broken("2 clients, promotion, clock stands still", Tokens, clients(2), fails(Promotion), coarse),
+	broken("2 clients, promotion, clock stands still",
+		Tokens, clients(2), fails(Promotion), coarse),
 
 	// With all replicas.
-	sound("2 clients, replicas, promotion", clients(2), replicas, fails(Promotion), watched),
-	sound("2 clients, replicas, split brain", clients(2), replicas, fails(Split), lingers(1), healthy),
+	sound("2 clients, replicas, promotion", clients(2), replicas, fails(Promotion)),
+	sound("2 clients, replicas, split brain",
+		clients(2), replicas, fails(Split), lingers(1), healthy),
 	broken("2 clients, replicas, empty restart", Exclusion, clients(2), replicas, fails(Restart)),
 
 	// Guarded.
-	sound("2 clients, guarded, promotion", clients(2), guarded(2), fails(Promotion), watched),
+	sound("2 clients, guarded, promotion", clients(2), guarded(2), fails(Promotion)),
 	sound("2 clients, guarded, empty restart", clients(2), guarded(2), fails(Restart), watched),
-	broken("2 clients, guard shorter than the lease, promotion", Exclusion, clients(2), guarded(1), fails(Promotion)),
+	broken("2 clients, guard shorter than the lease, promotion",
+		Exclusion, clients(2), guarded(1), fails(Promotion)),
 	broken("2 clients, guarded, split brain", Exclusion, clients(2), guarded(2), fails(Split)),
-	broken("2 clients, short guard, fenced, split brain", Exclusion, clients(2), guarded(0), fenced(1, true), fails(Split)),
-	sound("2 clients, guarded, fenced, split brain", clients(2), guarded(3), fenced(1, true), fails(Split), healthy),
-	broken("2 clients, guarded, fenced, hasty, split brain", Exclusion, clients(2), guarded(3), fenced(1, false), fails(Split)),
-	broken("2 clients, long guard, fenced, hasty, split brain", Exclusion, clients(2), guarded(8), fenced(1, false), fails(Split)),
+	broken("2 clients, short guard, fenced, split brain",
+		Exclusion, clients(2), guarded(0), fenced(1, true), fails(Split)),
+	sound("2 clients, guarded, fenced, split brain",
+		clients(2), guarded(3), fenced(1, true), fails(Split), healthy),
+	broken("2 clients, guarded, fenced, hasty, split brain",
+		Exclusion, clients(2), guarded(3), fenced(1, false), fails(Split)),
+	broken("2 clients, long guard, fenced, hasty, split brain",
+		Exclusion, clients(2), guarded(8), fenced(1, false), fails(Split)),
 }
 
 // more is explored with HOLDFAST_MODEL=full.
@@ -101,15 +112,24 @@ var more = []scenario{
 	sound("3 clients, a break", breaks, watched),
 	sound("2 clients, 2 locks, a stray", clients(2), locks(2), strays(1)),
 	sound("3 clients, pollers", polling(2), watched),
-	unsound("2 clients, promotion, clock stands still, to the end", []Invariant{Exclusion, Tokens}, clients(2), fails(Promotion), coarse),
+	unsound("2 clients, promotion, clock stands still, to the end",
+		[]Invariant{Exclusion, Tokens}, clients(2), fails(Promotion), coarse),
+	unsound("2 clients, promotion, progress", overlap, clients(2), fails(Promotion), watched),
+	sound("2 clients, replicas, promotion, progress",
+		clients(2), replicas, fails(Promotion), watched),
+	sound("2 clients, guarded, promotion, progress",
+		clients(2), guarded(2), fails(Promotion), watched),
 	unsound("3 clients, promotion", overlap, fails(Promotion)),
 	sound("3 clients, replicas, promotion", replicas, fails(Promotion)),
-	sound("2 clients, replicas, promotion, a stray", clients(2), strays(1), replicas, fails(Promotion)),
+	sound("2 clients, replicas, promotion, a stray",
+		clients(2), strays(1), replicas, fails(Promotion)),
 	sound("2 clients, replicas, longer split brain, a crash", clients(2), replicas, fails(Split)),
 	sound("3 clients, guarded, promotion", guarded(2), fails(Promotion)),
 	sound("3 clients, guarded, empty restart, a crash", guarded(2), fails(Restart), watched),
-	sound("2 clients, guarded, promotion, a stray", clients(2), strays(1), guarded(2), fails(Promotion)),
-	sound("2 clients, guarded, fenced, split brain, a crash", clients(2), guarded(3), fenced(1, true), fails(Split)),
+	sound("2 clients, guarded, promotion, a stray",
+		clients(2), strays(1), guarded(2), fails(Promotion)),
+	sound("2 clients, guarded, fenced, split brain, a crash",
+		clients(2), guarded(3), fenced(1, true), fails(Split)),
 }
 
 func TestProtocol(t *testing.T) {
