@@ -56,7 +56,7 @@ func record(cfg Config, seen map[edge]bool) (out []tied, err error) {
 				x.env.Pollers &^= 1 << i
 			}
 		}
-		if !env.Young && !seen[x] {
+		if !env.Young && !seen[x] { // the library knows no guard: a young server is not tied
 			seen[x] = true
 			out = append(out, tied{x, e})
 		}
