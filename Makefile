@@ -9,6 +9,7 @@ TIME        := 60s
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 TEST := go test $(RACE) -count=1 -timeout 15m
 
+# Neither the model, which is one goroutine, nor the simulation: with the race detector they are slow.
 # The same schedules each time, so that what is new in a red run is the code; SEED= chooses by the
 # time. Without the race detector, which makes a minute hold few schedules.
 SEED     := 1
@@ -23,7 +24,8 @@ help: ## Show this list
 
 test: prepare ## Run all tests on a real server, with the race detector, and simulate for TIME (60s)
 	$(TEST) ./...
-	cd client/locktest && $(TEST) $$(go list ./... | grep -v /simulation)
+	cd client/locktest && $(TEST) $$(go list ./... | grep -v -e /simulation -e /model)
+	cd client/locktest && go test -count=1 ./internal/model
 	$(SIMULATE)
 
 # What these need of a server is not modelled behind a port: Cluster, a replica, files on disk, MONITOR.

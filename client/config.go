@@ -79,10 +79,10 @@ type Config struct {
 	// Guard, if positive, is how long the memory of a server must be unbroken before it grants the
 	// lock, at least the lease. A failover or a restart can lose locks, but not the leases that
 	// their holders count on; with Guard the server grants none until those have ended, and what it
-	// remembers goes on. So a lost primary costs a pause of Guard, and not two holders. For that all
-	// clients of a lock have the same Guard, and no longer Lease: add to the longest one the time
-	// for which a primary that was deposed can go on without knowing it, see docs/guarantees.md.
-	// The ACL needs +info. Default 0: none.
+	// remembers goes on. So a lost primary costs a pause of Guard, and not two holders, if it stopped
+	// before another was promoted: docs/guarantees.md says how to set servers for that. All clients
+	// of a lock have the same Guard, and no longer Lease; make it some seconds longer than that. The
+	// ACL needs +info. Default 0: none.
 	Guard time.Duration
 
 	// Label is shown to losers and operators with the holder's host and process. Default none; at

@@ -215,7 +215,7 @@ func (w *wait) again(r fcall.Reply, channel string) time.Duration {
 	}
 	// nobody will tell: poll. Place 0: a plain string has no line, nor a lock that nobody gets yet
 	if channel == "" || r.Waiters == 0 && r.Holder != "" || r.Subscribers == 0 {
-		pause = min(w.set.interval, time.Second)
+		pause = min(w.set.interval, time.Second, w.set.terms.Length/2) // a turn is kept for no more than a lease
 	}
 	if w.hold != "" { // of several that wait by one owner string, one is told
 		pause = min(pause, sharedPause)

@@ -125,9 +125,9 @@ var mutations = []mutation{
 	{
 		"acquire overtakes the line",
 		"  lock = settle(key, lock, us)\n" +
-			"  if not lock then return take(key, us, owner, ttl, block, hold, '') end",
-		"  if lock and not lock.foreign and ms(us) > lock.ends then return take(key, us, owner, ttl, block, hold, '') end\n" +
-			"  if not lock then return take(key, us, owner, ttl, block, hold, '') end",
+			"  if not lock then return take(key, us, owner, ttl, block, hold, '', guard) end",
+		"  if lock and not lock.foreign and ms(us) > lock.ends then return take(key, us, owner, ttl, block, hold, '', guard) end\n" +
+			"  if not lock then return take(key, us, owner, ttl, block, hold, '', guard) end",
 	},
 	{
 		"a repeat does not start the lease anew",

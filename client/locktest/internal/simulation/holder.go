@@ -142,7 +142,7 @@ func (l *lock) lostBy(h *holder, counts func(why string) bool) string {
 		if !counts(x.why) {
 			continue
 		}
-		if replicated && (x.why == deposed || x.why == unreplicated) {
+		if replicated && (x.why == deposed || x.why == unreplicated || x.why == grantedThere) {
 			continue
 		}
 		mine := x.owner == h.owner && !h.shared // an owner string of its own: passed on in memory, it is the same lease

@@ -23,6 +23,10 @@ const (
 // one that lost it.
 const restarted = "a restart without all of its memory"
 
+// grantedThere lets a holder in beside one of a guarded lock too: the new primary has renewed its
+// lock, and the old one, which goes on, has not heard of it.
+const grantedThere = "a deposed primary grants"
+
 // closing notes an answer that nobody gets the lock yet, for so many milliseconds, at a server whose
 // memory is younger than the guard. In peace no memory begins anew.
 func (o *observer) closing(l *lock, n *redis.Node, left int64) {

@@ -221,6 +221,9 @@ func (o *observer) wrote(w redis.Write) {
 		if after.live(w.NowUS) {
 			l.lose(after.owner, deposed)
 		}
+		if after.live(w.NowUS) && after.owner != before.owner {
+			l.lose(after.owner, grantedThere)
+		}
 		if before.owner != after.owner { // given back there: the new primary keeps it until its lease ends
 			l.ghosts[before.owner] = true
 		}
