@@ -35,7 +35,8 @@ func TestASlotMovesInGoodOrder(t *testing.T) {
 		if target == b.owning("a") {
 			target = b.D.Nodes()[(int(cluster.Slot(prefix+name))*3/16384+2)%3]
 		}
-		b.moved(t, name, target, func() { b.reshard(t, cluster.Slot(prefix+name), source, target) })
+		m := newMover(b)
+		b.moved(t, name, target, func() { m.move(cluster.Slot(prefix+name), source, target) })
 	})
 }
 
@@ -145,36 +146,4 @@ func (b *bed) channels(name string) (list []string) {
 	}
 	require.NotEmpty(b.TB, list)
 	return list
-}
-
-// reshard moves a slot as redis-cli does, with its keys one by one.
-func (b *bed) reshard(t *testing.T, slot uint16, source, target *server.Node) {
-	t.Helper()
-	do := func(n *server.Node, command ...string) string {
-		t.Helper()
-		m, err := n.Do(b.Ctx, command...)
-		require.NoError(t, err, "%v", command)
-		text, _ := m.ToString()
-		return text
-	}
-	number := strconv.Itoa(int(slot))
-	from, to := do(source, "CLUSTER", "MYID"), do(target, "CLUSTER", "MYID")
-	do(target, "CLUSTER", "SETSLOT", number, "IMPORTING", from)
-	do(source, "CLUSTER", "SETSLOT", number, "MIGRATING", to)
-	host, port, _ := strings.Cut(target.Addr, ":")
-	for {
-		m, err := source.Do(b.Ctx, "CLUSTER", "GETKEYSINSLOT", number, "10")
-		require.NoError(t, err)
-		keys, err := m.AsStrSlice()
-		require.NoError(t, err)
-		if len(keys) == 0 {
-			break
-		}
-		for _, key := range keys {
-			do(source, "MIGRATE", host, port, key, "0", "5000") // NOKEY is an answer too
-		}
-	}
-	do(target, "CLUSTER", "SETSLOT", number, "NODE", to)
-	do(source, "CLUSTER", "SETSLOT", number, "NODE", to)
-	// The others hear of it by gossip, as with a real resharding that is cut short.
 }

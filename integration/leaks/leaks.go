@@ -10,11 +10,12 @@ import (
 
 // Late are the goroutines of rueidis that outlive a closed client of a Cluster,
 // and then end by themselves: it closes a connection that its refreshed view of
-// the Cluster does not need any more five seconds later, and waits up to a
-// second before it refreshes that view.
+// the Cluster does not need any more five seconds later, or one whose node two
+// redirects led back to, and waits up to a second before it refreshes that view.
 func Late() []goleak.Option {
 	return []goleak.Option{
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"),
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
 	}
 }
