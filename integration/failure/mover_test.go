@@ -46,13 +46,26 @@ func (m *mover) at(n *server.Node, command ...string) *rueidis.RedisMessage {
 	return &message
 }
 
-// move moves a slot and its keys. The target learns first that the slot is its own, then the source:
-// so there is no moment at which nobody has it. The others hear of it by gossip, if nobody tells them.
+// move moves a slot and its keys. The others hear of it by gossip, if nobody tells them.
 func (m *mover) move(slot uint16, source, target *server.Node) {
+	m.TB.Helper()
+	m.begin(slot, source, target)
+	m.finish(slot, source, target)
+}
+
+// begin lets the target take keys of the slot: the source sends those there that it does not have.
+func (m *mover) begin(slot uint16, source, target *server.Node) {
 	m.TB.Helper()
 	number := strconv.Itoa(int(slot))
 	m.at(target, "CLUSTER", "SETSLOT", number, "IMPORTING", m.ids[source])
 	m.at(source, "CLUSTER", "SETSLOT", number, "MIGRATING", m.ids[target])
+}
+
+// finish moves the keys, and then the slot. The target learns first that it is its own: so there is
+// no moment at which nobody has it.
+func (m *mover) finish(slot uint16, source, target *server.Node) {
+	m.TB.Helper()
+	number := strconv.Itoa(int(slot))
 	host, port, err := net.SplitHostPort(target.Addr)
 	require.NoError(m.TB, err)
 	for {

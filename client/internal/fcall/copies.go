@@ -48,6 +48,7 @@ func (c *Caller) grant(ctx context.Context, copies Copies, function, key string,
 // copied runs one call, wherever its slot is, until ctx ends.
 func (c *Caller) copied(ctx context.Context, copies Copies, call batched) (o Outcome) {
 	to, loaded, unknown := c.home(ctx, call.key), false, false
+	var unloaded error
 	for began := time.Now(); ; {
 		b := c.NewBatch(1, copies)
 		b.append(call)
@@ -55,17 +56,17 @@ func (c *Caller) copied(ctx context.Context, copies Copies, call batched) (o Out
 		word, addr := redirect(o.Err)
 		switch {
 		case c.AutoLoad && !loaded && errors.Is(o.Err, ErrLibrary):
-			if err := c.Load(ctx); err != nil {
-				return Outcome{Err: err}.after(unknown)
-			}
-			loaded = true
+			unloaded, loaded = c.Load(ctx), true
 		case word != "" && time.Since(began) < redirects && ctx.Err() == nil:
 			to = c.follow(ctx, call.key, word, addr, to)
 		case failed(o.Err) && time.Since(began) < failures && ctx.Err() == nil:
 			unknown = unknown || Unknown(o.Err)
 			pause(ctx, 10*time.Millisecond)
 			to = c.home(ctx, call.key)
+		case unloaded != nil && errors.Is(o.Err, ErrLibrary):
+			return Outcome{Err: unloaded}.after(unknown)
 		default:
+			o.Err = c.named(ctx, call.key, o.Err)
 			return o.after(unknown)
 		}
 	}

@@ -70,8 +70,6 @@ func isContext(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-const hint = "; run: holdfast load --addr HOST:PORT"
-
 // Classify maps an error of rueidis to one of ours; nil stays nil. The end of the caller's context
 // stays what it is.
 func Classify(ctx context.Context, err error) error {
@@ -80,7 +78,7 @@ func Classify(ctx context.Context, err error) error {
 	}
 	answer, ok := rueidis.IsRedisErr(err)
 	if !ok && rueidis.IsParseErr(err) { // an answer, of a type that no function of ours has
-		return &Refusal{Kind: ErrLibrary, Text: err.Error() + hint, partial: true}
+		return &Refusal{Kind: ErrLibrary, Text: err.Error() + hint(anyNode), partial: true}
 	}
 	if !ok {
 		return &failure{err}
@@ -91,7 +89,7 @@ func Classify(ctx context.Context, err error) error {
 	case functions.CodeArg:
 		// this client never sends one: the library is older
 		if strings.HasPrefix(text, functions.CodeArg+" wrong number of arguments") {
-			return &Refusal{Kind: ErrLibrary, Text: text + hint}
+			return &Refusal{Kind: ErrLibrary, Text: text + hint(anyNode)}
 		}
 		return &Refusal{Kind: ErrArgument, Text: text}
 	case functions.CodeJoin:
@@ -107,7 +105,7 @@ func Classify(ctx context.Context, err error) error {
 	}
 	switch {
 	case strings.HasPrefix(text, "Function not found"):
-		return &Refusal{Kind: ErrLibrary, Text: text + hint}
+		return &Refusal{Kind: ErrLibrary, Text: text + hint(anyNode)}
 	case strings.HasPrefix(text, "unknown command"):
 		return &Refusal{Kind: ErrLibrary, Text: text + "; Redis 7.0 or later is needed"}
 	case strings.HasPrefix(text, "AUTH "), strings.HasPrefix(text, "invalid username-password"):
@@ -158,15 +156,6 @@ func Lasting(err error) bool {
 	text := strings.ToLower(answer.Error())
 	return strings.HasPrefix(text, "noperm") || strings.HasPrefix(text, "unknown command") ||
 		strings.HasPrefix(text, "unknown subcommand") || strings.HasPrefix(text, "syntax error") || strings.Contains(text, "tracking")
-}
-
-// notLoaded is the error of a call whose library is missing, and could not be loaded because of err:
-// of err's kind, which says whether it helps to try again.
-func notLoaded(err error) error {
-	if errors.Is(err, ErrInvalid) {
-		return fmt.Errorf("%w: loading it failed: %w", ErrLibrary, err)
-	}
-	return fmt.Errorf("the functions library is missing, and loading it failed: %w", err)
 }
 
 func malformed(values []rueidis.RedisMessage) error {

@@ -88,7 +88,7 @@ func TestClassify(t *testing.T) {
 				}
 			}
 			require.Equal(t, 1, kinds, "exactly one kind: %v", got)
-			unloaded := notLoaded(got)
+			unloaded := notLoaded("HOST:PORT", got)
 			require.ErrorIs(t, unloaded, c.want)
 			require.False(t, errors.Is(unloaded, ErrUnreachable) && errors.Is(unloaded, ErrInvalid), "one kind too: %v", unloaded)
 			require.Equal(t, c.unknown, Unknown(got), "unknown outcome")

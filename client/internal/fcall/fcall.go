@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -215,14 +214,22 @@ func (c *Caller) do(ctx context.Context, function, key string, args ...string) (
 // run is do without a guard. With AutoLoad it loads a library that was missing, and runs the
 // function again: nothing ran.
 func (c *Caller) run(ctx context.Context, function, key string, args []string) (messages, error) {
-	values, err := c.Redis.Do(ctx, c.command(function, key, args...)).ToArray()
-	if err = Classify(ctx, err); err == nil || !c.AutoLoad || !errors.Is(err, ErrLibrary) {
+	values, err := c.once(ctx, function, key, args)
+	if !errors.Is(err, ErrLibrary) {
 		return values, err
 	}
-	if err := c.Load(ctx); err != nil {
-		return nil, err
+	if c.AutoLoad {
+		unloaded := c.Load(ctx)
+		values, err = c.once(ctx, function, key, args)
+		if unloaded != nil && errors.Is(err, ErrLibrary) {
+			return nil, unloaded
+		}
 	}
-	values, err = c.Redis.Do(ctx, c.command(function, key, args...)).ToArray()
+	return values, c.named(ctx, key, err)
+}
+
+func (c *Caller) once(ctx context.Context, function, key string, args []string) (messages, error) {
+	values, err := c.Redis.Do(ctx, c.command(function, key, args...)).ToArray()
 	return values, Classify(ctx, err)
 }
 
@@ -234,7 +241,10 @@ func (c *Caller) ask(ctx context.Context, function, key string, args ...string) 
 			c.Cached(err)
 		}
 		values, err := results[1].ToArray()
-		return values, Classify(ctx, err)
+		if err = Classify(ctx, err); !c.AutoLoad {
+			err = c.named(ctx, key, err)
+		}
+		return values, err
 	})
 	if c.AutoLoad && errors.Is(err, ErrLibrary) {
 		return c.do(ctx, function, key, args...)
@@ -243,16 +253,4 @@ func (c *Caller) ask(ctx context.Context, function, key string, args ...string) 
 		c.Heard()
 	}
 	return values, err
-}
-
-// Load puts the library on every primary that has none. It never replaces one.
-func (c *Caller) Load(ctx context.Context) error {
-	for _, node := range c.Redis.Nodes() {
-		err := node.Do(ctx, node.B().FunctionLoad().FunctionCode(functions.Source).Build()).Error()
-		if err == nil || strings.Contains(err.Error(), "already exists") || strings.HasPrefix(err.Error(), "READONLY") {
-			continue
-		}
-		return notLoaded(Classify(ctx, err))
-	}
-	return nil
 }
