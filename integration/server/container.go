@@ -27,7 +27,9 @@ type container struct {
 	name     string
 	port     int
 	sentinel bool
+	env      []string
 	note     string // directory that tells the janitor of the container
+	made     bool   // there is a container
 }
 
 func newContainer(f Flavour, n *Node, sentinel bool) (*container, error) {
@@ -60,10 +62,42 @@ func (c *container) place() (bind, dir string) {
 	return "0.0.0.0", "/" + c.name
 }
 
-// start makes the container, puts the configuration into it, which also works
-// where the engine cannot mount our files, and starts it. The binary is run
-// without the image's entry point, which would change to a user of the image.
+func (c *container) preload(name string) {
+	_, dir := c.place()
+	c.env = []string{"LD_PRELOAD=" + dir + "/" + name}
+}
+
+// start makes the container, puts the configuration into it and starts it.
 func (c *container) start(conf string) error {
+	if err := c.put("redis.conf", conf); err != nil {
+		return err
+	}
+	return c.restart()
+}
+
+// put makes the container, if there is none, and puts a file into it. That also
+// works where the engine cannot mount our files.
+func (c *container) put(name, text string) error {
+	if !c.made {
+		if err := c.create(); err != nil {
+			return err
+		}
+		c.made = true
+	}
+	_, dir := c.place()
+	file, err := archive(strings.TrimPrefix(dir, "/"), name, text)
+	if err != nil {
+		return err
+	}
+	if err := c.engine.client.UploadToContainer(c.name, docker.UploadToContainerOptions{Path: "/", InputStream: file}); err != nil {
+		return fmt.Errorf("put %s into container of %s: %w", name, c.image, err)
+	}
+	return nil
+}
+
+// create makes the container. The binary is run without the image's entry
+// point, which would change to a user of the image.
+func (c *container) create() error {
 	if err := c.noteDown(); err != nil {
 		return err
 	}
@@ -73,7 +107,7 @@ func (c *container) start(conf string) error {
 		command = append(command, "--sentinel")
 	}
 	host := &docker.HostConfig{NetworkMode: "host"}
-	config := &docker.Config{Image: c.image, Entrypoint: []string{c.binary}, Cmd: command, User: "0:0", Labels: labels()}
+	config := &docker.Config{Image: c.image, Entrypoint: []string{c.binary}, Cmd: command, User: "0:0", Env: c.env, Labels: labels()}
 	if !c.engine.hostNetwork {
 		port := docker.Port(strconv.Itoa(c.port) + "/tcp")
 		host = &docker.HostConfig{PortBindings: map[docker.Port][]docker.PortBinding{
@@ -84,14 +118,7 @@ func (c *container) start(conf string) error {
 	if _, err := c.engine.client.CreateContainer(docker.CreateContainerOptions{Name: c.name, Config: config, HostConfig: host}); err != nil {
 		return fmt.Errorf("create container of %s: %w", c.image, err)
 	}
-	files, err := archive(strings.TrimPrefix(dir, "/"), conf)
-	if err != nil {
-		return err
-	}
-	if err := c.engine.client.UploadToContainer(c.name, docker.UploadToContainerOptions{Path: "/", InputStream: files}); err != nil {
-		return fmt.Errorf("configure container of %s: %w", c.image, err)
-	}
-	return c.restart()
+	return nil
 }
 
 // noteDown tells the janitor how to remove the container, before there is one.
@@ -104,17 +131,17 @@ func (c *container) noteDown() error {
 	return os.WriteFile(filepath.Join(c.note, "container"), []byte(program+" "+c.name+"\n"), 0o600)
 }
 
-// archive returns a tar of a directory with one redis.conf.
-func archive(dir, conf string) (*bytes.Buffer, error) {
+// archive returns a tar of a directory with one file.
+func archive(dir, name, text string) (*bytes.Buffer, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o777}); err != nil {
 		return nil, err
 	}
-	if err := w.WriteHeader(&tar.Header{Name: dir + "/redis.conf", Mode: 0o666, Size: int64(len(conf))}); err != nil {
+	if err := w.WriteHeader(&tar.Header{Name: dir + "/" + name, Mode: 0o666, Size: int64(len(text))}); err != nil {
 		return nil, err
 	}
-	if _, err := w.Write([]byte(conf)); err != nil {
+	if _, err := w.Write([]byte(text)); err != nil {
 		return nil, err
 	}
 	return &b, w.Close()

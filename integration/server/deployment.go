@@ -160,7 +160,7 @@ func (d *Deployment) plan(spec *Spec) error {
 				return err
 			}
 		}
-		n.password = d.password
+		n.password, n.preload = d.password, spec.Preload
 		n.settings = spec.dataConf(primary)
 	}
 	return nil

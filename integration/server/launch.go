@@ -24,7 +24,10 @@ func (d *Deployment) newNode(role Role) (*Node, error) {
 func (n *Node) launch(ctx context.Context) error {
 	bind, dir := n.proc.place()
 	n.Conf = n.placeConf(bind, dir) + n.settings
-	err := n.proc.start(n.Conf)
+	err := n.prepare()
+	if err == nil {
+		err = n.proc.start(n.Conf)
+	}
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, readyWithin)
 		defer cancel()
@@ -34,6 +37,16 @@ func (n *Node) launch(ctx context.Context) error {
 		return fmt.Errorf("%s at %s: %w", n.Role, n.Addr, err)
 	}
 	return nil
+}
+
+// prepare puts the library of the Spec into its place.
+func (n *Node) prepare() error {
+	const name = "preload.so"
+	if n.preload == "" {
+		return nil
+	}
+	n.proc.preload(name)
+	return n.proc.put(name, n.preload)
 }
 
 // linked blocks until the replicas of one primary follow it.

@@ -44,6 +44,7 @@ type Node struct {
 	settings      string // Conf without the directives of placeConf
 	port, busPort int    // busPort is 0 outside Cluster
 	password      string
+	preload       string                // the shared library of the Spec
 	proc          process               // nil for the server at HOLDFAST_REDIS
 	external      *rueidis.ClientOption // of the server at HOLDFAST_REDIS
 	tb            testing.TB
@@ -85,6 +86,17 @@ func (n *Node) Restart() error {
 		defer cancel()
 		return n.ready(ctx)
 	})
+}
+
+// Put writes a file into the node's working directory, in place of one of its
+// name, and returns its path as the node sees it.
+func (n *Node) Put(name, text string) (path string, err error) {
+	err = n.act("put "+name+" at", func() error {
+		_, dir := n.proc.place()
+		path = dir + "/" + name
+		return n.proc.put(name, text)
+	})
+	return path, err
 }
 
 // Log returns what the node printed so far.

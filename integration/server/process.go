@@ -9,6 +9,8 @@ import (
 // container.
 type process interface {
 	place() (bind, dir string)   // where it listens, and its directory as it sees it
+	preload(name string)         // start with this shared library, which is put before
+	put(name, text string) error // writes a file into its directory
 	start(conf string) error     // first start, with this configuration
 	restart() error              // start after an end, with the files as they are
 	signal(syscall.Signal) error // sends; does not wait for the effect

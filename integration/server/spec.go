@@ -29,6 +29,7 @@ type Spec struct {
 	Flavour  Flavour     // which server; zero means Default
 	Config   [][2]string // directives for every data node, in order, after the package's own
 	ACL      []string    // lines as in an ACL file: "user alice on >secret ~lock:* +@all"
+	Preload  string      // a shared library that every data node runs with, as LD_PRELOAD does
 	Own      bool        // the caller kills, pauses or configures it: HOLDFAST_REDIS will not do
 }
 
@@ -44,6 +45,12 @@ func WithConfig(name, value string) Option {
 // WithACL adds users to every data node, one line as in an ACL file each.
 func WithACL(lines ...string) Option {
 	return func(s *Spec) { s.ACL = append(s.ACL, lines...) }
+}
+
+// WithPreload runs every data node with a shared library in front of the C
+// library: the bytes of one that was built for this system.
+func WithPreload(library string) Option {
+	return func(s *Spec) { s.Preload = library }
 }
 
 // WithFlavour chooses the server; without it the Default is used.
@@ -63,7 +70,7 @@ func (s *Spec) owns() string {
 	switch {
 	case s.Kind != KindSingle:
 		return fmt.Sprintf("a %s deployment needs several servers", s.Kind)
-	case len(s.Config)+len(s.ACL) > 0:
+	case len(s.Config)+len(s.ACL)+len(s.Preload) > 0:
 		return "it needs a configuration of its own"
 	case s.Own:
 		return "it kills or pauses its server"
