@@ -43,6 +43,7 @@ type Node struct {
 
 	settings      string // Conf without the directives of placeConf
 	port, busPort int    // busPort is 0 outside Cluster
+	tlsPort       int    // 0 before ServeTLS
 	password      string
 	preload       string                // the shared library of the Spec
 	proc          process               // nil for the server at HOLDFAST_REDIS
