@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,13 +23,13 @@ type lines struct {
 
 	mu     sync.Mutex
 	tokens map[string][]int64 // by place in the line; 0: not served yet
-	errs   []error
+	errs   map[string]error
 }
 
 // line lets each client join each line, one client after the other.
 func (b *bed) line(holder *client.Client, waiters []*client.Client, names []string) *lines {
 	b.TB.Helper()
-	ls := &lines{bed: b, names: names, heads: map[string]*client.Lock{}, tokens: map[string][]int64{}}
+	ls := &lines{bed: b, names: names, heads: map[string]*client.Lock{}, tokens: map[string][]int64{}, errs: map[string]error{}}
 	for _, name := range names {
 		ls.heads[name] = b.Take(holder, name)
 		ls.tokens[name] = make([]int64, len(waiters))
@@ -46,16 +47,18 @@ func (b *bed) line(holder *client.Client, waiters []*client.Client, names []stri
 
 // wait waits for one turn, and ends it at once.
 func (ls *lines) wait(c *client.Client, name string, place int) {
+	var ran time.Time
 	err := c.Do(ls.Ctx, name, func(ctx context.Context) error {
 		ls.mu.Lock()
 		defer ls.mu.Unlock()
 		ls.tokens[name][place] = client.Fence(ctx)
+		ran = time.Now()
 		return nil
 	})
 	if err != nil {
 		ls.mu.Lock()
 		defer ls.mu.Unlock()
-		ls.errs = append(ls.errs, fmt.Errorf("number %d of %s: %w", place, name, err))
+		ls.errs[name] = fmt.Errorf("number %d of %s, %v after its turn: %w", place, name, time.Since(ran), err)
 	}
 }
 
@@ -73,10 +76,8 @@ func (ls *lines) check(t *testing.T, names []string) (p places) {
 	t.Helper()
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	for _, err := range ls.errs {
-		assert.NoError(t, err)
-	}
 	for _, name := range names {
+		assert.NoError(t, ls.errs[name])
 		tokens := ls.tokens[name]
 		require.NotContains(t, tokens, int64(0), "somebody was passed over for good in the line of %s", name)
 		require.Greater(t, slices.Min(tokens), ls.heads[name].Fence())

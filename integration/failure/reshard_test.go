@@ -29,10 +29,10 @@ const (
 // Slots move to another primary and back, under locks that are held and renewed, lines of waiters, and
 // locks that come and go. No lock is lost, no call fails, and everybody in line has a turn. Who waits
 // can lose places, and only at a hand-off while the slot moves or before the waiter has subscribed
-// at its new place. HOLDFAST_SLOTS is how many slots move (default 100).
+// at its new place. HOLDFAST_SLOTS is how many slots move (default 60).
 func TestReshardingUnderLoad(t *testing.T) {
 	t.Parallel()
-	count := 100
+	count := 60
 	if text := os.Getenv("HOLDFAST_SLOTS"); text != "" {
 		var err error
 		count, err = strconv.Atoi(text)
