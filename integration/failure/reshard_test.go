@@ -127,7 +127,8 @@ func (r *reshard) run(t *testing.T) {
 		require.NoError(t, lines.release(name))
 	}
 	lines.served.Wait()
-	t.Logf("plain timers were late by up to %v", worst())
+	lines.late = worst()
+	t.Logf("plain timers were late by up to %v", lines.late)
 	load.check(t)
 	t.Logf("hand-offs while slots move: %+v", lines.check(t, during))
 	t.Logf("hand-offs right afterwards: %+v", lines.check(t, after))
