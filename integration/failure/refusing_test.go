@@ -92,9 +92,12 @@ func TestAServerThatIsLoading(t *testing.T) {
 			return err == nil || strings.Contains(err.Error(), "LOADING")
 		})
 		require.NoError(t, <-restarted)
-		b.renewed("held", 3)
+		b.Eventually("it is renewed", func() bool { return l.Renew(b.Ctx) == nil })
 		require.NoError(t, l.Context().Err())
 		b.Line(c, "waited for", 1)
+		b.Eventually("the connections of this test are back", func() bool {
+			return b.Do("waited for", "EXISTS").Error() == nil
+		})
 		b.subscribed(t, b.D.Nodes()[0], "waited for")
 		b.Release(waited)
 		b.Release(b.Locked(waiting).Lock)
