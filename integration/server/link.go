@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // link is one connection through a Proxy. It is closed as a whole: when one
@@ -47,7 +48,7 @@ func (l *link) requests() {
 		if l.proxy.drop(buf[:n]) {
 			l.doomed.Store(true)
 		}
-		if !l.forward(l.upstream, buf[:n]) {
+		if !l.forward(toServer, l.upstream, buf[:n]) {
 			l.close()
 			return
 		}
@@ -69,18 +70,26 @@ func (l *link) replies() {
 		if err != nil {
 			return
 		}
-		if !l.doomed.Load() && !l.forward(l.client, buf[:n]) {
+		if !l.doomed.Load() && !l.forward(toClient, l.client, buf[:n]) {
 			return
 		}
 	}
 }
 
-// forward writes unless the proxy is stalled; then it first blocks until Resume
-// or the end of the link. It returns false when the link is at its end.
-func (l *link) forward(to net.Conn, b []byte) bool {
+// forward writes, after the proxy's delay, unless the proxy is stalled; then it
+// first blocks until Resume or the end of the link. It returns false when the
+// link is at its end.
+func (l *link) forward(w way, to net.Conn, b []byte) bool {
+	if d := l.proxy.delayed(); d > 0 {
+		select {
+		case <-time.After(d):
+		case <-l.done:
+			return false
+		}
+	}
 	for {
 		l.proxy.gate.RLock()
-		stalled := l.proxy.stall()
+		stalled := l.proxy.stall(w)
 		if stalled == nil {
 			_, err := to.Write(b)
 			l.proxy.gate.RUnlock()
@@ -95,10 +104,16 @@ func (l *link) forward(to net.Conn, b []byte) bool {
 	}
 }
 
-func (p *Proxy) stall() <-chan struct{} {
+func (p *Proxy) stall(w way) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.stalled
+	return p.stalled[w]
+}
+
+func (p *Proxy) delayed() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.delay
 }
 
 // drop reports whether the reply to these requests is to be lost, and counts it.

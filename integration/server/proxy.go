@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Proxy is a TCP proxy in front of a node, for faults of the network. Its
@@ -21,7 +22,8 @@ type Proxy struct {
 	closed  bool
 	links   map[*link]struct{}
 	gate    sync.RWMutex  // held for reading while bytes are forwarded
-	stalled chan struct{} // under mu; nil, or closed by Resume
+	stalled [2]chan struct{} // by way, under mu; nil, or closed by Resume
+	delay   time.Duration    // under mu
 
 	text    []byte // under mu; requests that contain it lose their reply
 	drops   int    // under mu; how many replies are still to be dropped
@@ -63,13 +65,32 @@ func StartProxy(addr string) (*Proxy, error) {
 	return nil, fmt.Errorf("server: proxy: %w", err)
 }
 
+// way is one of the two directions of a connection.
+type way int
+
+const (
+	toServer way = iota
+	toClient
+)
+
 // Stall stops forwarding in both directions and keeps the connections open, new
 // ones too: to both sides the network is silent. When Stall returns, no further
 // byte is forwarded. Resume goes on with what arrived in the meantime.
-func (p *Proxy) Stall() {
+func (p *Proxy) Stall() { p.hush(toServer, toClient) }
+
+// StallRequests is Stall for what clients send: the server still gets through to
+// them.
+func (p *Proxy) StallRequests() { p.hush(toServer) }
+
+// StallReplies is Stall for what the server sends: it still runs the requests.
+func (p *Proxy) StallReplies() { p.hush(toClient) }
+
+func (p *Proxy) hush(ways ...way) {
 	p.mu.Lock()
-	if p.stalled == nil {
-		p.stalled = make(chan struct{})
+	for _, w := range ways {
+		if p.stalled[w] == nil {
+			p.stalled[w] = make(chan struct{})
+		}
 	}
 	p.mu.Unlock()
 	p.gate.Lock()
@@ -77,14 +98,24 @@ func (p *Proxy) Stall() {
 	p.gate.Unlock()
 }
 
-// Resume ends a Stall.
+// Resume ends a Stall of either kind.
 func (p *Proxy) Resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stalled != nil {
-		close(p.stalled)
-		p.stalled = nil
+	for w, stalled := range p.stalled {
+		if stalled != nil {
+			close(stalled)
+			p.stalled[w] = nil
+		}
 	}
+}
+
+// Delay holds up each piece that arrives from now on, in both directions, for so
+// long. Pieces of one direction of a connection keep their order. 0 ends it.
+func (p *Proxy) Delay(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = d
 }
 
 // Cut closes all connections of the moment, stalled or not. New ones are

@@ -58,6 +58,49 @@ func TestProxyStalls(t *testing.T) {
 	require.NoError(t, do(n, "DEL", "proxy:stalled"))
 }
 
+func TestProxyStallsOneWay(t *testing.T) {
+	n := server.Single(t).Nodes()[0]
+	p := server.NewProxy(t, n.Addr)
+	conn := dial(t, p)
+	send(t, conn, "PING")
+	requireReply(t, conn, "+PONG\r\n")
+
+	p.StallRequests()
+	send(t, conn, "SET proxy:way 1")
+	requireSilent(t, conn)
+	has := func() bool {
+		m, err := n.Do(t.Context(), "EXISTS", "proxy:way")
+		require.NoError(t, err)
+		count, err := m.ToInt64()
+		require.NoError(t, err)
+		return count == 1
+	}
+	require.False(t, has(), "the request has not arrived")
+	p.Resume()
+	requireReply(t, conn, "+OK\r\n")
+
+	p.StallReplies()
+	send(t, conn, "DEL proxy:way")
+	require.Eventually(t, func() bool { return !has() }, soon, 5*time.Millisecond, "the request has arrived")
+	requireSilent(t, conn)
+	p.Resume()
+	requireReply(t, conn, ":1\r\n")
+}
+
+func TestProxyDelays(t *testing.T) {
+	p := server.NewProxy(t, server.Single(t).Nodes()[0].Addr)
+	conn := dial(t, p)
+	const late = 30 * time.Millisecond
+	p.Delay(late)
+	since := time.Now()
+	send(t, conn, "PING")
+	requireReply(t, conn, "+PONG\r\n")
+	require.GreaterOrEqual(t, time.Since(since), 2*late)
+	p.Delay(0)
+	send(t, conn, "PING")
+	requireReply(t, conn, "+PONG\r\n")
+}
+
 func TestProxyCuts(t *testing.T) {
 	p := server.NewProxy(t, server.Single(t).Nodes()[0].Addr)
 	conn := dial(t, p)
