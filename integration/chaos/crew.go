@@ -1,0 +1,189 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast/integration/reexec"
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+// crew is the client processes of a round. Each has a place, and the one in it can be replaced.
+type crew struct {
+	history *history
+	dir     string // for what the processes print when they end badly
+	job     job    // what all have in common
+	places  []*place
+
+	mu     sync.Mutex
+	killed map[string]bool
+	count  int
+}
+
+// place is one client process after the other.
+type place struct {
+	role  string
+	wires *wires
+
+	mu   sync.Mutex // held while the process is paused or replaced
+	one  *reexec.Process
+	name string // under crew.mu
+	hear *listener
+	over chan struct{} // closed when it is gone and all that it said is heard
+	bad  error         // how it ended, when over is closed
+}
+
+// patient is how long a process may take to end when it is told to.
+const patient = 30 * time.Second
+
+func newCrew(h *history, dir string, d *server.Deployment, j job, playing []string) (*crew, error) {
+	c := &crew{history: h, dir: dir, job: j, killed: map[string]bool{}}
+	for _, role := range playing {
+		w, err := newWires(d)
+		if err != nil {
+			return c, err
+		}
+		p := &place{role: role, wires: w}
+		c.places = append(c.places, p)
+		if err := c.start(p); err != nil {
+			return c, err
+		}
+	}
+	for _, p := range c.places {
+		select {
+		case <-p.hear.ready:
+		case <-time.After(patient):
+			return c, fmt.Errorf("%s does not connect", p.name)
+		}
+	}
+	return c, nil
+}
+
+// start puts a new process into a place.
+func (c *crew) start(p *place) error {
+	c.mu.Lock()
+	c.count++
+	p.name = fmt.Sprintf("%s%d", p.role, c.count)
+	seed := c.job.Seed<<16 + uint64(c.count)
+	c.mu.Unlock()
+	j := c.job
+	j.Name, j.Seed, j.Proxies = p.name, seed, p.wires.proxies()
+	var stderr *os.File
+	one, err := reexec.Start(p.role, j, func(cmd *exec.Cmd) {
+		if stderr, _ = os.Create(filepath.Join(c.dir, p.name+".stderr")); stderr != nil {
+			cmd.Stderr = stderr
+		}
+	})
+	if stderr != nil {
+		stderr.Close() // the process has its own
+	}
+	if err != nil {
+		return err
+	}
+	hear := &listener{process: p.name, history: c.history, calls: map[int64]*call{}, holds: map[int64]*hold{}, ready: make(chan struct{})}
+	over := make(chan struct{})
+	p.one, p.hear, p.over, p.bad = one, hear, over, nil
+	go func() {
+		defer close(over)
+		err := hear.listen(one.Out)
+		hear.end()
+		p.bad = errors.Join(err, one.Wait())
+	}()
+	return nil
+}
+
+// pause stops the process of a place for a while.
+func (c *crew) pause(p *place, rest func()) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.one.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	rest()
+	return p.one.Signal(syscall.SIGCONT)
+}
+
+// replace kills the process of a place and puts another one there.
+func (c *crew) replace(p *place) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.mu.Lock()
+	c.killed[p.name] = true
+	c.mu.Unlock()
+	if err := p.one.Signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-p.over
+	return c.start(p)
+}
+
+// named is who is in a place now.
+func (c *crew) named(p *place) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return p.name
+}
+
+// calm tells all processes that the storm is over.
+func (c *crew) calm() error {
+	var errs []error
+	for _, p := range c.places {
+		errs = append(errs, p.one.Say(calmDown))
+	}
+	return errors.Join(errs...)
+}
+
+// workers are the names of all workers of the moment.
+func (c *crew) workers() (names []string) {
+	for _, p := range c.places {
+		for i := range c.job.Workers {
+			names = append(names, fmt.Sprintf("%s.%d", p.name, i+1))
+		}
+	}
+	return names
+}
+
+// stop ends all processes in good order. One that does not end is a violation: its goroutines are
+// in its file.
+func (c *crew) stop() {
+	for _, p := range c.places {
+		_ = p.one.Say(stop) // one that is gone is found below
+	}
+	for _, p := range c.places {
+		select {
+		case <-p.over:
+		case <-time.After(patient):
+			c.history.trouble(violation{Rule: "hang", At: now(), Text: p.name + " does not end; its goroutines are in " + p.name + ".stderr"})
+			_ = p.one.Signal(syscall.SIGQUIT)
+			select {
+			case <-p.over:
+			case <-time.After(soon):
+				_ = p.one.Signal(syscall.SIGKILL)
+				<-p.over
+			}
+			continue
+		}
+		if p.bad != nil || !p.hear.bye {
+			c.history.trouble(violation{Rule: "died", At: now(), Text: fmt.Sprintf("%s: %v; see %s.stderr", p.name, p.bad, p.name)})
+		}
+	}
+}
+
+// close ends what is left. It is for a round that could not go on, too.
+func (c *crew) close() error {
+	var errs []error
+	for _, p := range c.places {
+		if p.one != nil {
+			_ = p.one.Signal(syscall.SIGKILL)
+			<-p.over
+		}
+		errs = append(errs, p.wires.close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,42 @@
+// Command chaos runs schedules of random faults on real servers, and checks what the clients saw.
+//
+//	go run . -time 60s -seed 1 -out records
+//
+// A round is one deployment: a single server with or without persistence, Sentinel, or Cluster, as
+// processes of this machine. Processes of clients want a few locks all the time: Go clients at the
+// default level and at the level Replicas with all replicas, and raw callers, which know nothing
+// but functions/README.md and have owner strings of their own. Meanwhile faults strike, several at
+// once, chosen by generators that the round's seed starts: of the network between each client and
+// each server (through proxies), of the client processes, of the servers, and by the hands of
+// operators. After the storm all faults are taken back, and everybody must get every lock again.
+//
+// The seed fixes what is chosen, not when it happens: the processes are real. So a seed makes a
+// violation likely again, not certain. The record tells what happened.
+//
+// # What is checked
+//
+// Each process records its calls, those without an answer included, and each holder looks at its
+// lock all the time. It was held, in the eyes of its context, from the first look that found it
+// live to the last one. A pause between two looks does no harm to that: a lock that has ended is
+// never live again. All times are of the one clock of the machine. From this history:
+//
+//  1. Two are never inside one lock (exclusion.go, and with it model.go for porcupine), but where
+//     the guarantees' page admits it for a fault that was under way. That is decided in one table,
+//     admits.go.
+//  2. Tokens grow with every holder (tokens.go). No fault here is an exception, because all
+//     servers share one clock.
+//  3. A register that refuses older tokens never loses an update (register.go). Never excepted.
+//  4. Nothing hangs: each call returns within its time (hang.go). Never excepted.
+//  5. Nothing is stuck: after the storm everybody gets every lock, and no lock stays free while
+//     somebody waits for it (stuck.go). Never excepted.
+//  6. No goroutine is left when a process has closed its clients. Never excepted.
+//
+// A round that fails keeps its history, and a drawing of it by porcupine, in the out folder. The
+// record of faults is kept of each round. Tests put defects into the library and into callers, and
+// each must be found.
+//
+// # Not covered
+//
+// Partitions between servers, other than by pausing and killing them and their connections; clocks
+// that are stepped; full memory; other servers than local processes.
+package main

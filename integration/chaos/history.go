@@ -1,0 +1,117 @@
+package main
+
+import (
+	"sync"
+	"time"
+)
+
+// The levels of a holder. A raw caller is at the default level too.
+const (
+	levelDefault  = "default"
+	levelReplicas = "replicas"
+)
+
+// call is one call of a client, as its process saw it.
+type call struct {
+	Process string
+	ID      int64 // within the process
+	Worker  int
+	Call    string // acquire, try, wait, renew, release, break
+	Lock    string
+	Level   string
+	Start   stamp
+	End     stamp         // 0: there was no answer, because the process was killed
+	Limit   time.Duration // it must be over within; 0: no matter
+	Outcome string
+	Token   int64
+}
+
+// hold is a lock as its holder saw it.
+type hold struct {
+	Process string
+	ID      int64 // that of the call that got it
+	Worker  int
+	Lock    string
+	Level   string
+	Owner   string
+	Token   int64
+	Start   stamp  // of the call that got it: it was granted no earlier
+	Enter   stamp  // it was live then, or a moment before
+	Last    stamp  // it was live then, or a moment later: the last look that found it so
+	End     stamp  // it was over then; forever if the process was killed
+	Why     string // how it ended
+}
+
+// fault is one fault of a schedule.
+type fault struct {
+	Kind   kind
+	Target string // a process, a server, or both
+	Lock   string // the only lock that it concerns; "": all
+	Detail string
+	Start  stamp
+	End    stamp // when all of its effects on servers were over; forever while it lasts
+	Error  string
+}
+
+// update is a write that the register took.
+type update struct {
+	At     stamp
+	Lock   string
+	Token  int64
+	Before int64 // the value
+	After  int64
+}
+
+// history is all that is known of a round. It is safe for concurrent use.
+type history struct {
+	record *record
+
+	mu       sync.Mutex
+	calls    []*call
+	holds    []*hold
+	faults   []*fault
+	updates  []update
+	troubles []violation // found by a process itself, or by the harness
+	calm     stamp       // when the storm was over
+	cycled   map[string]bool
+	killed   map[string]bool // processes
+}
+
+func newHistory(r *record) *history { return &history{record: r, cycled: map[string]bool{}} }
+
+// trouble notes a violation that needs no checker.
+func (h *history) trouble(v violation) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.troubles = append(h.troubles, v)
+	h.record.write("violation", v)
+}
+
+// begin notes a fault. The func that it returns ends it.
+func (h *history) begin(f fault) (end func(error)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	noted := &f
+	noted.End = forever
+	if noted.Start == 0 {
+		noted.Start = now()
+	}
+	h.faults = append(h.faults, noted)
+	h.record.write("fault", noted)
+	return func(err error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if err != nil {
+			noted.Error = err.Error()
+		}
+		noted.End = now()
+		h.record.write("fault over", noted)
+	}
+}
+
+func (h *history) updated(u update) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.updates = append(h.updates, u)
+	h.record.write("update", u)
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// job is what a process of clients is started for.
+type job struct {
+	Name     string
+	Seed     uint64
+	Addrs    []string
+	Master   string            // of Sentinel
+	Proxies  map[string]string // by the address of the server behind it
+	Register string
+	Locks    []string
+	Workers  int
+	Replicas int  // all of a primary's; 0: there is no level Replicas
+	Breaks   bool // workers break locks
+	Overstay bool // a defect: raw callers go on after their lease
+}
+
+// prefix is what the Go client puts before a lock's name.
+const prefix = "lock:"
+
+// option is how a process reaches the servers: through its proxies.
+func (j *job) option() rueidis.ClientOption {
+	return rueidis.ClientOption{
+		InitAddress: j.Addrs,
+		Sentinel:    rueidis.SentinelOption{MasterSet: j.Master},
+		Dialer:      net.Dialer{Timeout: time.Second},
+		DialCtxFn: func(ctx context.Context, to string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			if through, ok := j.Proxies[to]; ok {
+				to = through
+			}
+			return d.DialContext(ctx, "tcp", to)
+		},
+		// A server that is silent is noticed, and left, within the storm.
+		ConnWriteTimeout: 2 * time.Second,
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+// kind is what a fault does.
+type kind string
+
+// Faults of the network, between one client process and one server, or all.
+const (
+	netPartition kind = "network.partition" // nothing comes through, then the connections are gone
+	netRequests  kind = "network.requests"  // requests do not come through
+	netReplies   kind = "network.replies"   // replies do not come through
+	netSilence   kind = "network.silence"   // nothing comes through, then all of it, late
+	netDelay     kind = "network.delay"     // everything is late
+	netReset     kind = "network.reset"     // connections end
+	netLostReply kind = "network.lostreply" // a call runs, and its connection ends
+)
+
+// Faults of client processes.
+const (
+	clientPause kind = "client.pause" // SIGSTOP, SIGCONT
+	clientKill  kind = "client.kill"  // SIGKILL, and another one starts
+)
+
+// Hands of operators.
+const (
+	lockBreak   kind = "lock.break"
+	keyDelete   kind = "key.delete"
+	connKill    kind = "conn.kill"        // CLIENT KILL TYPE normal
+	pubsubKill  kind = "conn.pubsub"      // CLIENT KILL TYPE pubsub
+	replicaKill kind = "conn.replica"     // CLIENT KILL TYPE replica
+	libReplace  kind = "function.replace" // FUNCTION LOAD REPLACE
+	libFlush    kind = "function.flush"   // FUNCTION FLUSH, and FUNCTION LOAD a moment later
+)
+
+// Faults of servers. Each lasts until the deployment is whole again.
+const (
+	serverPause    kind = "server.pause"       // SIGSTOP, SIGCONT before anybody takes over
+	serverRestart  kind = "server.restart"     // SIGKILL, and it has all on disk
+	serverForget   kind = "server.forget"      // SIGKILL, and it comes back empty
+	replicaRestart kind = "replica.restart"    // SIGKILL of a replica, which comes back empty
+	failoverOrder  kind = "failover.order"     // CLUSTER FAILOVER
+	failoverForce  kind = "failover.force"     // CLUSTER FAILOVER FORCE
+	failoverTake   kind = "failover.takeover"  // CLUSTER FAILOVER TAKEOVER
+	failoverAsk    kind = "failover.sentinel"  // SENTINEL FAILOVER
+	failoverKill   kind = "failover.kill"      // SIGKILL of the primary
+	failoverPause  kind = "failover.pause"     // SIGSTOP of the primary until another one took over
+	failoverStray  kind = "failover.unplanned" // another fault made a replica the primary
+	slotMove       kind = "slot.move"
+)

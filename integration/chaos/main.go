@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast/integration/reexec"
+)
+
+// settings are the flags.
+type settings struct {
+	time    time.Duration
+	storm   time.Duration
+	seed    uint64
+	out     string
+	shape   string
+	profile string
+}
+
+func main() {
+	reexec.Main(roles)
+	var s settings
+	flag.DurationVar(&s.time, "time", time.Minute, "how long to go on: no round begins after that")
+	flag.DurationVar(&s.storm, "storm", 0, "how long faults strike in a round; 0 chooses by -time, so that it has each deployment")
+	flag.Uint64Var(&s.seed, "seed", 1, "of the first round; each later one has the next")
+	flag.StringVar(&s.out, "out", filepath.Join(os.TempDir(), "holdfast-chaos"), "folder for the records")
+	flag.StringVar(&s.shape, "deployment", "", "durable, memory, sentinel or cluster; empty is one after the other")
+	flag.StringVar(&s.profile, "faults", "", "all, or strict: those that admit nothing; empty is by turns")
+	flag.Parse()
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if err := run(ctx, s); err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// run does rounds until the time is over, and prints the totals.
+func run(ctx context.Context, s settings) error {
+	out, err := filepath.Abs(s.out)
+	if err != nil {
+		return err
+	}
+	if s.storm == 0 { // a quarter of the time, less what a deployment takes to start and to calm down
+		s.storm = min(max(s.time/4-5*time.Second, 8*time.Second), 30*time.Second)
+	}
+	var all totals
+	for began, i := time.Now(), uint64(0); time.Since(began) < s.time && ctx.Err() == nil; i++ {
+		r := &round{Shape: shapes[i%uint64(len(shapes))].name, Profile: profileAll, Seed: s.seed + i, Storm: s.storm, Playing: playing,
+			out: filepath.Join(out, fmt.Sprint(s.seed+i))}
+		if (s.seed+i+i/uint64(len(shapes)))%2 == 0 {
+			r.Profile = profileStrict
+		}
+		if s.shape != "" {
+			r.Shape = s.shape
+		}
+		if s.profile != "" {
+			r.Profile = s.profile
+		}
+		res, err := r.run(ctx)
+		if res != nil && ctx.Err() == nil {
+			all.add(res)
+			fmt.Println(res)
+		}
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("round %s: %w; its record is in %s", r.name(), err, r.out)
+		}
+	}
+	fmt.Print(&all)
+	return all.err()
+}

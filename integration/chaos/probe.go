@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// soon bounds what the harness itself asks of a server.
+const soon = 2 * time.Second
+
+// probe sends one command to one server, which can be dead or paused: then it fails soon.
+func probe(addr string, command ...string) (rueidis.RedisMessage, error) {
+	c, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{addr}, Dialer: net.Dialer{Timeout: time.Second}, ConnWriteTimeout: time.Second,
+		ForceSingleClient: true, AlwaysRESP2: true, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1,
+	})
+	if err != nil {
+		return rueidis.RedisMessage{}, err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	return c.Do(ctx, c.B().Arbitrary(command...).Build()).ToMessage()
+}
+
+// tell is probe where only the error matters.
+func tell(addr string, command ...string) error {
+	_, err := probe(addr, command...)
+	return err
+}
+
+// replication is what a server says of its part.
+type replication struct {
+	role     string // master, slave; "" if it does not answer
+	link     string // of a replica to its primary
+	primary  string // its port
+	replicas string // how many a primary has
+}
+
+func replicationOf(addr string) (r replication) {
+	m, err := probe(addr, "INFO", "replication")
+	if err != nil {
+		return r
+	}
+	text, _ := m.ToString()
+	for row := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(row), ":")
+		switch name {
+		case "role":
+			r.role = value
+		case "master_link_status":
+			r.link = value
+		case "master_port":
+			r.primary = value
+		case "connected_slaves":
+			r.replicas = value
+		}
+	}
+	return r
+}
+
+// until looks at a condition until it holds. It returns false if that takes too long.
+func until(within time.Duration, condition func() bool) bool {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(within); ; {
+		if condition() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+		<-tick.C
+	}
+}

@@ -1,0 +1,314 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// rawWorker calls the functions as functions/README.md says, and knows nothing else.
+type rawWorker struct {
+	*worker
+	redis rueidis.Client
+}
+
+// startRaw connects all workers by one client.
+func startRaw(j *job, workers []*worker) (func(), error) {
+	o := j.option()
+	o.DisableCache = true
+	c, err := rueidis.NewClient(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range workers {
+		w.turn = (&rawWorker{w, c}).take
+	}
+	return c.Close, nil
+}
+
+// answer is the reply of a function: yes or no, and the number behind it.
+type answer struct {
+	yes    bool
+	number int64   // the token, or how long the other one's lease lasts
+	rest   []int64 // of the reply from the fourth part on
+}
+
+// patience is how long a raw caller waits for an answer.
+const patience = time.Second
+
+func (r *rawWorker) ask(function, key string, args ...string) (a answer, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	list, err := r.redis.Do(ctx, r.redis.B().Arbitrary("FCALL", function, "1").Keys(key).Args(args...).Build()).ToArray()
+	if err != nil {
+		return a, err
+	}
+	if len(list) == 0 {
+		return a, errors.New(function + " replied nothing")
+	}
+	yes, err := list[0].AsInt64()
+	if err != nil {
+		return a, err
+	}
+	a.yes = yes == 1
+	if len(list) > 1 {
+		if a.number, err = list[1].AsInt64(); err != nil {
+			return a, err
+		}
+	}
+	for i := 3; i < len(list); i++ {
+		n, err := list[i].AsInt64()
+		if err != nil {
+			return a, err
+		}
+		a.rest = append(a.rest, n)
+	}
+	return a, nil
+}
+
+// rawLock is one acquisition of a raw caller.
+type rawLock struct {
+	*rawWorker
+	name, key, owner string
+	hold             string // of a joinable lock, else ""
+	lease            time.Duration
+	token            int64
+	until            stamp // by this caller's clock
+}
+
+func (l *rawLock) ttl() string { return strconv.FormatInt(l.lease.Milliseconds(), 10) }
+
+// granted counts the lease from before the call was sent, less what the clocks may differ in.
+func (l *rawLock) granted(sent stamp, token int64) {
+	l.token, l.until = token, sent.add(l.lease-l.lease/100-2*time.Millisecond)
+	if l.Overstay {
+		l.until = sent.add(3 * l.lease)
+	}
+}
+
+// take wants a lock, holds it, and gives it back.
+func (r *rawWorker) take(name string, got func()) {
+	l := &rawLock{rawWorker: r, name: name, key: prefix + name, owner: fmt.Sprintf("raw-%016x%016x", r.random.Uint64(), r.random.Uint64()),
+		lease: time.Second + time.Duration(r.random.IntN(2000))*time.Millisecond}
+	if r.chance(0.2) {
+		l.hold = "first"
+	}
+	var id int64
+	var start stamp
+	if r.isCalm() || r.chance(0.6) {
+		limit := 200*time.Millisecond + r.some(8*time.Second)
+		if r.isCalm() {
+			limit = 30 * time.Second
+		}
+		id, start = r.called("wait", name, levelDefault, 0, func() (string, int64) { return l.wait(limit), l.token })
+	} else {
+		id, start = r.called("try", name, levelDefault, 0, func() (string, int64) { return l.try(), l.token })
+	}
+	if l.token == 0 {
+		r.rest(r.some(40 * time.Millisecond))
+		return
+	}
+	l.work(id, start, got)
+}
+
+// try asks once, and once more with the same owner if there is no answer.
+func (l *rawLock) try() string {
+	var err error
+	for range 2 {
+		sent := now()
+		var a answer
+		if l.hold == "" {
+			a, err = l.ask(functions.Acquire, l.key, l.owner, l.ttl())
+		} else {
+			a, err = l.ask(functions.AcquireReentrant, l.key, l.owner, l.ttl(), l.hold)
+		}
+		switch {
+		case err == nil && a.yes:
+			l.granted(sent, a.number)
+			return "ok"
+		case err == nil:
+			return "busy"
+		}
+	}
+	l.undo(functions.Release)
+	return err.Error()
+}
+
+// wait stands in line, with a subscription or without one, and leaves it when the time is over.
+func (l *rawLock) wait(limit time.Duration) string {
+	ctx, cancel := context.WithTimeout(l.stopping, limit)
+	defer cancel()
+	channel, granted, unsubscribe := l.subscribe(ctx)
+	defer unsubscribe()
+	for outcome := "timeout"; ; {
+		sent := now()
+		pause := 50 * time.Millisecond
+		a, err := l.ask(functions.Wait, l.key, l.owner, l.ttl(), channel, "1", "60000", l.hold)
+		switch {
+		case err != nil:
+			outcome = err.Error()
+		case a.yes:
+			l.granted(sent, a.number)
+			return "ok"
+		default: // in line: position, server_ms, fence, subscribers
+			outcome = "timeout"
+			pause = min(max(time.Duration(a.number)*time.Millisecond, 20*time.Millisecond), 1500*time.Millisecond)
+			if channel == "" || a.rest[3] == 0 {
+				pause = min(pause, 20*time.Millisecond+l.some(time.Second))
+			}
+		}
+		select {
+		case <-ctx.Done():
+			l.undo(functions.Leave)
+			return outcome
+		case <-granted: // asked for again, which confirms it
+		case <-time.After(pause):
+		}
+	}
+}
+
+// subscribe makes a channel for a waiter, or none: then it polls. granted is told of each message.
+func (l *rawLock) subscribe(ctx context.Context) (channel string, granted <-chan struct{}, done func()) {
+	if l.chance(0.5) {
+		return "", nil, func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	channel = "{" + l.key + "}:" + l.owner
+	told, over := make(chan struct{}, 1), make(chan struct{})
+	go func() {
+		defer close(over)
+		for ctx.Err() == nil { // subscribes again when the connection was lost
+			_ = l.redis.Receive(ctx, l.redis.B().Ssubscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) {
+				if !strings.HasSuffix(m.Message, " "+l.owner) {
+					return
+				}
+				select {
+				case told <- struct{}{}:
+				default:
+				}
+			})
+			select {
+			case <-time.After(20 * time.Millisecond):
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return channel, told, func() {
+		cancel()
+		<-over
+	}
+}
+
+// undo gives back what a call may have got whose answer is unknown. After some tries the lease ends
+// it.
+func (l *rawLock) undo(function string) {
+	for range 3 {
+		if _, err := l.ask(function, l.key, l.owner, l.hold); err == nil {
+			return
+		}
+	}
+}
+
+// work holds the lock and gives it back.
+func (l *rawLock) work(id int64, start stamp, got func()) {
+	view := l.view(id, start)
+	if view.see() {
+		got()
+	}
+	view.deposit(l.some(10 * time.Millisecond))
+	switch x := l.random.Float64(); {
+	case l.Overstay && x < 0.5:
+		view.stay(2 * l.lease)
+	case x < 0.2:
+		l.renew(&view)
+	case x < 0.25 && !l.isCalm():
+		view.stay(l.some(l.lease))
+		l.renew(&view)
+		view.stay(l.some(l.lease))
+	case x < 0.28 && !l.isCalm(): // late: the lease has ended, and a renewal must say so
+		view.stay(l.lease + l.some(300*time.Millisecond))
+		l.renew(&view)
+		view.stay(l.some(l.lease))
+	case x < 0.35 && l.hold != "":
+		l.join()
+	}
+	view.see()
+	at := now()
+	l.called("release", l.name, levelDefault, 0, func() (string, int64) {
+		defer func() { at = now() }()
+		hold := l.hold
+		if hold != "" {
+			hold = "*"
+		}
+		for range 3 {
+			a, err := l.ask(functions.Release, l.key, l.owner, hold)
+			if err != nil {
+				continue
+			}
+			if l.chance(0.1) { // a repeat is safe
+				_, _ = l.ask(functions.Release, l.key, l.owner, hold)
+			}
+			if !a.yes {
+				return "lost", l.token
+			}
+			return "ok", l.token
+		}
+		return "unreachable", l.token
+	})
+	view.leave(at, "release")
+}
+
+func (l *rawLock) view(id int64, start stamp) *look {
+	return &look{worker: l.worker, id: id, lock: l.name, level: levelDefault, owner: l.owner, token: l.token, start: start,
+		live: func() bool { return now() < l.until }}
+}
+
+// renew starts the lease anew. A lease that this caller took for ended can still be good: then it
+// is another hold, of the same acquisition.
+func (l *rawLock) renew(view **look) {
+	v := *view
+	id, start := l.called("renew", l.name, levelDefault, 0, func() (string, int64) {
+		sent := now()
+		a, err := l.ask(functions.Renew, l.key, l.owner, l.ttl())
+		switch {
+		case err != nil:
+			return err.Error(), l.token // the old lease counts
+		case !a.yes:
+			l.until = 0
+			return "lost", l.token
+		}
+		if v.see() && a.number != l.token {
+			v.over = now()
+		}
+		l.granted(sent, a.number)
+		return "ok", l.token
+	})
+	if v.see() || now() >= l.until {
+		return
+	}
+	v.leave(v.over, "renewed later")
+	*view = l.view(id, start)
+	(*view).see()
+}
+
+// join adds a hold and gives it back.
+func (l *rawLock) join() {
+	l.called("join", l.name, levelDefault, 0, func() (string, int64) {
+		a, err := l.ask(functions.AcquireReentrant, l.key, l.owner, l.ttl(), "second")
+		if err != nil {
+			return err.Error(), 0
+		}
+		if !a.yes {
+			return "lost", 0
+		}
+		_, _ = l.ask(functions.Release, l.key, l.owner, "second")
+		return "ok", a.number
+	})
+}

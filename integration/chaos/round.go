@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// round is one deployment, and one storm over it.
+type round struct {
+	Shape    string
+	Profile  string
+	Seed     uint64
+	Storm    time.Duration
+	Playing  []string // the roles of the client processes
+	Overstay bool     // a defect of the raw callers
+
+	out    string
+	source string // of the library; "": the real one
+}
+
+// playing is the usual cast.
+var playing = []string{roleGo, roleGo, roleGo, roleRaw, roleRaw}
+
+var lockNames = []string{"alpha", "beta", "gamma"}
+
+func (r *round) name() string { return fmt.Sprintf("%s-%s-%d", r.Shape, r.Profile, r.Seed) }
+
+// result is what became of a round.
+type result struct {
+	round      *round
+	faults     map[kind]int // those that could be done
+	failed     map[kind]int // those that could not
+	calls      map[string]int
+	outcomes   map[string]int
+	holds      int
+	updates    int
+	admitted   map[kind]int
+	undecided  bool // porcupine did not end in time
+	violations []violation
+	kept       []string // files
+}
+
+// calmWithin is how long everybody may take to get every lock when the storm is over: leases of the
+// dead end first.
+const calmWithin = 45 * time.Second
+
+// run does a round. The error is one of the harness, not a violation.
+func (r *round) run(ctx context.Context) (*result, error) {
+	record, err := newRecord(r.out, r.name())
+	if err != nil {
+		return nil, err
+	}
+	record.write("round", r)
+	h := newHistory(record)
+	err = r.play(ctx, h)
+	res := r.judge(h)
+	for _, v := range res.violations {
+		record.write("violation", v)
+	}
+	bad := len(res.violations) > 0
+	if bad {
+		path := record.name + ".html"
+		if drawing := draw(path, h.holds, drawable(res.violations), h.faults); drawing != nil {
+			err = errors.Join(err, drawing)
+		}
+		res.kept = append(res.kept, record.path(), path)
+	}
+	return res, errors.Join(err, record.close(bad || err != nil))
+}
+
+// drawable is the violation to draw: one with a time, if there is one.
+func drawable(list []violation) violation {
+	for _, v := range list {
+		if v.At != 0 && v.Lock != "" {
+			return v
+		}
+	}
+	return list[0]
+}
+
+func (r *round) play(ctx context.Context, h *history) (err error) {
+	s, err := shapeOf(r.Shape)
+	if err != nil {
+		return err
+	}
+	source := r.source
+	if source == "" {
+		source = functions.Source
+	}
+	servers, err := startServers(ctx, s, source)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, servers.deployment.Close()) }()
+	register, err := openRegister(h)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, register.close()) }()
+	d := servers.deployment
+	crew, err := newCrew(h, r.out, d, job{Seed: r.Seed, Addrs: d.Addrs(), Master: d.SentinelMaster, Register: register.addr(),
+		Locks: lockNames, Workers: 4, Replicas: s.replicas, Breaks: r.Profile == profileAll, Overstay: r.Overstay}, r.Playing)
+	defer func() { err = errors.Join(err, crew.close()) }()
+	if err != nil {
+		return err
+	}
+	if err := r.storm(ctx, h, servers, crew); err != nil {
+		return err
+	}
+	r.calm(ctx, h, crew)
+	crew.stop()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r.killed(h, crew)
+	return nil
+}
+
+// storm lets the faults strike, and blocks until all of them are taken back.
+func (r *round) storm(ctx context.Context, h *history, v *servers, c *crew) error {
+	ctx, cancel := context.WithTimeout(ctx, r.Storm)
+	defer cancel()
+	s := &storm{ctx: ctx, history: h, crew: c, servers: v, profile: r.Profile, seed: r.Seed, locks: lockNames}
+	s.start()
+	s.end()
+	for _, p := range c.places {
+		p.wires.heal()
+	}
+	return v.whole()
+}
+
+// calm blocks until everybody has had every lock.
+func (r *round) calm(ctx context.Context, h *history, c *crew) {
+	h.mu.Lock()
+	h.calm = now()
+	h.mu.Unlock()
+	if err := c.calm(); err != nil {
+		h.trouble(violation{Rule: "died", At: now(), Text: err.Error()})
+	}
+	left := slices.Sorted(slices.Values(c.workers()))
+	until(calmWithin, func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		left = slices.DeleteFunc(left, func(w string) bool { return h.cycled[w] })
+		return len(left) == 0 || ctx.Err() != nil
+	})
+	if len(left) > 0 && ctx.Err() == nil {
+		h.trouble(violation{Rule: "stuck", At: h.calm,
+			Text: fmt.Sprintf("%v after the storm some have not had every lock: %v", calmWithin, left)})
+	}
+}
+
+// killed marks the calls of processes that were killed: they need no answer. h.mu is held.
+func (r *round) killed(h *history, c *crew) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h.killed = maps.Clone(c.killed)
+}
+
+// judge checks the history.
+func (r *round) judge(h *history) *result {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	res := &result{round: r, faults: map[kind]int{}, failed: map[kind]int{}, calls: map[string]int{}, outcomes: map[string]int{},
+		holds: len(h.holds), updates: len(h.updates)}
+	for _, f := range h.faults {
+		if f.Error == "" {
+			res.faults[f.Kind]++
+		} else {
+			res.failed[f.Kind]++
+		}
+	}
+	for _, c := range h.calls {
+		res.calls[c.Call]++
+		if c.End == 0 {
+			c.Outcome = "unknown"
+		}
+		res.outcomes[c.Call+": "+short(c.Outcome)]++
+	}
+	faults := append(slices.Clone(h.faults), breaks(h.calls)...)
+	found := checkExclusion(h.holds, faults)
+	res.admitted = found.admitted
+	res.violations = append(res.violations, h.troubles...)
+	res.violations = append(res.violations, found.violations...)
+	res.violations = append(res.violations, checkTokens(h.holds)...)
+	res.violations = append(res.violations, checkHangs(h.calls, h.faults, h.killed)...)
+	res.violations = append(res.violations, checkStuck(h.calls, h.holds, h.calm)...)
+	model, decided := checkModel(h.holds, found.lost)
+	res.violations = append(res.violations, model...)
+	res.undecided = !decided
+	return res
+}
+
+// late is how long after a call without an answer it may still be done.
+const late = 15 * time.Second
+
+// breaks are the faults that clients do by their calls.
+func breaks(calls []*call) (list []*fault) {
+	for _, c := range calls {
+		if c.Call != "break" {
+			continue
+		}
+		f := &fault{Kind: lockBreak, Target: c.Process, Lock: c.Lock, Start: c.Start, End: c.End}
+		if c.End == 0 || c.Outcome != "ok" {
+			f.End = max(c.Start, c.End).add(late)
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// short keeps the first words of an outcome, for counting.
+func short(s string) string {
+	const most = 48
+	return s[:min(len(s), most)]
+}

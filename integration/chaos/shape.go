@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+// shape is a deployment.
+type shape struct {
+	name     string
+	spec     server.Spec
+	replicas int // of each primary
+	kinds    []kind
+}
+
+// networkKinds, clientKinds and handKinds are possible everywhere. A kind that is named twice is
+// chosen twice as often.
+var (
+	networkKinds = []kind{netPartition, netRequests, netReplies, netSilence, netDelay, netDelay, netReset, netReset, netLostReply, netLostReply}
+	clientKinds  = []kind{clientPause, clientPause, clientPause, clientKill}
+	handKinds    = []kind{lockBreak, keyDelete, connKill, connKill, pubsubKill, libReplace, libReplace, libFlush}
+)
+
+var shapes = []shape{
+	{name: "durable", spec: server.Spec{Kind: server.KindSingle, Own: true,
+		Config: [][2]string{{"appendonly", "yes"}, {"appendfsync", "always"}}},
+		kinds: []kind{serverRestart, serverRestart, serverPause}},
+	{name: "memory", spec: server.Spec{Kind: server.KindSingle, Own: true}, kinds: []kind{serverForget, serverPause}},
+	{name: "sentinel", spec: server.Spec{Kind: server.KindSentinel}, replicas: 2,
+		kinds: []kind{serverPause, replicaKill, replicaRestart, failoverAsk, failoverKill, failoverPause}},
+	{name: "cluster", spec: server.Spec{Kind: server.KindCluster}, replicas: 1,
+		kinds: []kind{serverPause, replicaKill, replicaRestart, failoverOrder, failoverOrder, failoverForce, failoverTake,
+			failoverKill, failoverPause, slotMove, slotMove, slotMove}},
+}
+
+func shapeOf(name string) (shape, error) {
+	i := slices.IndexFunc(shapes, func(s shape) bool { return s.name == name })
+	if i < 0 {
+		return shape{}, fmt.Errorf("no deployment %q", name)
+	}
+	return shapes[i], nil
+}
+
+// A profile is which faults a round has.
+const (
+	profileAll    = "all"    // each of them
+	profileStrict = "strict" // those that admit nothing at any level
+)
+
+// of are the kinds of a profile.
+func of(profile string, kinds []kind) []kind {
+	if profile == profileAll {
+		return kinds
+	}
+	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return !harmless(k) })
+}

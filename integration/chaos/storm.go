@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+// storm is the faults of a round while they strike.
+type storm struct {
+	ctx     context.Context // ends with the storm
+	history *history
+	crew    *crew
+	servers *servers
+	profile string
+	seed    uint64
+	locks   []string
+	working sync.WaitGroup
+}
+
+// lane is one fault after the other, chosen by a generator of its own.
+type lane struct {
+	*storm
+	random *rand.Rand
+	kinds  []kind
+}
+
+// start begins the storm: faults of different lanes meet each other.
+func (s *storm) start() {
+	lanes := []struct {
+		kinds []kind
+		do    func(*lane, kind) error
+		pause time.Duration // between two, on average
+	}{
+		{networkKinds, (*lane).network, 150 * time.Millisecond},
+		{networkKinds, (*lane).network, 150 * time.Millisecond},
+		{clientKinds, (*lane).client, 500 * time.Millisecond},
+		{handKinds, (*lane).hand, 300 * time.Millisecond},
+		{s.servers.shape.kinds, (*lane).server, 500 * time.Millisecond},
+	}
+	for i, each := range lanes {
+		l := &lane{s, rand.New(rand.NewPCG(s.seed, uint64(i)+1)), of(s.profile, each.kinds)}
+		if len(l.kinds) == 0 {
+			continue
+		}
+		s.working.Go(func() {
+			for l.rest(time.Duration(l.random.Float64() * 2 * float64(each.pause))); s.ctx.Err() == nil; {
+				// One that could not be done is in the record, and counted.
+				_ = each.do(l, l.kinds[l.random.IntN(len(l.kinds))])
+				l.rest(time.Duration(l.random.Float64() * 2 * float64(each.pause)))
+			}
+		})
+	}
+	s.working.Go(s.watch)
+}
+
+// end blocks until the faults that are under way are over.
+func (s *storm) end() { s.working.Wait() }
+
+// rest pauses a lane.
+func (s *storm) rest(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-s.ctx.Done():
+	}
+}
+
+// strike does a fault and notes it.
+func (s *storm) strike(f fault, do func() error) error {
+	end := s.history.begin(f)
+	err := do()
+	end(err)
+	return err
+}
+
+// span is a random time: most are short, and a few so long that leases end.
+func (l *lane) span(short, long time.Duration) time.Duration {
+	if l.random.Float64() < 0.08 {
+		return time.Duration(l.random.Float64() * float64(long))
+	}
+	return time.Duration(l.random.Float64() * float64(short))
+}
+
+// network strikes between one client process and one server, or all.
+func (l *lane) network(k kind) error {
+	p := l.crew.places[l.random.IntN(len(l.crew.places))]
+	addrs, to := p.wires.addrs, "all servers"
+	if n := len(addrs); n > 1 && l.random.Float64() < 0.7 {
+		i := l.random.IntN(n)
+		addrs, to = addrs[i:i+1], addrs[i]
+	}
+	d := l.span(400*time.Millisecond, 4*time.Second)
+	late := time.Duration(l.random.Float64() * float64(100*time.Millisecond))
+	cut := l.random.Float64() < 0.5
+	lost := 1 + l.random.IntN(3)
+	each := func(do func(*server.Proxy)) {
+		for _, a := range addrs {
+			do(p.wires.byServer[a])
+		}
+	}
+	resume := func() {
+		if cut {
+			each((*server.Proxy).Cut)
+		}
+		each((*server.Proxy).Resume)
+	}
+	f := fault{Kind: k, Target: l.crew.named(p) + " to " + to, Detail: fmt.Sprintf("for %v", d)}
+	return l.strike(f, func() error {
+		switch k {
+		case netPartition:
+			each((*server.Proxy).Stall)
+			l.rest(d)
+			each((*server.Proxy).Cut)
+			each((*server.Proxy).Resume)
+		case netRequests:
+			each((*server.Proxy).StallRequests)
+			l.rest(d)
+			resume()
+		case netReplies:
+			each((*server.Proxy).StallReplies)
+			l.rest(d)
+			resume()
+		case netSilence:
+			each((*server.Proxy).Stall)
+			l.rest(d)
+			each((*server.Proxy).Resume)
+		case netDelay:
+			each(func(p *server.Proxy) { p.Delay(late) })
+			l.rest(d)
+			each(func(p *server.Proxy) { p.Delay(0) })
+		case netReset:
+			each((*server.Proxy).Cut)
+		case netLostReply:
+			each(func(p *server.Proxy) { p.DropReplies(lost, "FCALL") })
+		}
+		return nil
+	})
+}
+
+// client strikes a client process.
+func (l *lane) client(k kind) error {
+	p := l.crew.places[l.random.IntN(len(l.crew.places))]
+	d := l.span(800*time.Millisecond, 10*time.Second)
+	f := fault{Kind: k, Target: l.crew.named(p)}
+	if k == clientPause {
+		f.Detail = fmt.Sprintf("for %v", d)
+	}
+	return l.strike(f, func() error {
+		if k == clientPause {
+			return l.crew.pause(p, func() { l.rest(d) })
+		}
+		return l.crew.replace(p)
+	})
+}
+
+// hand is what an operator does. What concerns a lock is done at each primary that takes it.
+func (l *lane) hand(k kind) error {
+	name := l.locks[l.random.IntN(len(l.locks))]
+	pause := l.span(200*time.Millisecond, 2*time.Second)
+	f := fault{Kind: k, Target: "primaries"}
+	if k == lockBreak || k == keyDelete {
+		f.Lock = name
+	}
+	return l.strike(f, func() error {
+		primaries := l.servers.primaries()
+		if len(primaries) == 0 {
+			return errors.New("no primary answers")
+		}
+		switch k {
+		case lockBreak:
+			return some(primaries, "FCALL", "holdfast_break", "1", prefix+name, "chaos")
+		case keyDelete:
+			return some(primaries, "DEL", prefix+name)
+		case connKill:
+			return each(primaries, "CLIENT", "KILL", "TYPE", "normal")
+		case pubsubKill:
+			return each(primaries, "CLIENT", "KILL", "TYPE", "pubsub")
+		case libReplace:
+			return each(primaries, "FUNCTION", "LOAD", "REPLACE", l.servers.source)
+		case libFlush:
+			err := each(primaries, "FUNCTION", "FLUSH")
+			l.rest(pause)
+			return errors.Join(err, l.servers.load())
+		}
+		return nil
+	})
+}
+
+// some is done when one server does it: the others do not have the slot.
+func some(addrs []string, command ...string) error {
+	var errs []error
+	for _, a := range addrs {
+		errs = append(errs, tell(a, command...))
+	}
+	for _, err := range errs {
+		if err == nil {
+			return nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// each is done when all servers do it.
+func each(addrs []string, command ...string) error {
+	var errs []error
+	for _, a := range addrs {
+		errs = append(errs, tell(a, command...))
+	}
+	return errors.Join(errs...)
+}
+
+// server strikes a server. The fault lasts until the deployment is whole again.
+func (l *lane) server(k kind) error {
+	s := l.servers
+	do, target := s.plan(k, l.random, l.locks)
+	f := fault{Kind: k, Target: target}
+	return l.strike(f, func() error {
+		if planned(k) {
+			s.planned.Store(true)
+			defer s.planned.Store(false)
+		}
+		err := do(l.rest)
+		return errors.Join(err, s.whole())
+	})
+}
+
+// planned reports whether a kind makes a replica the primary.
+func planned(k kind) bool {
+	switch k {
+	case failoverOrder, failoverForce, failoverTake, failoverAsk, failoverKill, failoverPause:
+		return true
+	}
+	return false
+}
+
+// unseen is how long a failover may have gone on before the watch sees it.
+const unseen = 8 * time.Second
+
+// watch looks for failovers that nobody planned, because a server was silent for too long. They
+// count as forced ones.
+func (s *storm) watch() {
+	if len(s.servers.nodes) == 1 {
+		return
+	}
+	was := s.servers.roles()
+	for s.ctx.Err() == nil {
+		s.rest(300 * time.Millisecond)
+		is := s.servers.roles()
+		for addr, role := range is {
+			if role != "master" || was[addr] != "slave" || s.servers.planned.Load() {
+				continue
+			}
+			at := now()
+			end := s.history.begin(fault{Kind: failoverStray, Target: addr, Start: at.add(-unseen)})
+			s.working.Go(func() {
+				end(s.servers.whole())
+			})
+		}
+		for addr, role := range is {
+			if role != "" {
+				was[addr] = role
+			}
+		}
+	}
+}
