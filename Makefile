@@ -17,7 +17,7 @@ SIMULATE = cd client/locktest && HOLDFAST_SIMULATE=$(TIME) HOLDFAST_SEED=$(SEED)
 	go test -count=1 -v -timeout 0 -run 'TestSimulation$$' ./internal/simulation
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-embedded test-containers lint demo bench bench-quick fuzz simulate images clean prepare
+.PHONY: help test test-embedded test-containers lint demo bench bench-quick fuzz simulate chaos images clean prepare
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,7 @@ lint: ## Check format, vet, staticcheck, and the Lua source
 	go run $(STATICCHECK) ./...
 	cd integration/bench && go vet ./... && go run $(STATICCHECK) ./...
 	cd client/locktest && go vet ./... && go run $(STATICCHECK) ./...
+	cd integration/chaos && go vet ./... && go run $(STATICCHECK) ./...
 	sh .ci/lint-lua
 
 demo: ## Show it: a flash sale by several processes on a real server
@@ -79,6 +80,10 @@ simulate: ## Simulate schedules of faults for TIME (60s) at each level, from SEE
 		(HOLDFAST_PROFILE=$$level; export HOLDFAST_PROFILE; $(SIMULATE)) || exit 1; \
 	done
 	cd client/locktest && go test -count=1 -v -timeout 40m -run 'TestDefectsAreFound' ./internal/simulation
+
+# Servers as local processes: they are killed, paused and restarted all the time.
+chaos: ## Strike real servers and clients with random faults for TIME (60s), from SEED on, and check what they saw
+	cd integration/chaos && HOLDFAST_RUNTIME=$${HOLDFAST_RUNTIME:-local} go run . -time $(TIME) -seed $(SEED)
 
 images: ## Build the container images for machines that can pull none
 	sh integration/images/build.sh

@@ -61,12 +61,6 @@ var admits = map[kind]struct{ byDefault, withReplicas verdict }{
 // requests that were on their way reach a server whose grants do not count any more.
 const aftermath = time.Second
 
-// harmless reports whether a kind admits nothing at any level.
-func harmless(k kind) bool {
-	v := admits[k]
-	return v.byDefault == nothing && v.withReplicas == nothing
-}
-
 // excuse returns the fault for which h may have met another holder at a moment; nil if there is
 // none. It must have been under way between the grant and then.
 func excuse(h *hold, at stamp, faults []*fault) *fault {

@@ -17,7 +17,7 @@ type goWorker struct {
 	level  string
 }
 
-var leases = []time.Duration{1500 * time.Millisecond, 3 * time.Second, 6 * time.Second}
+var leases = []time.Duration{1200 * time.Millisecond, 2 * time.Second, 6 * time.Second}
 
 // startGo opens a client at each level. The workers take turns with them.
 func startGo(j *job, workers []*worker) (func(), error) {
@@ -117,7 +117,7 @@ func (g *goWorker) hold(name string, lease time.Duration, lock *client.Lock, id 
 		g.reenter(l, lock)
 	case x < 0.2:
 		g.renew(name, lock)
-	case x < 0.23 && !g.isCalm():
+	case x < 0.22 && !g.isCalm():
 		l.stay(g.some(3 * lease / 2))
 	}
 	l.see()

@@ -19,10 +19,16 @@ type job struct {
 	Register string
 	Locks    []string
 	Workers  int
-	Replicas int  // all of a primary's; 0: there is no level Replicas
-	Breaks   bool // workers break locks
-	Overstay bool // a defect: raw callers go on after their lease
+	Replicas int    // all of a primary's; 0: there is no level Replicas
+	Breaks   bool   // workers break locks
+	Defect   string // put in for a test
 }
+
+// The defects of client processes.
+const (
+	defectOverstay = "overstay" // raw callers go on after their lease
+	defectLeak     = "leak"     // a goroutine is left
+)
 
 // prefix is what the Go client puts before a lock's name.
 const prefix = "lock:"

@@ -31,7 +31,7 @@ func main() {
 	flag.Uint64Var(&s.seed, "seed", 1, "of the first round; each later one has the next")
 	flag.StringVar(&s.out, "out", filepath.Join(os.TempDir(), "holdfast-chaos"), "folder for the records")
 	flag.StringVar(&s.shape, "deployment", "", "durable, memory, sentinel or cluster; empty is one after the other")
-	flag.StringVar(&s.profile, "faults", "", "all, or strict: those that admit nothing; empty is by turns")
+	flag.StringVar(&s.profile, "faults", "", "all; replicas: those that admit nothing at that level; strict: those that admit nothing; empty is by turns")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -53,11 +53,9 @@ func run(ctx context.Context, s settings) error {
 	}
 	var all totals
 	for began, i := time.Now(), uint64(0); time.Since(began) < s.time && ctx.Err() == nil; i++ {
-		r := &round{Shape: shapes[i%uint64(len(shapes))].name, Profile: profileAll, Seed: s.seed + i, Storm: s.storm, Playing: playing,
-			out: filepath.Join(out, fmt.Sprint(s.seed+i))}
-		if (s.seed+i+i/uint64(len(shapes)))%2 == 0 {
-			r.Profile = profileStrict
-		}
+		n := uint64(len(shapes))
+		r := &round{Shape: shapes[i%n].name, Profile: profiles[(s.seed+i+i/n)%uint64(len(profiles))], Seed: s.seed + i, Storm: s.storm,
+			Playing: playing, out: filepath.Join(out, fmt.Sprint(s.seed+i))}
 		if s.shape != "" {
 			r.Shape = s.shape
 		}

@@ -60,6 +60,9 @@ func play(p *reexec.Parent, start starter) error {
 	}()
 	t := &teller{}
 	left := goleak.IgnoreCurrent()
+	if j.Defect == defectLeak {
+		go func() { select {} }()
+	}
 	workers := make([]*worker, j.Workers)
 	for i := range workers {
 		r, err := dialRegister(j.Register)

@@ -88,7 +88,7 @@ func (l *rawLock) ttl() string { return strconv.FormatInt(l.lease.Milliseconds()
 // granted counts the lease from before the call was sent, less what the clocks may differ in.
 func (l *rawLock) granted(sent stamp, token int64) {
 	l.token, l.until = token, sent.add(l.lease-l.lease/100-2*time.Millisecond)
-	if l.Overstay {
+	if l.Defect == defectOverstay {
 		l.until = sent.add(3 * l.lease)
 	}
 }
@@ -224,7 +224,7 @@ func (l *rawLock) work(id int64, start stamp, got func()) {
 	}
 	view.deposit(l.some(10 * time.Millisecond))
 	switch x := l.random.Float64(); {
-	case l.Overstay && x < 0.5:
+	case l.Defect == defectOverstay && x < 0.5:
 		view.stay(2 * l.lease)
 	case x < 0.2:
 		l.renew(&view)
@@ -232,11 +232,12 @@ func (l *rawLock) work(id int64, start stamp, got func()) {
 		view.stay(l.some(l.lease))
 		l.renew(&view)
 		view.stay(l.some(l.lease))
-	case x < 0.28 && !l.isCalm(): // late: the lease has ended, and a renewal must say so
-		view.stay(l.lease + l.some(300*time.Millisecond))
+	case x < 0.3 && !l.isCalm(): // late: the lease has ended, and a renewal must say so
+		view.stay(l.lease)
+		l.rest(l.lease/20 + l.some(300*time.Millisecond))
 		l.renew(&view)
 		view.stay(l.some(l.lease))
-	case x < 0.35 && l.hold != "":
+	case x < 0.4 && l.hold != "":
 		l.join()
 	}
 	view.see()

@@ -13,12 +13,13 @@ import (
 
 // round is one deployment, and one storm over it.
 type round struct {
-	Shape    string
-	Profile  string
-	Seed     uint64
-	Storm    time.Duration
-	Playing  []string // the roles of the client processes
-	Overstay bool     // a defect of the raw callers
+	Shape   string
+	Profile string
+	Seed    uint64
+	Storm   time.Duration
+	Playing []string      // the roles of the client processes
+	Defect  string        // of the client processes, for a test
+	Calm    time.Duration // how long everybody may take to get every lock after the storm; 0: calmWithin
 
 	out    string
 	source string // of the library; "": the real one
@@ -27,7 +28,7 @@ type round struct {
 // playing is the usual cast.
 var playing = []string{roleGo, roleGo, roleGo, roleRaw, roleRaw}
 
-var lockNames = []string{"alpha", "beta", "gamma"}
+var lockNames = []string{"alpha", "beta", "gamma", "delta", "epsilon"}
 
 func (r *round) name() string { return fmt.Sprintf("%s-%s-%d", r.Shape, r.Profile, r.Seed) }
 
@@ -105,7 +106,7 @@ func (r *round) play(ctx context.Context, h *history) (err error) {
 	defer func() { err = errors.Join(err, register.close()) }()
 	d := servers.deployment
 	crew, err := newCrew(h, r.out, d, job{Seed: r.Seed, Addrs: d.Addrs(), Master: d.SentinelMaster, Register: register.addr(),
-		Locks: lockNames, Workers: 4, Replicas: s.replicas, Breaks: r.Profile == profileAll, Overstay: r.Overstay}, r.Playing)
+		Locks: lockNames, Workers: 4, Replicas: s.replicas, Breaks: r.Profile == profileAll, Defect: r.Defect}, r.Playing)
 	defer func() { err = errors.Join(err, crew.close()) }()
 	if err != nil {
 		return err
@@ -142,8 +143,12 @@ func (r *round) calm(ctx context.Context, h *history, c *crew) {
 	if err := c.calm(); err != nil {
 		h.trouble(violation{Rule: "died", At: now(), Text: err.Error()})
 	}
+	within := r.Calm
+	if within == 0 {
+		within = calmWithin
+	}
 	left := slices.Sorted(slices.Values(c.workers()))
-	until(calmWithin, func() bool {
+	until(within, func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		left = slices.DeleteFunc(left, func(w string) bool { return h.cycled[w] })
@@ -151,7 +156,7 @@ func (r *round) calm(ctx context.Context, h *history, c *crew) {
 	})
 	if len(left) > 0 && ctx.Err() == nil {
 		h.trouble(violation{Rule: "stuck", At: h.calm,
-			Text: fmt.Sprintf("%v after the storm some have not had every lock: %v", calmWithin, left)})
+			Text: fmt.Sprintf("%v after the storm some have not had every lock: %v", within, left)})
 	}
 }
 

@@ -45,14 +45,23 @@ func shapeOf(name string) (shape, error) {
 
 // A profile is which faults a round has.
 const (
-	profileAll    = "all"    // each of them
-	profileStrict = "strict" // those that admit nothing at any level
+	profileAll      = "all"      // each of them
+	profileReplicas = "replicas" // those that admit nothing at the level Replicas
+	profileStrict   = "strict"   // those that admit nothing at any level
 )
+
+var profiles = []string{profileAll, profileReplicas, profileStrict}
 
 // of are the kinds of a profile.
 func of(profile string, kinds []kind) []kind {
-	if profile == profileAll {
-		return kinds
-	}
-	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return !harmless(k) })
+	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool {
+		v := admits[k]
+		switch profile {
+		case profileReplicas:
+			return v.withReplicas != nothing
+		case profileStrict:
+			return v.withReplicas != nothing || v.byDefault != nothing
+		}
+		return false
+	})
 }

@@ -37,11 +37,12 @@ func (s *storm) start() {
 		do    func(*lane, kind) error
 		pause time.Duration // between two, on average
 	}{
-		{networkKinds, (*lane).network, 150 * time.Millisecond},
-		{networkKinds, (*lane).network, 150 * time.Millisecond},
-		{clientKinds, (*lane).client, 500 * time.Millisecond},
-		{handKinds, (*lane).hand, 300 * time.Millisecond},
-		{s.servers.shape.kinds, (*lane).server, 500 * time.Millisecond},
+		{networkKinds, (*lane).network, 80 * time.Millisecond},
+		{networkKinds, (*lane).network, 80 * time.Millisecond},
+		{networkKinds, (*lane).network, 80 * time.Millisecond},
+		{clientKinds, (*lane).client, 300 * time.Millisecond},
+		{handKinds, (*lane).hand, 200 * time.Millisecond},
+		{s.servers.shape.kinds, (*lane).server, 300 * time.Millisecond},
 	}
 	for i, each := range lanes {
 		l := &lane{s, rand.New(rand.NewPCG(s.seed, uint64(i)+1)), of(s.profile, each.kinds)}

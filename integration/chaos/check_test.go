@@ -1,0 +1,145 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// second is a stamp in seconds.
+func second(s float64) stamp { return stamp(s * float64(time.Second)) }
+
+// held is a hold from one second to another, of a worker of that name.
+func held(owner string, token int64, level string, from, to float64) *hold {
+	return &hold{Process: owner, Worker: 1, Lock: "a", Level: level, Owner: owner, Token: token,
+		Start: second(from - 0.1), Enter: second(from), Last: second(to), End: second(to + 0.1)}
+}
+
+func struck(k kind, from, to float64) *fault {
+	return &fault{Kind: k, Start: second(from), End: second(to)}
+}
+
+func TestTwoInsideAreFound(t *testing.T) {
+	holds := []*hold{held("x", 1, levelDefault, 1, 5), held("y", 2, levelReplicas, 4, 6)}
+	f := checkExclusion(holds, nil)
+	require.Equal(t, "exclusion", rules(f.violations))
+	model, decided := checkModel(holds, nil)
+	require.True(t, decided)
+	require.Equal(t, "model", rules(model))
+	require.NoError(t, draw(t.TempDir()+"/drawing.html", holds, f.violations[0], []*fault{struck(netReset, 3, 4)}))
+}
+
+// The faults since the grant of the one who has lost the lock decide, at its level.
+func TestTheTableAdmits(t *testing.T) {
+	for name, c := range map[string]struct {
+		level  string
+		fault  *fault
+		admits bool
+	}{
+		"a takeover at the default level":      {levelDefault, struck(failoverTake, 2, 3), true},
+		"a takeover at the level Replicas":     {levelReplicas, struck(failoverTake, 2, 3), false},
+		"a failover in good order":             {levelDefault, struck(failoverOrder, 2, 3), false},
+		"a takeover long before the grant":     {levelDefault, struck(failoverTake, -3, -2), false},
+		"a takeover after they met":            {levelDefault, struck(failoverTake, 4.5, 5), false},
+		"the key is deleted":                   {levelReplicas, &fault{Kind: keyDelete, Lock: "a", Start: second(2), End: second(2)}, true},
+		"another key is deleted":               {levelReplicas, &fault{Kind: keyDelete, Lock: "b", Start: second(2), End: second(2)}, false},
+		"the server forgets":                   {levelReplicas, struck(serverForget, 2, 3), true},
+		"the server restarts with all on disk": {levelDefault, struck(serverRestart, 2, 3), false},
+		"a takeover that still lasts":          {levelDefault, &fault{Kind: failoverTake, Start: second(2), End: forever}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			holds := []*hold{held("x", 1, c.level, 1, 5), held("y", 2, levelDefault, 4, 6)}
+			f := checkExclusion(holds, []*fault{c.fault})
+			require.True(t, f.lost[holds[0]])
+			if !c.admits {
+				require.Equal(t, "exclusion", rules(f.violations))
+				return
+			}
+			require.Empty(t, f.violations)
+			require.Equal(t, map[kind]int{c.fault.Kind: 1}, f.admitted)
+			model, decided := checkModel(holds, f.lost)
+			require.True(t, decided)
+			require.Empty(t, model, "without the one who has lost it")
+		})
+	}
+}
+
+func TestEveryKindIsInTheTable(t *testing.T) {
+	all := append(append(append([]kind{failoverStray}, networkKinds...), clientKinds...), handKinds...)
+	for _, s := range shapes {
+		all = append(all, s.kinds...)
+	}
+	known := map[kind]bool{}
+	for _, k := range all {
+		require.Contains(t, admits, k)
+		known[k] = true
+	}
+	require.Len(t, known, len(admits), "every kind of the table is chosen somewhere")
+}
+
+// One after the other is right, also if a look was taken long before the end was noticed.
+func TestOneAfterTheOther(t *testing.T) {
+	a, b := held("x", 1, levelDefault, 1, 2), held("y", 2, levelDefault, 3, 4)
+	a.End = forever
+	again := held("y", 2, levelDefault, 4.5, 5) // of one acquisition
+	holds := []*hold{a, b, again}
+	require.Empty(t, checkExclusion(holds, nil).violations)
+	require.Empty(t, checkTokens(holds))
+	model, decided := checkModel(holds, nil)
+	require.True(t, decided)
+	require.Empty(t, model)
+}
+
+func TestTokensMustGrow(t *testing.T) {
+	require.Equal(t, "token", rules(checkTokens([]*hold{held("x", 7, levelDefault, 1, 2), held("y", 6, levelDefault, 3, 4)})))
+	require.Equal(t, "token", rules(checkTokens([]*hold{held("x", 7, levelDefault, 1, 2), held("y", 7, levelDefault, 1.05, 2)})))
+	waited := held("y", 6, levelDefault, 3, 4)
+	waited.Start = second(0.5) // it may have been granted before
+	holds := []*hold{held("x", 7, levelDefault, 1, 2), waited}
+	require.Empty(t, checkTokens(holds))
+	require.Equal(t, "exclusion", rules(checkExclusion(holds, nil).violations), "but then they have met")
+}
+
+func TestCallsThatHangAreFound(t *testing.T) {
+	calls := []*call{
+		{Process: "p", Call: "acquire", Start: second(1), End: second(4), Limit: time.Second},
+		{Process: "q", Call: "acquire", Start: second(1), End: second(9), Limit: time.Second},
+		{Process: "r", Call: "acquire", Start: second(1), End: second(9), Limit: time.Second},
+		{Process: "k", Call: "try", Start: second(1)},
+		{Process: "n", Call: "try", Start: second(1)},
+	}
+	pause := &fault{Kind: clientPause, Target: "r", Start: second(2), End: second(6)}
+	found := checkHangs(calls, []*fault{pause}, map[string]bool{"k": true})
+	require.Equal(t, "hang hang", rules(found))
+	require.Contains(t, found[0].Text, "q.")
+	require.Contains(t, found[1].Text, "n.")
+}
+
+func TestALockThatIsStuckIsFound(t *testing.T) {
+	holds := []*hold{held("x", 1, levelDefault, 1, 2), held("y", 2, levelDefault, 12, 13)}
+	wait := &call{Process: "z", Call: "acquire", Lock: "a", Start: second(1.5), End: second(14)}
+	require.Equal(t, "stuck", rules(checkStuck([]*call{wait}, holds, second(0.5))))
+	require.Empty(t, checkStuck([]*call{wait}, holds, second(2.5)), "the storm was not over")
+	wait.Start = second(9)
+	require.Empty(t, checkStuck([]*call{wait}, holds, second(0.5)), "nobody waited for long")
+}
+
+func TestTheRegisterRefusesAndFindsLostUpdates(t *testing.T) {
+	h := newHistory(nil)
+	server, err := openRegister(h)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, server.close()) }()
+	r, err := dialRegister(server.addr())
+	require.NoError(t, err)
+	defer r.close()
+	old, ok := r.read("a", 5)
+	require.True(t, ok)
+	newer, ok := r.read("a", 6)
+	require.True(t, ok)
+	require.False(t, r.write("a", 5, old+1), "an older token")
+	require.True(t, r.write("a", 6, newer+1))
+	require.Empty(t, h.troubles)
+	require.True(t, r.write("a", 6, newer+1), "two with one token")
+	require.Equal(t, "register", rules(h.troubles))
+}
