@@ -17,7 +17,9 @@ type goWorker struct {
 	level  string
 }
 
-var leases = []time.Duration{1200 * time.Millisecond, 2 * time.Second, 6 * time.Second}
+// leases are chosen from. Most are short: the lease of a holder that was killed is time in which
+// nothing happens. The longest outlives a failover.
+var leases = []time.Duration{time.Second, time.Second, time.Second, 1500 * time.Millisecond, 1500 * time.Millisecond, 6 * time.Second}
 
 // startGo opens a client at each level. The workers take turns with them.
 func startGo(j *job, workers []*worker) (func(), error) {

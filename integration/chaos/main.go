@@ -21,6 +21,7 @@ type settings struct {
 	out     string
 	shape   string
 	profile string
+	keep    bool
 }
 
 func main() {
@@ -32,6 +33,7 @@ func main() {
 	flag.StringVar(&s.out, "out", filepath.Join(os.TempDir(), "holdfast-chaos"), "folder for the records")
 	flag.StringVar(&s.shape, "deployment", "", "durable, memory, sentinel or cluster; empty is one after the other")
 	flag.StringVar(&s.profile, "faults", "", "all; replicas: those that admit nothing at that level; strict: those that admit nothing; empty is by turns")
+	flag.BoolVar(&s.keep, "keep", false, "keep the whole history of rounds without violations, too")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -55,7 +57,7 @@ func run(ctx context.Context, s settings) error {
 	for began, i := time.Now(), uint64(0); time.Since(began) < s.time && ctx.Err() == nil; i++ {
 		n := uint64(len(shapes))
 		r := &round{Shape: shapes[i%n].name, Profile: profiles[(s.seed+i+i/n)%uint64(len(profiles))], Seed: s.seed + i, Storm: s.storm,
-			Playing: playing, out: filepath.Join(out, fmt.Sprint(s.seed+i))}
+			Playing: playing, keep: s.keep, out: filepath.Join(out, fmt.Sprint(s.seed+i))}
 		if s.shape != "" {
 			r.Shape = s.shape
 		}

@@ -241,7 +241,7 @@ func (l *rawLock) work(id int64, start stamp, got func()) {
 		l.join()
 	}
 	view.see()
-	at := now()
+	at, done := now(), false
 	l.called("release", l.name, levelDefault, 0, func() (string, int64) {
 		defer func() { at = now() }()
 		hold := l.hold
@@ -256,7 +256,7 @@ func (l *rawLock) work(id int64, start stamp, got func()) {
 			if l.chance(0.1) { // a repeat is safe
 				_, _ = l.ask(functions.Release, l.key, l.owner, hold)
 			}
-			if !a.yes {
+			if done = a.yes; !done {
 				return "lost", l.token
 			}
 			return "ok", l.token
@@ -264,6 +264,21 @@ func (l *rawLock) work(id int64, start stamp, got func()) {
 		return "unreachable", l.token
 	})
 	view.leave(at, "release")
+	if done && l.chance(0.2) {
+		l.renewAfterwards()
+	}
+}
+
+// renewAfterwards renews what was given back, as a message does that the network held up. Who is
+// told 'yes' has it again.
+func (l *rawLock) renewAfterwards() {
+	l.until = 0
+	view := l.view(0, 0)
+	view.over = now()
+	if l.renew(&view); view.over == 0 {
+		view.stay(10 * time.Millisecond)
+		view.leave(now(), "renewed after its release")
+	}
 }
 
 func (l *rawLock) view(id int64, start stamp) *look {

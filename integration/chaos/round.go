@@ -23,12 +23,13 @@ type round struct {
 
 	out    string
 	source string // of the library; "": the real one
+	keep   bool   // the whole history, whatever is found
 }
 
 // playing is the usual cast.
 var playing = []string{roleGo, roleGo, roleGo, roleRaw, roleRaw}
 
-var lockNames = []string{"alpha", "beta", "gamma", "delta", "epsilon"}
+var lockNames = []string{"alpha", "beta", "gamma", "delta", "epsilon", "zeta"}
 
 func (r *round) name() string { return fmt.Sprintf("%s-%s-%d", r.Shape, r.Profile, r.Seed) }
 
@@ -72,7 +73,7 @@ func (r *round) run(ctx context.Context) (*result, error) {
 		}
 		res.kept = append(res.kept, record.path(), path)
 	}
-	return res, errors.Join(err, record.close(bad || err != nil))
+	return res, errors.Join(err, record.close(bad || r.keep || err != nil))
 }
 
 // drawable is the violation to draw: one with a time, if there is one.
