@@ -74,7 +74,8 @@ func excuse(h *hold, at stamp, faults []*fault) *fault {
 		if over != forever {
 			over = over.add(aftermath)
 		}
-		if may == secondHolder && (f.Lock == "" || f.Lock == h.Lock) && f.Start <= at && over >= h.Start {
+		if may == secondHolder && (f.Lock == "" || f.Lock == h.Lock) && f.Start <= at &&
+			over >= h.Start {
 			return f
 		}
 	}

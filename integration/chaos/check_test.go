@@ -27,7 +27,8 @@ func TestTwoInsideAreFound(t *testing.T) {
 	model, decided := checkModel(holds, nil)
 	require.True(t, decided)
 	require.Equal(t, "model", rules(model))
-	require.NoError(t, draw(t.TempDir()+"/drawing.html", holds, f.violations[0], []*fault{struck(netReset, 3, 4)}))
+	require.NoError(t, draw(t.TempDir()+"/drawing.html", holds, f.violations[0],
+		[]*fault{struck(netReset, 3, 4)}))
 }
 
 // The faults since the grant of the one who has lost the lock decide, at its level.
@@ -37,16 +38,19 @@ func TestTheTableAdmits(t *testing.T) {
 		fault  *fault
 		admits bool
 	}{
-		"a takeover at the default level":      {levelDefault, struck(failoverTake, 2, 3), true},
-		"a takeover at the level Replicas":     {levelReplicas, struck(failoverTake, 2, 3), false},
-		"a failover in good order":             {levelDefault, struck(failoverOrder, 2, 3), false},
-		"a takeover long before the grant":     {levelDefault, struck(failoverTake, -3, -2), false},
-		"a takeover after they met":            {levelDefault, struck(failoverTake, 4.5, 5), false},
-		"the key is deleted":                   {levelReplicas, &fault{Kind: keyDelete, Lock: "a", Start: second(2), End: second(2)}, true},
-		"another key is deleted":               {levelReplicas, &fault{Kind: keyDelete, Lock: "b", Start: second(2), End: second(2)}, false},
+		"a takeover at the default level":  {levelDefault, struck(failoverTake, 2, 3), true},
+		"a takeover at the level Replicas": {levelReplicas, struck(failoverTake, 2, 3), false},
+		"a failover in good order":         {levelDefault, struck(failoverOrder, 2, 3), false},
+		"a takeover long before the grant": {levelDefault, struck(failoverTake, -3, -2), false},
+		"a takeover after they met":        {levelDefault, struck(failoverTake, 4.5, 5), false},
+		"the key is deleted": {levelReplicas,
+			&fault{Kind: keyDelete, Lock: "a", Start: second(2), End: second(2)}, true},
+		"another key is deleted": {levelReplicas,
+			&fault{Kind: keyDelete, Lock: "b", Start: second(2), End: second(2)}, false},
 		"the server forgets":                   {levelReplicas, struck(serverForget, 2, 3), true},
 		"the server restarts with all on disk": {levelDefault, struck(serverRestart, 2, 3), false},
-		"a takeover that still lasts":          {levelDefault, &fault{Kind: failoverTake, Start: second(2), End: forever}, true},
+		"a takeover that still lasts": {levelDefault,
+			&fault{Kind: failoverTake, Start: second(2), End: forever}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			holds := []*hold{held("x", 1, c.level, 1, 5), held("y", 2, levelDefault, 4, 6)}
@@ -66,7 +70,8 @@ func TestTheTableAdmits(t *testing.T) {
 }
 
 func TestEveryKindIsInTheTable(t *testing.T) {
-	all := append(append(append([]kind{failoverStray}, networkKinds...), clientKinds...), handKinds...)
+	all := append(append(append([]kind{failoverStray}, networkKinds...), clientKinds...),
+		handKinds...)
 	for _, s := range shapes {
 		all = append(all, s.kinds...)
 	}
@@ -92,13 +97,16 @@ func TestOneAfterTheOther(t *testing.T) {
 }
 
 func TestTokensMustGrow(t *testing.T) {
-	require.Equal(t, "token", rules(checkTokens([]*hold{held("x", 7, levelDefault, 1, 2), held("y", 6, levelDefault, 3, 4)})))
-	require.Equal(t, "token", rules(checkTokens([]*hold{held("x", 7, levelDefault, 1, 2), held("y", 7, levelDefault, 1.05, 2)})))
+	require.Equal(t, "token", rules(checkTokens([]*hold{held("x", 7, levelDefault, 1, 2),
+		held("y", 6, levelDefault, 3, 4)})))
+	require.Equal(t, "token", rules(checkTokens([]*hold{held("x", 7, levelDefault, 1, 2),
+		held("y", 7, levelDefault, 1.05, 2)})))
 	waited := held("y", 6, levelDefault, 3, 4)
 	waited.Start = second(0.5) // it may have been granted before
 	holds := []*hold{held("x", 7, levelDefault, 1, 2), waited}
 	require.Empty(t, checkTokens(holds))
-	require.Equal(t, "exclusion", rules(checkExclusion(holds, nil).violations), "but then they have met")
+	require.Equal(t, "exclusion", rules(checkExclusion(holds, nil).violations),
+		"but then they have met")
 }
 
 func TestCallsThatHangAreFound(t *testing.T) {

@@ -86,7 +86,8 @@ func (c *crew) start(p *place) error {
 	if err != nil {
 		return err
 	}
-	hear := &listener{process: p.name, history: c.history, calls: map[int64]*call{}, holds: map[int64]*hold{}, ready: make(chan struct{})}
+	hear := &listener{process: p.name, history: c.history, calls: map[int64]*call{},
+		holds: map[int64]*hold{}, ready: make(chan struct{})}
 	over := make(chan struct{})
 	p.one, p.hear, p.over, p.bad = one, hear, over, nil
 	go func() {
@@ -159,7 +160,8 @@ func (c *crew) stop() {
 		select {
 		case <-p.over:
 		case <-time.After(patient):
-			c.history.trouble(violation{Rule: "hang", At: now(), Text: p.name + " does not end; its goroutines are in " + p.name + ".stderr"})
+			c.history.trouble(violation{Rule: "hang", At: now(), Text: p.name +
+				" does not end; its goroutines are in " + p.name + ".stderr"})
 			_ = p.one.Signal(syscall.SIGQUIT)
 			select {
 			case <-p.over:
@@ -170,7 +172,8 @@ func (c *crew) stop() {
 			continue
 		}
 		if p.bad != nil || !p.hear.bye {
-			c.history.trouble(violation{Rule: "died", At: now(), Text: fmt.Sprintf("%s: %v; see %s.stderr", p.name, p.bad, p.name)})
+			c.history.trouble(violation{Rule: "died", At: now(),
+				Text: fmt.Sprintf("%s: %v; see %s.stderr", p.name, p.bad, p.name)})
 		}
 	}
 }

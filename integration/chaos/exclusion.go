@@ -37,14 +37,16 @@ func checkExclusion(holds []*hold, faults []*fault) finding {
 			open = slices.DeleteFunc(open, func(a *hold) bool { return a.Last < b.Enter })
 			for _, a := range open {
 				if !sameHolder(a, b) && b.Last >= b.Enter {
-					f.met(a, b, b.Enter, faults, fmt.Sprintf("%s was inside when %s entered, and for %v more", a, b,
-						min(a.Last, b.Last).sub(b.Enter)))
+					f.met(a, b, b.Enter, faults,
+						fmt.Sprintf("%s was inside when %s entered, and for %v more", a, b,
+							min(a.Last, b.Last).sub(b.Enter)))
 				}
 			}
 			open = append(open, b)
 			if a := highest; a != nil && a.Token > b.Token && a.Last < b.Enter {
-				f.met(a, b, a.Enter, faults, fmt.Sprintf("%s was inside until %v before %s, whose token is older", a,
-					b.Enter.sub(a.Last), b))
+				f.met(a, b, a.Enter, faults,
+					fmt.Sprintf("%s was inside until %v before %s, whose token is older", a,
+						b.Enter.sub(a.Last), b))
 			}
 			if highest == nil || b.Token > highest.Token {
 				highest = b
@@ -69,5 +71,6 @@ func (f *finding) met(a, b *hold, at stamp, faults []*fault, text string) {
 		f.admitted[why.Kind]++
 		return
 	}
-	f.violations = append(f.violations, violation{Rule: "exclusion", Lock: a.Lock, At: at, Text: text})
+	f.violations = append(f.violations, violation{Rule: "exclusion", Lock: a.Lock, At: at,
+		Text: text})
 }

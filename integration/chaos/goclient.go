@@ -19,7 +19,8 @@ type goWorker struct {
 
 // leases are chosen from. Most are short: the lease of a holder that was killed is time in which
 // nothing happens. The longest outlives a failover.
-var leases = []time.Duration{time.Second, time.Second, time.Second, 1500 * time.Millisecond, 1500 * time.Millisecond, 6 * time.Second}
+var leases = []time.Duration{time.Second, time.Second, time.Second, 1500 * time.Millisecond,
+	1500 * time.Millisecond, 6 * time.Second}
 
 // startGo opens a client at each level. The workers take turns with them.
 func startGo(j *job, workers []*worker) (func(), error) {
@@ -30,7 +31,8 @@ func startGo(j *job, workers []*worker) (func(), error) {
 	}
 	replicated := plain
 	if j.Replicas > 0 {
-		replicated, err = client.Open(j.option(), client.Config{Logger: quiet, Replicas: j.Replicas, ReplicaWait: 500 * time.Millisecond})
+		replicated, err = client.Open(j.option(), client.Config{Logger: quiet, Replicas: j.Replicas,
+			ReplicaWait: 500 * time.Millisecond})
 		if err != nil {
 			plain.Close()
 			return nil, err
@@ -78,7 +80,8 @@ func (g *goWorker) acquire(name string, lease, limit time.Duration, got func()) 
 		ctx, cancel := context.WithTimeout(g.stopping, limit)
 		defer cancel()
 		var err error
-		lock, err = g.client.Acquire(ctx, name, client.WithLease(lease), client.WithLockContext(context.Background()))
+		lock, err = g.client.Acquire(ctx, name, client.WithLease(lease),
+			client.WithLockContext(context.Background()))
 		return outcome(err), fenceOf(lock)
 	})
 	g.hold(name, lease, lock, id, start, got)
@@ -90,7 +93,8 @@ func (g *goWorker) try(name string, lease time.Duration, got func()) {
 	id, start := g.called("try", name, g.level, limit, func() (string, int64) {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
-		opts := []client.Option{client.WithLease(lease), client.WithLockContext(context.Background())}
+		opts := []client.Option{client.WithLease(lease),
+			client.WithLockContext(context.Background())}
 		if g.chance(0.5) {
 			opts = append(opts, client.WithFreshAnswer())
 		}
@@ -103,13 +107,15 @@ func (g *goWorker) try(name string, lease time.Duration, got func()) {
 
 // hold works under the lock and gives it back. Without a lock it pauses, as a caller does that
 // failed.
-func (g *goWorker) hold(name string, lease time.Duration, lock *client.Lock, id int64, start stamp, got func()) {
+func (g *goWorker) hold(name string, lease time.Duration, lock *client.Lock, id int64, start stamp,
+	got func()) {
 	if lock == nil {
 		g.rest(g.some(40 * time.Millisecond))
 		return
 	}
 	live := func() bool { return lock.Context().Err() == nil && lock.Remaining() > 0 }
-	l := &look{worker: g.worker, id: id, lock: name, level: g.level, owner: lock.Owner(), token: lock.Fence(), start: start, live: live}
+	l := &look{worker: g.worker, id: id, lock: name, level: g.level, owner: lock.Owner(),
+		token: lock.Fence(), start: start, live: live}
 	if l.see() {
 		got()
 	}
@@ -148,7 +154,8 @@ func (g *goWorker) reenter(l *look, lock *client.Lock) {
 		return
 	}
 	if inner.Fence() != lock.Fence() || inner.Owner() != lock.Owner() {
-		l.trouble("re-entry", "token %d of %s inside of %d of %s", inner.Fence(), inner.Owner(), lock.Fence(), lock.Owner())
+		l.trouble("re-entry", "token %d of %s inside of %d of %s", inner.Fence(), inner.Owner(),
+			lock.Fence(), lock.Owner())
 	}
 	l.stay(g.some(5 * time.Millisecond))
 	g.called("release inner", l.lock, g.level, limit, func() (string, int64) {
@@ -181,9 +188,15 @@ func outcome(err error) string {
 		err  error
 		name string
 	}{
-		{client.ErrBusy, "busy"}, {client.ErrTimeout, "timeout"}, {client.ErrNotReplicated, "too few replicas"},
-		{client.ErrUnreachable, "unreachable"}, {client.ErrClosed, "closed"}, {client.ErrLost, "lost"},
-		{client.ErrLibrary, "no library"}, {client.ErrNotHeld, "not held"}, {context.Canceled, "canceled"},
+		{client.ErrBusy, "busy"},
+		{client.ErrTimeout, "timeout"},
+		{client.ErrNotReplicated, "too few replicas"},
+		{client.ErrUnreachable, "unreachable"},
+		{client.ErrClosed, "closed"},
+		{client.ErrLost, "lost"},
+		{client.ErrLibrary, "no library"},
+		{client.ErrNotHeld, "not held"},
+		{context.Canceled, "canceled"},
 	}
 	for _, k := range kinds {
 		if errors.Is(err, k.err) {

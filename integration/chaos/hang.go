@@ -20,7 +20,8 @@ func checkHangs(calls []*call, faults []*fault, killed map[string]bool) (found [
 	for _, c := range calls {
 		if c.End == 0 {
 			if !killed[c.Process] {
-				found = append(found, violation{"hang", c.Lock, c.Start, fmt.Sprintf("%s.%d: %s never returned", c.Process, c.Worker, c.Call)})
+				found = append(found, violation{"hang", c.Lock, c.Start,
+					fmt.Sprintf("%s.%d: %s never returned", c.Process, c.Worker, c.Call)})
 			}
 			continue
 		}
@@ -35,7 +36,8 @@ func checkHangs(calls []*call, faults []*fault, killed map[string]bool) (found [
 		}
 		if took > c.Limit+lateness {
 			found = append(found, violation{"hang", c.Lock, c.Start,
-				fmt.Sprintf("%s.%d: %s took %v, and had %v: %s", c.Process, c.Worker, c.Call, took, c.Limit, c.Outcome)})
+				fmt.Sprintf("%s.%d: %s took %v, and had %v: %s", c.Process, c.Worker, c.Call, took,
+					c.Limit, c.Outcome)})
 		}
 	}
 	return found

@@ -33,18 +33,21 @@ const (
 // prefix is what the Go client puts before a lock's name.
 const prefix = "lock:"
 
+// dial connects to a server through its proxy, if it has one.
+func (j *job) dial(ctx context.Context, to string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+	if through, ok := j.Proxies[to]; ok {
+		to = through
+	}
+	return d.DialContext(ctx, "tcp", to)
+}
+
 // option is how a process reaches the servers: through its proxies.
 func (j *job) option() rueidis.ClientOption {
 	return rueidis.ClientOption{
 		InitAddress: j.Addrs,
 		Sentinel:    rueidis.SentinelOption{MasterSet: j.Master},
 		Dialer:      net.Dialer{Timeout: time.Second},
-		DialCtxFn: func(ctx context.Context, to string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			if through, ok := j.Proxies[to]; ok {
-				to = through
-			}
-			return d.DialContext(ctx, "tcp", to)
-		},
+		DialCtxFn:   j.dial,
 		// A server that is silent is noticed, and left, within the storm.
 		ConnWriteTimeout: 2 * time.Second,
 	}

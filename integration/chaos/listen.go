@@ -47,7 +47,8 @@ func (l *listener) hear(m message) {
 	case sayCycled:
 		h.cycled[fmt.Sprintf("%s.%d", l.process, m.Worker)] = true
 	case sayCall:
-		c := &call{Process: l.process, ID: m.ID, Worker: m.Worker, Call: m.Call, Lock: m.Lock, Level: m.Level, Start: m.At, Limit: m.Limit}
+		c := &call{Process: l.process, ID: m.ID, Worker: m.Worker, Call: m.Call, Lock: m.Lock,
+			Level: m.Level, Start: m.At, Limit: m.Limit}
 		l.calls[m.ID] = c
 		h.calls = append(h.calls, c)
 	case sayReturn:
@@ -56,7 +57,8 @@ func (l *listener) hear(m message) {
 		delete(l.calls, m.ID)
 		h.record.write("call", c)
 	case sayEnter:
-		n := &hold{Process: l.process, ID: m.ID, Worker: m.Worker, Lock: m.Lock, Level: m.Level, Owner: m.Owner, Token: m.Token,
+		n := &hold{Process: l.process, ID: m.ID, Worker: m.Worker, Lock: m.Lock, Level: m.Level,
+			Owner: m.Owner, Token: m.Token,
 			Start: m.Start, Enter: m.At, Last: m.Last, End: forever, Why: "the process was killed"}
 		l.holds[m.ID] = n
 		h.holds = append(h.holds, n)

@@ -24,7 +24,7 @@ type look struct {
 	told    stamp
 }
 
-// often is how often a holder that works on tells that it is live: if it is killed, no more is known.
+// often is how often a holder tells that its lock is live: if it is killed, no more is known.
 const often = 20 * time.Millisecond
 
 // see looks. It returns false when the lock is over.
@@ -43,7 +43,8 @@ func (l *look) see() bool {
 	switch {
 	case !l.entered:
 		l.entered, l.told = true, after
-		l.say(message{What: sayEnter, ID: l.id, Worker: l.number, At: after, Last: before, Lock: l.lock, Level: l.level, Owner: l.owner,
+		l.say(message{What: sayEnter, ID: l.id, Worker: l.number, At: after, Last: before,
+			Lock: l.lock, Level: l.level, Owner: l.owner,
 			Token: l.token, Start: l.start})
 	case after.sub(l.told) > often:
 		l.told = after
@@ -91,5 +92,6 @@ func (l *look) deposit(pause time.Duration) {
 }
 
 func (l *look) trouble(rule, form string, args ...any) {
-	l.say(message{What: sayTrouble, Call: rule, Lock: l.lock, At: now(), Outcome: fmt.Sprintf(form, args...)})
+	l.say(message{What: sayTrouble, Call: rule, Lock: l.lock, At: now(),
+		Outcome: fmt.Sprintf(form, args...)})
 }

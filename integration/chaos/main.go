@@ -28,11 +28,16 @@ func main() {
 	reexec.Main(roles)
 	var s settings
 	flag.DurationVar(&s.time, "time", time.Minute, "how long to go on: no round begins after that")
-	flag.DurationVar(&s.storm, "storm", 0, "how long faults strike in a round; 0 chooses by -time, so that it has each deployment")
+	flag.DurationVar(&s.storm, "storm", 0,
+		"how long faults strike in a round; 0 chooses by -time, so that it has each deployment")
 	flag.Uint64Var(&s.seed, "seed", 1, "of the first round; each later one has the next")
-	flag.StringVar(&s.out, "out", filepath.Join(os.TempDir(), "holdfast-chaos"), "folder for the records")
-	flag.StringVar(&s.shape, "deployment", "", "durable, memory, sentinel or cluster; empty is one after the other")
-	flag.StringVar(&s.profile, "faults", "", "all; replicas: those that admit nothing at that level; strict: those that admit nothing; empty is by turns")
+	flag.StringVar(&s.out, "out", filepath.Join(os.TempDir(), "holdfast-chaos"),
+		"folder for the records")
+	flag.StringVar(&s.shape, "deployment", "",
+		"durable, memory, sentinel or cluster; empty is one after the other")
+	flag.StringVar(&s.profile, "faults", "",
+		"all; replicas: those that admit nothing at that level; strict: those that admit nothing "+
+			"at all; empty is by turns")
 	flag.BoolVar(&s.keep, "keep", false, "keep the whole history of rounds without violations, too")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -50,13 +55,14 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	if s.storm == 0 { // a quarter of the time, less what a deployment takes to start and to calm down
+	if s.storm == 0 { // a quarter of the time, less what a deployment takes to start and to end
 		s.storm = min(max(s.time/4-5*time.Second, 8*time.Second), 30*time.Second)
 	}
 	var all totals
 	for began, i := time.Now(), uint64(0); time.Since(began) < s.time && ctx.Err() == nil; i++ {
 		n := uint64(len(shapes))
-		r := &round{Shape: shapes[i%n].name, Profile: profiles[(s.seed+i+i/n)%uint64(len(profiles))], Seed: s.seed + i, Storm: s.storm,
+		profile := profiles[(s.seed+i+i/n)%uint64(len(profiles))]
+		r := &round{Shape: shapes[i%n].name, Profile: profile, Seed: s.seed + i, Storm: s.storm,
 			Playing: playing, keep: s.keep, out: filepath.Join(out, fmt.Sprint(s.seed+i))}
 		if s.shape != "" {
 			r.Shape = s.shape

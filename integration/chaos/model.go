@@ -49,7 +49,8 @@ var model = porcupine.Model{
 			again := in.Token == s.token && in.Owner == s.owner
 			return !s.inside && (in.Token > s.token || again), standing{true, in.Owner, in.Token}
 		}
-		return s.inside && s.owner == in.Owner && s.token == in.Token, standing{false, in.Owner, in.Token}
+		mine := s.inside && s.owner == in.Owner && s.token == in.Token
+		return mine, standing{false, in.Owner, in.Token}
 	},
 	DescribeOperation: func(input, _ any) string {
 		in := input.(step)
@@ -77,10 +78,12 @@ func operations(holds []*hold) (list []porcupine.Operation) {
 			rows[who] = len(rows)
 		}
 		in := step{h.Lock, true, h.Owner, h.Token}
-		list = append(list, porcupine.Operation{ClientId: rows[who], Input: in, Call: int64(h.Start), Return: int64(max(h.Start, h.Enter)),
+		list = append(list, porcupine.Operation{ClientId: rows[who], Input: in,
+			Call: int64(h.Start), Return: int64(max(h.Start, h.Enter)),
 			Metadata: h.String()})
 		in.Enter = false
-		list = append(list, porcupine.Operation{ClientId: rows[who], Input: in, Call: int64(h.Last), Return: int64(max(h.Last, h.End)),
+		list = append(list, porcupine.Operation{ClientId: rows[who], Input: in, Call: int64(h.Last),
+			Return:   int64(max(h.Last, h.End)),
 			Metadata: h.String() + ": " + h.Why})
 	}
 	return list
@@ -114,7 +117,8 @@ const around = 3 * time.Second
 func draw(path string, holds []*hold, v violation, faults []*fault) error {
 	var near []*hold
 	for _, h := range holds {
-		far := h.Lock != v.Lock && v.Lock != "" || h.End < v.At.add(-around) || h.Enter > v.At.add(around)
+		far := h.Lock != v.Lock && v.Lock != "" || h.End < v.At.add(-around) ||
+			h.Enter > v.At.add(around)
 		if !far || v.At == 0 {
 			near = append(near, h)
 		}
@@ -138,7 +142,8 @@ func draw(path string, holds []*hold, v violation, faults []*fault) error {
 	var notes []porcupine.Annotation
 	for _, f := range faults {
 		if f.End >= begin && f.Start <= end {
-			notes = append(notes, porcupine.Annotation{Tag: "faults", Start: int64(f.Start), End: int64(min(f.End, end)),
+			notes = append(notes, porcupine.Annotation{Tag: "faults", Start: int64(f.Start),
+				End:         int64(min(f.End, end)),
 				Description: string(f.Kind), Details: f.Target + " " + f.Lock + " " + f.Detail})
 		}
 	}

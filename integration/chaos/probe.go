@@ -15,8 +15,9 @@ const soon = 2 * time.Second
 // probe sends one command to one server, which can be dead or paused: then it fails soon.
 func probe(addr string, command ...string) (rueidis.RedisMessage, error) {
 	c, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{addr}, Dialer: net.Dialer{Timeout: time.Second}, ConnWriteTimeout: time.Second,
-		ForceSingleClient: true, AlwaysRESP2: true, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1,
+		InitAddress: []string{addr}, Dialer: net.Dialer{Timeout: time.Second},
+		ConnWriteTimeout: time.Second, PipelineMultiplex: -1, ForceSingleClient: true,
+		AlwaysRESP2: true, DisableCache: true, DisableRetry: true,
 	})
 	if err != nil {
 		return rueidis.RedisMessage{}, err

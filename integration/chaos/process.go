@@ -69,7 +69,8 @@ func play(p *reexec.Parent, start starter) error {
 		if err != nil {
 			return err
 		}
-		workers[i] = &worker{teller: t, job: &j, number: i + 1, random: rand.New(rand.NewPCG(j.Seed, uint64(i))), register: r,
+		workers[i] = &worker{teller: t, job: &j, number: i + 1,
+			random: rand.New(rand.NewPCG(j.Seed, uint64(i))), register: r,
 			stopping: stopping, calm: calm}
 	}
 	closeClients, err := connect(stopping, &j, workers, start)
@@ -87,7 +88,8 @@ func play(p *reexec.Parent, start starter) error {
 		closeClients()
 	}
 	if took := now().sub(began); took > lateness {
-		t.say(message{What: sayTrouble, Call: "hang", At: began, Outcome: "closing the clients took " + took.String()})
+		t.say(message{What: sayTrouble, Call: "hang", At: began,
+			Outcome: "closing the clients took " + took.String()})
 	}
 	for _, w := range workers {
 		w.register.close()
@@ -168,9 +170,11 @@ func (w *worker) rest(d time.Duration) {
 }
 
 // called tells of a call from its beginning to its end.
-func (w *worker) called(verb, lock, level string, limit time.Duration, f func() (outcome string, token int64)) (id int64, start stamp) {
+func (w *worker) called(verb, lock, level string, limit time.Duration,
+	f func() (outcome string, token int64)) (id int64, start stamp) {
 	id, start = w.next(), now()
-	w.say(message{What: sayCall, ID: id, Worker: w.number, At: start, Call: verb, Lock: lock, Level: level, Limit: limit})
+	w.say(message{What: sayCall, ID: id, Worker: w.number, At: start, Call: verb, Lock: lock,
+		Level: level, Limit: limit})
 	outcome, token := f()
 	w.say(message{What: sayReturn, ID: id, At: now(), Outcome: outcome, Token: token})
 	return id, start

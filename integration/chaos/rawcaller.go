@@ -46,7 +46,8 @@ const patience = time.Second
 func (r *rawWorker) ask(function, key string, args ...string) (a answer, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	list, err := r.redis.Do(ctx, r.redis.B().Arbitrary("FCALL", function, "1").Keys(key).Args(args...).Build()).ToArray()
+	command := r.redis.B().Arbitrary("FCALL", function, "1").Keys(key).Args(args...).Build()
+	list, err := r.redis.Do(ctx, command).ToArray()
 	if err != nil {
 		return a, err
 	}
@@ -73,6 +74,18 @@ func (r *rawWorker) ask(function, key string, args ...string) (a answer, err err
 	return a, nil
 }
 
+// rawOutcome is what a raw caller makes of an error: the server's words, or that there are none.
+func rawOutcome(err error) string {
+	refused, ok := rueidis.IsRedisErr(err)
+	switch {
+	case ok:
+		return "refused: " + refused.Error()
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer"
+	}
+	return "connection lost"
+}
+
 // rawLock is one acquisition of a raw caller.
 type rawLock struct {
 	*rawWorker
@@ -95,7 +108,8 @@ func (l *rawLock) granted(sent stamp, token int64) {
 
 // take wants a lock, holds it, and gives it back.
 func (r *rawWorker) take(name string, got func()) {
-	l := &rawLock{rawWorker: r, name: name, key: prefix + name, owner: fmt.Sprintf("raw-%016x%016x", r.random.Uint64(), r.random.Uint64()),
+	l := &rawLock{rawWorker: r, name: name, key: prefix + name,
+		owner: fmt.Sprintf("raw-%016x%016x", r.random.Uint64(), r.random.Uint64()),
 		lease: time.Second + time.Duration(r.random.IntN(2000))*time.Millisecond}
 	if r.chance(0.2) {
 		l.hold = "first"
@@ -107,9 +121,11 @@ func (r *rawWorker) take(name string, got func()) {
 		if r.isCalm() {
 			limit = 30 * time.Second
 		}
-		id, start = r.called("wait", name, levelDefault, 0, func() (string, int64) { return l.wait(limit), l.token })
+		id, start = r.called("wait", name, levelDefault, 0,
+			func() (string, int64) { return l.wait(limit), l.token })
 	} else {
-		id, start = r.called("try", name, levelDefault, 0, func() (string, int64) { return l.try(), l.token })
+		id, start = r.called("try", name, levelDefault, 0,
+			func() (string, int64) { return l.try(), l.token })
 	}
 	if l.token == 0 {
 		r.rest(r.some(40 * time.Millisecond))
@@ -138,7 +154,7 @@ func (l *rawLock) try() string {
 		}
 	}
 	l.undo(functions.Release)
-	return err.Error()
+	return rawOutcome(err)
 }
 
 // wait stands in line, with a subscription or without one, and leaves it when the time is over.
@@ -153,13 +169,14 @@ func (l *rawLock) wait(limit time.Duration) string {
 		a, err := l.ask(functions.Wait, l.key, l.owner, l.ttl(), channel, "1", "60000", l.hold)
 		switch {
 		case err != nil:
-			outcome = err.Error()
+			outcome = rawOutcome(err)
 		case a.yes:
 			l.granted(sent, a.number)
 			return "ok"
 		default: // in line: position, server_ms, fence, subscribers
 			outcome = "timeout"
-			pause = min(max(time.Duration(a.number)*time.Millisecond, 20*time.Millisecond), 1500*time.Millisecond)
+			pause = min(max(time.Duration(a.number)*time.Millisecond, 20*time.Millisecond),
+				1500*time.Millisecond)
 			if channel == "" || a.rest[3] == 0 {
 				pause = min(pause, 20*time.Millisecond+l.some(time.Second))
 			}
@@ -175,25 +192,27 @@ func (l *rawLock) wait(limit time.Duration) string {
 }
 
 // subscribe makes a channel for a waiter, or none: then it polls. granted is told of each message.
-func (l *rawLock) subscribe(ctx context.Context) (channel string, granted <-chan struct{}, done func()) {
+func (l *rawLock) subscribe(ctx context.Context) (name string, granted <-chan struct{}, end func(),
+) {
 	if l.chance(0.5) {
 		return "", nil, func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	channel = "{" + l.key + "}:" + l.owner
+	channel := "{" + l.key + "}:" + l.owner
 	told, over := make(chan struct{}, 1), make(chan struct{})
 	go func() {
 		defer close(over)
 		for ctx.Err() == nil { // subscribes again when the connection was lost
-			_ = l.redis.Receive(ctx, l.redis.B().Ssubscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) {
-				if !strings.HasSuffix(m.Message, " "+l.owner) {
-					return
-				}
-				select {
-				case told <- struct{}{}:
-				default:
-				}
-			})
+			_ = l.redis.Receive(ctx, l.redis.B().Ssubscribe().Channel(channel).Build(),
+				func(m rueidis.PubSubMessage) {
+					if !strings.HasSuffix(m.Message, " "+l.owner) {
+						return
+					}
+					select {
+					case told <- struct{}{}:
+					default:
+					}
+				})
 			select {
 			case <-time.After(20 * time.Millisecond):
 			case <-ctx.Done():
@@ -282,7 +301,8 @@ func (l *rawLock) renewAfterwards() {
 }
 
 func (l *rawLock) view(id int64, start stamp) *look {
-	return &look{worker: l.worker, id: id, lock: l.name, level: levelDefault, owner: l.owner, token: l.token, start: start,
+	return &look{worker: l.worker, id: id, lock: l.name, level: levelDefault, owner: l.owner,
+		token: l.token, start: start,
 		live: func() bool { return now() < l.until }}
 }
 
@@ -295,7 +315,7 @@ func (l *rawLock) renew(view **look) {
 		a, err := l.ask(functions.Renew, l.key, l.owner, l.ttl())
 		switch {
 		case err != nil:
-			return err.Error(), l.token // the old lease counts
+			return rawOutcome(err), l.token // the old lease counts
 		case !a.yes:
 			l.until = 0
 			return "lost", l.token
@@ -319,7 +339,7 @@ func (l *rawLock) join() {
 	l.called("join", l.name, levelDefault, 0, func() (string, int64) {
 		a, err := l.ask(functions.AcquireReentrant, l.key, l.owner, l.ttl(), "second")
 		if err != nil {
-			return err.Error(), 0
+			return rawOutcome(err), 0
 		}
 		if !a.yes {
 			return "lost", 0

@@ -28,7 +28,8 @@ func openRegister(h *history) (*guardedRegister, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &guardedRegister{history: h, listen: l, cells: map[string]*cell{}, conns: map[net.Conn]bool{}}
+	r := &guardedRegister{history: h, listen: l, cells: map[string]*cell{},
+		conns: map[net.Conn]bool{}}
 	r.working.Go(r.accept)
 	return r, nil
 }

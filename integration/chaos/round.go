@@ -19,7 +19,7 @@ type round struct {
 	Storm   time.Duration
 	Playing []string      // the roles of the client processes
 	Defect  string        // of the client processes, for a test
-	Calm    time.Duration // how long everybody may take to get every lock after the storm; 0: calmWithin
+	Calm    time.Duration // until everybody has had every lock after it, at most; 0: calmWithin
 
 	out    string
 	source string // of the library; "": the real one
@@ -106,8 +106,9 @@ func (r *round) play(ctx context.Context, h *history) (err error) {
 	}
 	defer func() { err = errors.Join(err, register.close()) }()
 	d := servers.deployment
-	crew, err := newCrew(h, r.out, d, job{Seed: r.Seed, Addrs: d.Addrs(), Master: d.SentinelMaster, Register: register.addr(),
-		Locks: lockNames, Workers: 4, Replicas: s.replicas, Breaks: r.Profile == profileAll, Defect: r.Defect}, r.Playing)
+	crew, err := newCrew(h, r.out, d, job{Seed: r.Seed, Addrs: d.Addrs(), Master: d.SentinelMaster,
+		Register: register.addr(), Locks: lockNames, Workers: 4, Replicas: s.replicas,
+		Breaks: r.Profile == profileAll, Defect: r.Defect}, r.Playing)
 	defer func() { err = errors.Join(err, crew.close()) }()
 	if err != nil {
 		return err
@@ -127,7 +128,8 @@ func (r *round) play(ctx context.Context, h *history) (err error) {
 func (r *round) storm(ctx context.Context, h *history, v *servers, c *crew) error {
 	ctx, cancel := context.WithTimeout(ctx, r.Storm)
 	defer cancel()
-	s := &storm{ctx: ctx, history: h, crew: c, servers: v, profile: r.Profile, seed: r.Seed, locks: lockNames}
+	s := &storm{ctx: ctx, history: h, crew: c, servers: v, profile: r.Profile, seed: r.Seed,
+		locks: lockNames}
 	s.start()
 	s.end()
 	for _, p := range c.places {
@@ -172,7 +174,8 @@ func (r *round) killed(h *history, c *crew) {
 func (r *round) judge(h *history) *result {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	res := &result{round: r, faults: map[kind]int{}, failed: map[kind]int{}, calls: map[string]int{}, outcomes: map[string]int{},
+	res := &result{round: r, faults: map[kind]int{}, failed: map[kind]int{},
+		calls: map[string]int{}, outcomes: map[string]int{},
 		holds: len(h.holds), updates: len(h.updates)}
 	for _, f := range h.faults {
 		if f.Error == "" {

@@ -65,7 +65,7 @@ func (v *servers) primaries() (list []string) {
 	return list
 }
 
-// load puts the library on each primary that lacks it, and tries again for a while where that fails.
+// load puts the library on each primary that lacks it, and tries for a while where that fails.
 func (v *servers) load() error {
 	var err error
 	until(10*time.Second, func() bool {
@@ -216,7 +216,8 @@ func (v *servers) shards() (list []shard) {
 }
 
 // plan chooses where a fault strikes. The func that it returns does it.
-func (v *servers) plan(k kind, random *rand.Rand, locks []string) (do func(rest func(time.Duration)) error, target string) {
+func (v *servers) plan(k kind, random *rand.Rand,
+	locks []string) (do func(rest func(time.Duration)) error, target string) {
 	pick, down := random.Uint64(), time.Duration(random.Float64()*float64(700*time.Millisecond))
 	lock := locks[random.IntN(len(locks))]
 	list := v.shards()
@@ -251,7 +252,10 @@ func (v *servers) plan(k kind, random *rand.Rand, locks []string) (do func(rest 
 			return errors.Join(err, replica.Restart())
 		}
 	case replicaKill:
-		do = func(func(time.Duration)) error { return tell(s.primary.Addr, "CLIENT", "KILL", "TYPE", "replica") }
+		do = func(func(time.Duration)) error {
+			return tell(s.primary.Addr, "CLIENT", "KILL", "TYPE",
+				"replica")
+		}
 	case failoverOrder:
 		do = func(func(time.Duration)) error { return replica.Failover(ctx) }
 	case failoverForce:
@@ -260,7 +264,8 @@ func (v *servers) plan(k kind, random *rand.Rand, locks []string) (do func(rest 
 		do = func(func(time.Duration)) error { return replica.Failover(ctx, "TAKEOVER") }
 	case failoverAsk:
 		do = func(func(time.Duration)) error {
-			err := tell(v.deployment.Sentinels()[0].Addr, "SENTINEL", "FAILOVER", server.SentinelMaster)
+			err := tell(v.deployment.Sentinels()[0].Addr, "SENTINEL", "FAILOVER",
+				server.SentinelMaster)
 			if err != nil {
 				return err
 			}
@@ -288,7 +293,8 @@ func (v *servers) plan(k kind, random *rand.Rand, locks []string) (do func(rest 
 // succeeded blocks until a replica of the shard is the primary.
 func (v *servers) succeeded(s shard) error {
 	done := until(40*time.Second, func() bool {
-		return slices.ContainsFunc(s.replicas, func(n *server.Node) bool { return replicationOf(n.Addr).role == "master" })
+		return slices.ContainsFunc(s.replicas,
+			func(n *server.Node) bool { return replicationOf(n.Addr).role == "master" })
 	})
 	if !done {
 		return errors.New("no replica has become the primary of " + s.primary.Addr)
@@ -297,8 +303,8 @@ func (v *servers) succeeded(s shard) error {
 }
 
 // move moves a slot to a primary, as redis-cli does, with its keys one by one. Connections can be
-// killed meanwhile, so it goes on until all of it is done: a slot that is left half on its way would
-// lose keys in the next failover.
+// killed meanwhile, so it goes on until all of it is done: a slot that is left half on its way
+// would lose keys in the next failover.
 func (v *servers) move(slot uint16, to *server.Node) error {
 	number := strconv.Itoa(int(slot))
 	var from *server.Node
@@ -371,7 +377,8 @@ func moveKeys(slot string, from, to *server.Node) error {
 			return err
 		}
 		for _, key := range keys {
-			if err := tell(from.Addr, "MIGRATE", host, port, key, "0", "1000", "REPLACE"); err != nil {
+			if err := tell(from.Addr, "MIGRATE", host, port, key, "0", "1000",
+				"REPLACE"); err != nil {
 				return err
 			}
 		}

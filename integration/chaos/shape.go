@@ -18,20 +18,25 @@ type shape struct {
 // networkKinds, clientKinds and handKinds are possible everywhere. A kind that is named twice is
 // chosen twice as often.
 var (
-	networkKinds = []kind{netPartition, netRequests, netReplies, netSilence, netDelay, netDelay, netReset, netReset, netLostReply, netLostReply}
-	clientKinds  = []kind{clientPause, clientPause, clientPause, clientKill}
-	handKinds    = []kind{lockBreak, keyDelete, connKill, connKill, pubsubKill, libReplace, libReplace, libFlush}
+	networkKinds = []kind{netPartition, netRequests, netReplies, netSilence, netDelay, netDelay,
+		netReset, netReset, netLostReply, netLostReply}
+	clientKinds = []kind{clientPause, clientPause, clientPause, clientKill}
+	handKinds   = []kind{lockBreak, keyDelete, connKill, connKill, pubsubKill, libReplace,
+		libReplace, libFlush}
 )
 
 var shapes = []shape{
 	{name: "durable", spec: server.Spec{Kind: server.KindSingle, Own: true,
 		Config: [][2]string{{"appendonly", "yes"}, {"appendfsync", "always"}}},
 		kinds: []kind{serverRestart, serverRestart, serverPause}},
-	{name: "memory", spec: server.Spec{Kind: server.KindSingle, Own: true}, kinds: []kind{serverForget, serverPause}},
+	{name: "memory", spec: server.Spec{Kind: server.KindSingle, Own: true},
+		kinds: []kind{serverForget, serverPause}},
 	{name: "sentinel", spec: server.Spec{Kind: server.KindSentinel}, replicas: 2,
-		kinds: []kind{serverPause, replicaKill, replicaRestart, failoverAsk, failoverKill, failoverPause}},
+		kinds: []kind{serverPause, replicaKill, replicaRestart, failoverAsk, failoverKill,
+			failoverPause}},
 	{name: "cluster", spec: server.Spec{Kind: server.KindCluster}, replicas: 1,
-		kinds: []kind{serverPause, replicaKill, replicaRestart, failoverOrder, failoverOrder, failoverForce, failoverTake,
+		kinds: []kind{serverPause, replicaKill, replicaRestart, failoverOrder, failoverOrder,
+			failoverForce, failoverTake,
 			failoverKill, failoverPause, slotMove, slotMove, slotMove}},
 }
 

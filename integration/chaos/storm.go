@@ -50,10 +50,10 @@ func (s *storm) start() {
 			continue
 		}
 		s.working.Go(func() {
-			for l.rest(time.Duration(l.random.Float64() * 2 * float64(each.pause))); s.ctx.Err() == nil; {
+			pause := func() { l.rest(time.Duration(l.random.Float64() * 2 * float64(each.pause))) }
+			for pause(); s.ctx.Err() == nil; pause() {
 				// One that could not be done is in the record, and counted.
 				_ = each.do(l, l.kinds[l.random.IntN(len(l.kinds))])
-				l.rest(time.Duration(l.random.Float64() * 2 * float64(each.pause)))
 			}
 		})
 	}

@@ -33,7 +33,8 @@ func checkStuck(calls []*call, holds []*hold, calm stamp) (found []violation) {
 				for _, c := range waits[name] {
 					if c.Start <= free && c.End >= free.add(idle) {
 						found = append(found, violation{"stuck", name, free,
-							fmt.Sprintf("nobody had it for %v, while %s.%d waited", gap, c.Process, c.Worker)})
+							fmt.Sprintf("nobody had it for %v, while %s.%d waited", gap, c.Process,
+								c.Worker)})
 						break
 					}
 				}

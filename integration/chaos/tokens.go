@@ -25,12 +25,14 @@ func checkTokens(holds []*hold) []violation {
 			}
 			marks = append(marks, mark{h.Enter, top})
 			if a := of[h.Token]; a != nil && !sameHolder(a, h) {
-				found = append(found, violation{"token", name, h.Enter, fmt.Sprintf("%s and %s have the same", a, h)})
+				found = append(found, violation{"token", name, h.Enter,
+					fmt.Sprintf("%s and %s have the same", a, h)})
 			}
 			of[h.Token] = h
 		}
 		for _, b := range list {
-			n, _ := slices.BinarySearchFunc(marks, b.Start, func(m mark, at stamp) int { return cmp.Compare(m.enter, at) })
+			n, _ := slices.BinarySearchFunc(marks, b.Start,
+				func(m mark, at stamp) int { return cmp.Compare(m.enter, at) })
 			if n == 0 {
 				continue
 			}

@@ -70,7 +70,8 @@ func (t *totals) err() error {
 
 func (t *totals) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%d rounds, %d of them with violations; %d calls, %d holds, %d updates", t.rounds, t.bad, sum(t.calls), t.holds, t.updates)
+	fmt.Fprintf(&b, "\n%d rounds, %d of them with violations; %d calls, %d holds, %d updates",
+		t.rounds, t.bad, sum(t.calls), t.holds, t.updates)
 	if t.undecided > 0 {
 		fmt.Fprintf(&b, "; porcupine undecided in %d", t.undecided)
 	}

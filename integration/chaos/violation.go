@@ -29,5 +29,6 @@ func rules(list []violation) string {
 }
 
 func (h *hold) String() string {
-	return fmt.Sprintf("%s.%d (%s, token %d, owner %s)", h.Process, h.Worker, h.Level, h.Token, h.Owner)
+	return fmt.Sprintf("%s.%d (%s, token %d, owner %s)", h.Process, h.Worker, h.Level, h.Token,
+		h.Owner)
 }
