@@ -30,6 +30,9 @@ type lane struct {
 	kinds  []kind
 }
 
+// seldom is by how much a lane's pauses are longer in a round.
+var seldom = []float64{1, 1, 3, 8}
+
 // start begins the storm: faults of different lanes meet each other.
 func (s *storm) start() {
 	lanes := []struct {
@@ -49,8 +52,11 @@ func (s *storm) start() {
 		if len(l.kinds) == 0 {
 			continue
 		}
+		// In one round a lane strikes all the time, in another one now and then: some states are
+		// only reached between faults of another kind.
+		mean := float64(each.pause) * seldom[l.random.IntN(len(seldom))]
 		s.working.Go(func() {
-			pause := func() { l.rest(time.Duration(l.random.Float64() * 2 * float64(each.pause))) }
+			pause := func() { l.rest(time.Duration(l.random.Float64() * 2 * mean)) }
 			for pause(); s.ctx.Err() == nil; pause() {
 				// One that could not be done is in the record, and counted.
 				_ = each.do(l, l.kinds[l.random.IntN(len(l.kinds))])
