@@ -117,7 +117,7 @@ func TestCallsThatHangAreFound(t *testing.T) {
 		{Process: "k", Call: "try", Start: second(1)},
 		{Process: "n", Call: "try", Start: second(1)},
 	}
-	pause := &fault{Kind: clientPause, Target: "r", Start: second(2), End: second(6)}
+	pause := &fault{Kind: clientPause, Target: "r", Start: second(2), End: second(8)}
 	found := checkHangs(calls, []*fault{pause}, map[string]bool{"k": true})
 	require.Equal(t, "hang hang", rules(found))
 	require.Contains(t, found[0].Text, "q.")

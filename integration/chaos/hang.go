@@ -6,7 +6,7 @@ import (
 )
 
 // lateness is what a call may take beyond its limit: the machine is busy.
-const lateness = 5 * time.Second
+const lateness = 2 * time.Second
 
 // checkHangs looks for calls that did not return in time. The time in which their process was
 // paused does not count, and a process that was killed does not answer.

@@ -39,6 +39,9 @@ type worker struct {
 // returns closes the clients.
 type starter func(j *job, workers []*worker) (func(), error)
 
+// closing is what the clients of a process may take to close: each a second, and they are two.
+const closing = 2*time.Second + lateness
+
 // play is the life of a process: its workers take locks until it is told to stop.
 func play(p *reexec.Parent, start starter) error {
 	var j job
@@ -87,7 +90,7 @@ func play(p *reexec.Parent, start starter) error {
 	if closeClients != nil {
 		closeClients()
 	}
-	if took := now().sub(began); took > lateness {
+	if took := now().sub(began); took > closing {
 		t.say(message{What: sayTrouble, Call: "hang", At: began,
 			Outcome: "closing the clients took " + took.String()})
 	}

@@ -282,10 +282,13 @@ func (v *servers) plan(k kind, random *rand.Rand,
 			return errors.Join(err, s.primary.Resume())
 		}
 	case slotMove:
-		to := list[(pick>>16)%uint64(len(list))].primary
 		slot := cluster.Slot(prefix + lock)
-		target = fmt.Sprintf("slot %d of %s to %s", slot, lock, to.Addr)
-		do = func(func(time.Duration)) error { return v.move(slot, to) }
+		from, to, err := v.between(slot, list, pick>>16)
+		if err != nil {
+			return func(func(time.Duration)) error { return err }, lock
+		}
+		target = fmt.Sprintf("slot %d of %s from %s to %s", slot, lock, from.Addr, to.Addr)
+		do = func(func(time.Duration)) error { return v.move(slot, from, to) }
 	}
 	return do, target
 }
@@ -302,27 +305,31 @@ func (v *servers) succeeded(s shard) error {
 	return nil
 }
 
+// between finds who has a slot, and chooses another primary for it.
+func (v *servers) between(slot uint16, list []shard, pick uint64) (from, to *server.Node, _ error) {
+	var others []*server.Node
+	for _, s := range list {
+		owned, err := v.owns(s.primary, int(slot))
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case owned:
+			from = s.primary
+		default:
+			others = append(others, s.primary)
+		}
+	}
+	if from == nil || len(others) == 0 {
+		return nil, nil, fmt.Errorf("nobody has slot %d, or nobody else can take it", slot)
+	}
+	return from, others[pick%uint64(len(others))], nil
+}
+
 // move moves a slot to a primary, as redis-cli does, with its keys one by one. Connections can be
 // killed meanwhile, so it goes on until all of it is done: a slot that is left half on its way
 // would lose keys in the next failover.
-func (v *servers) move(slot uint16, to *server.Node) error {
+func (v *servers) move(slot uint16, from, to *server.Node) error {
 	number := strconv.Itoa(int(slot))
-	var from *server.Node
-	for _, s := range v.shards() {
-		owned, err := v.owns(s.primary, int(slot))
-		if err != nil {
-			return err
-		}
-		if owned {
-			from = s.primary
-		}
-	}
-	if from == nil {
-		return fmt.Errorf("nobody has slot %s", number)
-	}
-	if from == to {
-		return errors.New("it is there already")
-	}
 	var err error
 	until(20*time.Second, func() bool {
 		err = v.tryMove(number, from, to)
