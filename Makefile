@@ -17,7 +17,7 @@ SIMULATE = cd client/locktest && HOLDFAST_SIMULATE=$(TIME) HOLDFAST_SEED=$(SEED)
 	go test -count=1 -v -timeout 0 -run 'TestSimulation$$' ./internal/simulation
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-embedded test-containers lint demo bench bench-quick fuzz simulate chaos images clean prepare
+.PHONY: help test test-embedded test-containers lint demo bench bench-quick fuzz simulate chaos chaos-defects images clean prepare
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ simulate: ## Simulate schedules of faults for TIME (60s) at each level, from SEE
 # Servers as local processes: they are killed, paused and restarted all the time.
 chaos: ## Strike real servers and clients with random faults for TIME (60s), from SEED on, and check what they saw
 	cd integration/chaos && HOLDFAST_RUNTIME=$${HOLDFAST_RUNTIME:-local} go run . -time $(TIME) -seed $(SEED)
+
+chaos-defects: ## Put defects into the library and into callers, and find each in that way: some minutes
+	cd integration/chaos && HOLDFAST_RUNTIME=$${HOLDFAST_RUNTIME:-local} go test -count=1 -v -timeout 15m ./...
 
 images: ## Build the container images for machines that can pull none
 	sh integration/images/build.sh

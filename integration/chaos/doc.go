@@ -13,6 +13,15 @@
 // The seed fixes what is chosen, not when it happens: the processes are real. So a seed makes a
 // violation likely again, not certain. The record tells what happened.
 //
+// # The record
+//
+// Each line of a record is JSON: when it was written, in seconds since the round began, what it is
+// ("round", "fault", "fault over", "call", "hold", "update", "violation"), and the data. Times in
+// the data are nanoseconds of the machine's monotonic clock. A call without an End was never
+// answered. Start, Enter, Last and End of a hold are when its call began, when it was first seen
+// live, when last, and when it was over. What a process printed as it ended badly is in
+// process.stderr beside it.
+//
 // # What is checked
 //
 // Each process records its calls, those without an answer included, and each holder looks at its
@@ -31,9 +40,13 @@
 //     somebody waits for it (stuck.go). Never excepted.
 //  6. No goroutine is left when a process has closed its clients. Never excepted.
 //
-// A round that fails keeps its history, and a drawing of it by porcupine, in the out folder. The
-// record of faults is kept of each round. Tests put defects into the library and into callers, and
-// each must be found.
+// A round that fails keeps its history (name.jsonl), and a drawing of it by porcupine (name.html),
+// in the out folder. The faults (name.faults.jsonl) are kept of each round. Tests put defects into
+// the library and into callers, and each must be found.
+//
+// What is found depends on the faults. Where they admit a second holder all the time, little of
+// rule 1 is left, so the rounds take turns: all faults, those that admit nothing at the level
+// Replicas, and those that admit nothing at all.
 //
 // # Not covered
 //
