@@ -21,7 +21,7 @@ type Proxy struct {
 	mu      sync.Mutex
 	closed  bool
 	links   map[*link]struct{}
-	gate    sync.RWMutex  // held for reading while bytes are forwarded
+	gate    sync.RWMutex     // held for reading while bytes are forwarded
 	stalled [2]chan struct{} // by way, under mu; nil, or closed by Resume
 	delay   time.Duration    // under mu
 
