@@ -74,15 +74,12 @@ func (c *crew) start(p *place) error {
 	c.mu.Unlock()
 	j := c.job
 	j.Name, j.Seed, j.Proxies = p.name, seed, p.wires.proxies()
-	var stderr *os.File
-	one, err := reexec.Start(p.role, j, func(cmd *exec.Cmd) {
-		if stderr, _ = os.Create(filepath.Join(c.dir, p.name+".stderr")); stderr != nil {
-			cmd.Stderr = stderr
-		}
-	})
-	if stderr != nil {
-		stderr.Close() // the process has its own
+	stderr, err := os.Create(filepath.Join(c.dir, p.name+".stderr"))
+	if err != nil {
+		return err
 	}
+	defer stderr.Close() // the process has its own
+	one, err := reexec.Start(p.role, j, func(cmd *exec.Cmd) { cmd.Stderr = stderr })
 	if err != nil {
 		return err
 	}
@@ -95,6 +92,9 @@ func (c *crew) start(p *place) error {
 		err := hear.listen(one.Out)
 		hear.end()
 		p.bad = errors.Join(err, one.Wait())
+		if info, err := os.Stat(stderr.Name()); err == nil && info.Size() == 0 {
+			_ = os.Remove(stderr.Name()) // an empty one is no harm
+		}
 	}()
 	return nil
 }
