@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
@@ -15,6 +16,7 @@ type goWorker struct {
 	*worker
 	client *client.Client
 	level  string
+	long   bool // what it takes now it holds for long
 }
 
 // leases are chosen from. Most are short: the lease of a holder that was killed is time in which
@@ -39,7 +41,7 @@ func startGo(j *job, workers []*worker) (func(), error) {
 		}
 	}
 	for i, w := range workers {
-		g := &goWorker{w, plain, levelDefault}
+		g := &goWorker{worker: w, client: plain, level: levelDefault}
 		if i%2 == 1 && j.Replicas > 0 {
 			g.client, g.level = replicated, levelReplicas
 		}
@@ -54,6 +56,9 @@ func startGo(j *job, workers []*worker) (func(), error) {
 // take wants a lock, holds it, and gives it back.
 func (g *goWorker) take(name string, got func()) {
 	lease := leases[g.random.IntN(len(leases))]
+	if g.long = !g.isCalm() && g.chance(g.Long); g.long {
+		lease = slices.Max(leases)
+	}
 	if g.isCalm() {
 		g.acquire(name, lease, 30*time.Second, got)
 		return
@@ -125,8 +130,9 @@ func (g *goWorker) hold(name string, lease time.Duration, lock *client.Lock, id 
 		g.reenter(l, lock)
 	case x < 0.2:
 		g.renew(name, lock)
-	case x < 0.22 && !g.isCalm():
-		l.stay(g.some(3 * lease / 2))
+	case g.long:
+		l.stay(time.Duration(g.random.Float64() * 1.5 * float64(lease)))
+		l.deposit(0)
 	}
 	l.see()
 	const limit = 3 * time.Second

@@ -19,9 +19,10 @@ type job struct {
 	Register string
 	Locks    []string
 	Workers  int
-	Replicas int    // all of a primary's; 0: there is no level Replicas
-	Breaks   bool   // workers break locks
-	Defect   string // put in for a test
+	Replicas int     // all of a primary's; 0: there is no level Replicas
+	Breaks   bool    // workers break locks
+	Long     float64 // the part of holds of Go clients that last for some seconds
+	Defect   string  // put in for a test
 }
 
 // The defects of client processes.

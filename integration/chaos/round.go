@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -108,7 +109,7 @@ func (r *round) play(ctx context.Context, h *history) (err error) {
 	d := servers.deployment
 	crew, err := newCrew(h, r.out, d, job{Seed: r.Seed, Addrs: d.Addrs(), Master: d.SentinelMaster,
 		Register: register.addr(), Locks: lockNames, Workers: 4, Replicas: s.replicas,
-		Breaks: r.Profile == profileAll, Defect: r.Defect}, r.Playing)
+		Breaks: r.Profile == profileAll, Long: r.long(), Defect: r.Defect}, r.Playing)
 	defer func() { err = errors.Join(err, crew.close()) }()
 	if err != nil {
 		return err
@@ -122,6 +123,13 @@ func (r *round) play(ctx context.Context, h *history) (err error) {
 	defer h.mu.Unlock()
 	r.killed(h, crew)
 	return nil
+}
+
+// long chooses how many locks are held for long. Where it is many, most locks are held at any time,
+// so that failovers strike those. Where it is few, they strike hand-offs.
+func (r *round) long() float64 {
+	parts := []float64{0.02, 0.02, 0.1, 0.4}
+	return parts[rand.New(rand.NewPCG(r.Seed, 0)).IntN(len(parts))]
 }
 
 // storm lets the faults strike, and blocks until all of them are taken back.
