@@ -53,6 +53,7 @@ var admits = map[kind]struct{ byDefault, withReplicas verdict }{
 	failoverTake:  {secondHolder, nothing},
 	failoverAsk:   {secondHolder, nothing},
 	failoverKill:  {secondHolder, nothing},
+	failoverStale: {secondHolder, nothing},
 	failoverPause: {secondHolder, nothing},
 	failoverStray: {secondHolder, nothing},
 }

@@ -42,6 +42,7 @@ const (
 	failoverTake   kind = "failover.takeover"  // CLUSTER FAILOVER TAKEOVER
 	failoverAsk    kind = "failover.sentinel"  // SENTINEL FAILOVER
 	failoverKill   kind = "failover.kill"      // SIGKILL of the primary
+	failoverStale  kind = "failover.stale"     // SIGKILL of the primary while its replicas lag
 	failoverPause  kind = "failover.pause"     // SIGSTOP of the primary until another one took over
 	failoverStray  kind = "failover.unplanned" // another fault made a replica the primary
 	slotMove       kind = "slot.move"

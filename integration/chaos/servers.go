@@ -276,6 +276,10 @@ func (v *servers) plan(k kind, random *rand.Rand,
 			err := errors.Join(s.primary.Kill(), v.succeeded(s))
 			return errors.Join(err, s.primary.Restart())
 		}
+	case failoverStale:
+		do = func(rest func(time.Duration)) error {
+			return v.killAhead(s, 300*time.Millisecond+down, rest)
+		}
 	case failoverPause:
 		do = func(func(time.Duration)) error {
 			err := errors.Join(s.primary.Pause(), v.succeeded(s))
@@ -291,6 +295,23 @@ func (v *servers) plan(k kind, random *rand.Rand,
 		do = func(func(time.Duration)) error { return v.move(slot, from, to) }
 	}
 	return do, target
+}
+
+// killAhead kills a primary whose replicas have not heard of the last moment: what it granted then
+// is lost. A replica that is paused would read what is in its socket, so the link is cut.
+func (v *servers) killAhead(s shard, ahead time.Duration, rest func(time.Duration)) error {
+	var errs []error
+	for _, r := range s.replicas {
+		errs = append(errs, r.Pause())
+	}
+	errs = append(errs, tell(s.primary.Addr, "CLIENT", "KILL", "TYPE", "replica"))
+	rest(ahead)
+	errs = append(errs, s.primary.Kill())
+	for _, r := range s.replicas {
+		errs = append(errs, r.Resume())
+	}
+	errs = append(errs, v.succeeded(s), s.primary.Restart())
+	return errors.Join(errs...)
 }
 
 // succeeded blocks until a replica of the shard is the primary.

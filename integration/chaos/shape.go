@@ -33,11 +33,11 @@ var shapes = []shape{
 		kinds: []kind{serverForget, serverPause}},
 	{name: "sentinel", spec: server.Spec{Kind: server.KindSentinel}, replicas: 2,
 		kinds: []kind{serverPause, replicaKill, replicaRestart, failoverAsk, failoverKill,
-			failoverPause}},
+			failoverStale, failoverPause}},
 	{name: "cluster", spec: server.Spec{Kind: server.KindCluster}, replicas: 1,
 		kinds: []kind{serverPause, replicaKill, replicaRestart, failoverOrder, failoverOrder,
-			failoverForce, failoverTake,
-			failoverKill, failoverPause, slotMove, slotMove, slotMove}},
+			failoverForce, failoverTake, failoverKill, failoverStale, failoverStale, failoverPause,
+			slotMove, slotMove, slotMove}},
 }
 
 func shapeOf(name string) (shape, error) {

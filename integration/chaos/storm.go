@@ -239,7 +239,8 @@ func (l *lane) server(k kind) error {
 // planned reports whether a kind makes a replica the primary.
 func planned(k kind) bool {
 	switch k {
-	case failoverOrder, failoverForce, failoverTake, failoverAsk, failoverKill, failoverPause:
+	case failoverOrder, failoverForce, failoverTake, failoverAsk, failoverKill, failoverStale,
+		failoverPause:
 		return true
 	}
 	return false
