@@ -21,8 +21,8 @@ type servers struct {
 	shape      shape
 	deployment *server.Deployment
 	nodes      []*server.Node
-	source     string      // of the library
-	planned    atomic.Bool // a failover is being done
+	source     string       // of the library
+	failovers  atomic.Int64 // counted when one is begun, and when it is over
 }
 
 func startServers(ctx context.Context, s shape, source string) (*servers, error) {

@@ -228,8 +228,8 @@ func (l *lane) server(k kind) error {
 	f := fault{Kind: k, Target: target}
 	return l.strike(f, func() error {
 		if planned(k) {
-			s.planned.Store(true)
-			defer s.planned.Store(false)
+			s.failovers.Add(1)
+			defer s.failovers.Add(1)
 		}
 		err := do(l.rest)
 		return errors.Join(err, s.whole())
@@ -255,12 +255,16 @@ func (s *storm) watch() {
 	if len(s.servers.nodes) == 1 {
 		return
 	}
-	was := s.servers.roles()
+	before, was := s.servers.failovers.Load(), s.servers.roles()
 	for s.ctx.Err() == nil {
 		s.rest(300 * time.Millisecond)
+		count := s.servers.failovers.Load()
 		is := s.servers.roles()
+		// None is under way, and none was since the last look.
+		quiet := count%2 == 0 && count == before && count == s.servers.failovers.Load()
+		before = count
 		for addr, role := range is {
-			if role != "master" || was[addr] != "slave" || s.servers.planned.Load() {
+			if role != "master" || was[addr] != "slave" || !quiet {
 				continue
 			}
 			at := now()
