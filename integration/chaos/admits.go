@@ -58,6 +58,14 @@ var admits = map[kind]struct{ byDefault, withReplicas verdict }{
 	failoverStray: {secondHolder, nothing},
 }
 
+// splits are the faults with which a primary that is none any more, or that comes back empty and
+// takes itself for one, "goes on granting" at the default level. Whom it grants a lock is beside
+// the holder at the other primary, whatever that one's level is.
+var splits = map[kind]bool{
+	failoverForce: true, failoverTake: true, failoverAsk: true, failoverKill: true,
+	failoverStale: true, failoverPause: true, failoverStray: true,
+}
+
 // aftermath is how long after the end of a fault a lock that was granted then may still be lost:
 // requests that were on their way reach a server whose grants do not count any more.
 const aftermath = time.Second
@@ -71,14 +79,29 @@ func excuse(h *hold, at stamp, faults []*fault) *fault {
 		if h.Level == levelReplicas {
 			may = v.withReplicas
 		}
-		over := f.End
-		if over != forever {
-			over = over.add(aftermath)
-		}
-		if may == secondHolder && (f.Lock == "" || f.Lock == h.Lock) && f.Start <= at &&
-			over >= h.Start {
+		if may == secondHolder && f.during(h, at) {
 			return f
 		}
 	}
 	return nil
+}
+
+// void returns the fault for which h may have been granted by a primary that was none any more; nil
+// if there is none. At the level Replicas there never is: nobody counts on what it grants.
+func void(h *hold, faults []*fault) *fault {
+	for _, f := range faults {
+		if h.Level == levelDefault && splits[f.Kind] && f.during(h, h.Enter) {
+			return f
+		}
+	}
+	return nil
+}
+
+// during reports whether a fault that concerns h was under way between its grant and a moment.
+func (f *fault) during(h *hold, at stamp) bool {
+	over := f.End
+	if over != forever {
+		over = over.add(aftermath)
+	}
+	return (f.Lock == "" || f.Lock == h.Lock) && f.Start <= at && over >= h.Start
 }

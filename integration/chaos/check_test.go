@@ -53,7 +53,7 @@ func TestTheTableAdmits(t *testing.T) {
 			&fault{Kind: failoverTake, Start: second(2), End: forever}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			holds := []*hold{held("x", 1, c.level, 1, 5), held("y", 2, levelDefault, 4, 6)}
+			holds := []*hold{held("x", 1, c.level, 1, 5), held("y", 2, c.level, 4, 6)}
 			f := checkExclusion(holds, []*fault{c.fault})
 			require.True(t, f.lost[holds[0]])
 			if !c.admits {
@@ -66,6 +66,18 @@ func TestTheTableAdmits(t *testing.T) {
 			require.True(t, decided)
 			require.Empty(t, model, "without the one who has lost it")
 		})
+	}
+}
+
+// At the default level a deposed primary goes on granting, beside the holder at the new one.
+func TestADeposedPrimaryGrants(t *testing.T) {
+	for level, rule := range map[string]string{levelDefault: "", levelReplicas: "exclusion"} {
+		holds := []*hold{held("x", 1, levelReplicas, 1, 5), held("y", 2, level, 4, 6)}
+		f := checkExclusion(holds, []*fault{struck(failoverTake, 2, 4.5)})
+		require.Equal(t, rule, rules(f.violations), level)
+		require.Equal(t, level == levelDefault, f.lost[holds[1]])
+		f = checkExclusion(holds, []*fault{struck(failoverTake, 0, 1)})
+		require.Equal(t, "exclusion", rules(f.violations), "it was over")
 	}
 }
 

@@ -26,8 +26,9 @@ func byLock(holds []*hold) map[string][]*hold {
 }
 
 // checkExclusion looks for two in one lock. Of two the one with the lower token has lost it: the
-// faults since its grant decide. Two are also in it if one is seen with an older token after
-// another one has come and gone: its lock was given to the other in between.
+// faults since its grant decide; or the other one has it from a primary that was none. Two are also
+// in it if one is seen with an older token after another one has come and gone: its lock was given
+// to the other in between.
 func checkExclusion(holds []*hold, faults []*fault) finding {
 	f := finding{admitted: map[kind]int{}, lost: map[*hold]bool{}}
 	for _, list := range byLock(holds) {
@@ -62,15 +63,21 @@ func sameHolder(a, b *hold) bool { return a.Owner == b.Owner && a.Token == b.Tok
 
 // met judges that a and b were both inside at a moment.
 func (f *finding) met(a, b *hold, at stamp, faults []*fault, text string) {
-	older := a
+	older, newer := a, b
 	if b.Token < a.Token {
-		older = b
+		older, newer = b, a
 	}
-	f.lost[older] = true
 	if why := excuse(older, at, faults); why != nil {
+		f.lost[older] = true
 		f.admitted[why.Kind]++
 		return
 	}
+	if why := void(newer, faults); why != nil {
+		f.lost[newer] = true
+		f.admitted[why.Kind]++
+		return
+	}
+	f.lost[older] = true
 	f.violations = append(f.violations, violation{Rule: "exclusion", Lock: a.Lock, At: at,
 		Text: text})
 }

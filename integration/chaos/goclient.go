@@ -42,7 +42,7 @@ func startGo(j *job, workers []*worker) (func(), error) {
 	}
 	for i, w := range workers {
 		g := &goWorker{worker: w, client: plain, level: levelDefault}
-		if i%2 == 1 && j.Replicas > 0 {
+		if (i%2 == 1 || j.Alone) && j.Replicas > 0 {
 			g.client, g.level = replicated, levelReplicas
 		}
 		w.turn = g.take

@@ -20,6 +20,7 @@ type job struct {
 	Locks    []string
 	Workers  int
 	Replicas int     // all of a primary's; 0: there is no level Replicas
+	Alone    bool    // nobody is at the default level
 	Breaks   bool    // workers break locks
 	Long     float64 // the part of holds of Go clients that last for some seconds
 	Defect   string  // put in for a test

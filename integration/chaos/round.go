@@ -107,9 +107,15 @@ func (r *round) play(ctx context.Context, h *history) (err error) {
 	}
 	defer func() { err = errors.Join(err, register.close()) }()
 	d := servers.deployment
+	cast, alone := r.Playing, s.replicas > 0 && r.alone()
+	if alone {
+		raw := func(role string) bool { return role == roleRaw }
+		cast = slices.DeleteFunc(slices.Clone(cast), raw)
+	}
 	crew, err := newCrew(h, r.out, d, job{Seed: r.Seed, Addrs: d.Addrs(), Master: d.SentinelMaster,
 		Register: register.addr(), Locks: lockNames, Workers: 4, Replicas: s.replicas,
-		Breaks: r.Profile == profileAll, Long: r.long(), Defect: r.Defect}, r.Playing)
+		Breaks: r.Profile == profileAll, Long: r.long(), Alone: alone,
+		Defect: r.Defect}, cast)
 	defer func() { err = errors.Join(err, crew.close()) }()
 	if err != nil {
 		return err
@@ -131,6 +137,10 @@ func (r *round) long() float64 {
 	parts := []float64{0.02, 0.02, 0.1, 0.4}
 	return parts[rand.New(rand.NewPCG(r.Seed, 0)).IntN(len(parts))]
 }
+
+// alone chooses whether all are at the level Replicas, in every other round whose faults admit
+// nothing there: then no meeting is admitted at all. Raw callers do not play.
+func (r *round) alone() bool { return r.Profile == profileReplicas && r.Seed/3%2 == 0 }
 
 // storm lets the faults strike, and blocks until all of them are taken back.
 func (r *round) storm(ctx context.Context, h *history, v *servers, c *crew) error {
