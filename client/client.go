@@ -68,7 +68,7 @@ func New(redis rueidis.Client, cfg Config) (*Client, error) {
 	c.departed = newDeparted()
 	c.cache = tracking.New(c.slotted, c.changed)
 	c.calls = &fcall.Caller{Redis: redis, Slotted: c.slotted, Pulse: fcall.NewPulse(), AutoLoad: cfg.AutoLoad, Heard: c.answered, Changed: c.cache.Drop,
-		Cached: c.uncached, Closing: c.closing}
+		Cached: c.uncached, Demoted: c.demoted, Closing: c.closing}
 	c.inbox = inbox.New(inbox.Config{Redis: redis, Slotted: c.slotted, Prefix: cfg.Prefix, ID: c.id, Closing: c.closing.Done(), Denied: denied,
 		Broken: c.broken, Unclaimed: c.unclaimed, Changed: c.resubscribed, Refused: c.journal.unsubscribed})
 	c.keepalive = newKeepalive(newFlights(c.calls, c.inbox, &c.journal))
@@ -83,6 +83,14 @@ func (c *Client) Redis() rueidis.Client { return c.redis }
 func (c *Client) answered() {
 	c.cache.Heard()
 	c.journal.answered()
+}
+
+// demoted ends the connections to a server that is a replica now: a name in the DNS, or a proxy, may
+// lead to the primary. In a Cluster, or behind Sentinel, rueidis finds it.
+func (c *Client) demoted() {
+	if c.wires != nil && c.redis.Mode() == rueidis.ClientModeStandalone {
+		c.wires.renew()
+	}
 }
 
 // key is the Redis key of a lock.

@@ -3,8 +3,11 @@ package client
 import (
 	"context"
 	"crypto/tls"
+	"maps"
 	"net"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -16,9 +19,10 @@ type wires struct {
 	closing context.Context // ends dials that are under way
 	stop    context.CancelFunc
 
-	mu     sync.Mutex
-	open   map[*wire]struct{}
-	closed bool
+	mu      sync.Mutex
+	open    map[*wire]struct{}
+	closed  bool
+	renewed time.Time
 }
 
 type wire struct {
@@ -80,6 +84,22 @@ func (c *wire) Close() error {
 	delete(c.of.open, c)
 	c.of.mu.Unlock()
 	return c.Conn.Close()
+}
+
+// renewPause is for connections that lead to a replica again.
+const renewPause = time.Second
+
+// renew ends the connections, so that rueidis makes new ones. Their users get an error.
+func (w *wires) renew() {
+	w.mu.Lock()
+	var open []*wire
+	if time.Since(w.renewed) >= renewPause {
+		w.renewed, open = time.Now(), slices.Collect(maps.Keys(w.open))
+	}
+	w.mu.Unlock()
+	for _, c := range open {
+		_ = c.Conn.Close()
+	}
 }
 
 // close ends all connections, and those that are made later.

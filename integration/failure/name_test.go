@@ -29,6 +29,12 @@ func TestANameMoves(t *testing.T) {
 				require.NoError(b.TB, err)
 			}
 		},
+		"demoted, and hangs up on nobody": func(b *bed, old, primary *server.Node) {
+			host, port, err := net.SplitHostPort(primary.Addr)
+			require.NoError(b.TB, err)
+			_, err = old.Do(b.Ctx, "REPLICAOF", host, port)
+			require.NoError(b.TB, err)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

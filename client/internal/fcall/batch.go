@@ -125,7 +125,7 @@ func (b *Batch) commands(asking bool) (commands rueidis.Commands, at []int) {
 
 func (b *Batch) decode(ctx context.Context, call batched, result rueidis.RedisResult) (o Outcome) {
 	values, err := result.ToArray()
-	if err = Classify(ctx, err); err == nil {
+	if err = b.caller.classify(ctx, err); err == nil {
 		b.caller.Heard()
 	}
 	switch {

@@ -117,6 +117,16 @@ func Classify(ctx context.Context, err error) error {
 
 const refusing = "it refuses: "
 
+// classify is Classify for an answer to a function, which may tell that the server is a replica now.
+func (c *Caller) classify(ctx context.Context, err error) error {
+	err = Classify(ctx, err)
+	var refusal *Refusal
+	if errors.As(err, &refusal) && strings.HasPrefix(refusal.Text, refusing+"READONLY ") {
+		c.Demoted()
+	}
+	return err
+}
+
 // answered reports whether an error, or none, is an answer of the server.
 func answered(err error) bool {
 	return err == nil || errors.Is(err, ErrBusy) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotReplicated)

@@ -24,6 +24,7 @@ type Caller struct {
 	Heard    func()           // the server has answered
 	Changed  func(key string) // a call of ours may have changed the key
 	Cached   func(error)      // the answer to CLIENT CACHING YES, an error of rueidis
+	Demoted  func()           // the server is a replica
 	Closing  context.Context  // ends calls that can be left behind, by its cause
 
 	homes homes
@@ -230,7 +231,7 @@ func (c *Caller) run(ctx context.Context, function, key string, args []string) (
 
 func (c *Caller) once(ctx context.Context, function, key string, args []string) (messages, error) {
 	values, err := c.Redis.Do(ctx, c.command(function, key, args...)).ToArray()
-	return values, Classify(ctx, err)
+	return values, c.classify(ctx, err)
 }
 
 // ask is do by a tracked call.
@@ -241,7 +242,7 @@ func (c *Caller) ask(ctx context.Context, function, key string, args ...string) 
 			c.Cached(err)
 		}
 		values, err := results[1].ToArray()
-		if err = Classify(ctx, err); !c.AutoLoad {
+		if err = c.classify(ctx, err); !c.AutoLoad {
 			err = c.named(ctx, key, err)
 		}
 		return values, err
