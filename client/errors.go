@@ -72,11 +72,17 @@ type BusyError struct {
 }
 
 func (e *BusyError) Error() string {
+	if e.nobody() {
+		return fmt.Sprintf("holdfast: lock %q: %s: %v more, %d waiting", e.Name, e.who(), e.Remaining, e.Waiters)
+	}
 	return fmt.Sprintf("holdfast: lock %q: %s, lease %v, %d waiting", e.Name, e.who(), e.Remaining, e.Waiters)
 }
 
+// nobody reports whether the lock is free, and nobody gets it yet.
+func (e *BusyError) nobody() bool { return e.Holder.Owner == "" && e.Remaining > 0 }
+
 func (e *BusyError) who() string {
-	if e.Holder.Owner == "" && e.Remaining > 0 {
+	if e.nobody() {
 		return "nobody gets it yet, the server remembers too little for Guard"
 	}
 	return fmt.Sprintf("%v: %s", ErrBusy, e.Holder)

@@ -89,8 +89,8 @@ func (t *tenure) reenter(parent context.Context, wanted *terms) (*Lock, error) {
 	if wanted.copies.Replicas > has.copies.Replicas {
 		return nil, fmt.Errorf("%w: the lock to re-enter was taken with Replicas %d, not %d", ErrArgument, has.copies.Replicas, wanted.copies.Replicas)
 	}
-	if wanted.guard != "" && has.guard == "" {
-		return nil, fmt.Errorf("%w: the lock to re-enter was taken without Guard", ErrArgument)
+	if wanted.guard != "" && (has.guard == "" || wanted.longest > has.longest) {
+		return nil, fmt.Errorf("%w: the lock to re-enter was taken with less Guard, or none", ErrArgument)
 	}
 	if cause := t.look(time.Now()); cause != nil {
 		return nil, cause
@@ -171,7 +171,7 @@ func (l *Lock) RenewFor(ctx context.Context, d time.Duration) error {
 		return opError("renew", h.name, l.lost())
 	}
 	h.keepalive.update(&h.entry)
-	r, err := h.calls.Renew(ctx, h.terms.copies, h.key, h.owner, fcall.TTL(length), channel, h.first)
+	r, err := h.calls.Renew(ctx, h.terms.copies, h.key, h.renews(fcall.TTL(length), channel))
 	ours := h.extended(sent, length, err == nil, r.Yes && r.Fence == h.first)
 	h.keepalive.update(&h.entry)
 	switch {

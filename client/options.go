@@ -68,7 +68,7 @@ func WithReplicas(n int, d time.Duration) Option {
 }
 
 // WithGuard makes the server remember for d before it grants the lock; see Config.Guard. 0 asks for
-// none. A lock that was taken without one cannot be re-entered with it: that is ErrArgument.
+// none. A lock that was taken with less cannot be re-entered with more: that is ErrArgument.
 func WithGuard(d time.Duration) Option { return func(s *settings) { s.guard = d } }
 
 // WithLabel shows a label to losers and operators; see Config.Label. It cannot be combined with

@@ -72,7 +72,7 @@ func (h *held) linger(ctx context.Context, t *tenure, now time.Time, left time.D
 	h.leaveLine() // those of this process wait at the server like all others
 	ctx, cancel := within(ctx)
 	defer cancel()
-	r, err := h.calls.Renew(ctx, h.terms.copies, h.key, h.owner, fcall.TTL(length), channel, h.first)
+	r, err := h.calls.Renew(ctx, h.terms.copies, h.key, h.renews(fcall.TTL(length), channel))
 	switch {
 	case err != nil:
 		return opError("release", h.name, h.core.ended(ctx, err))

@@ -188,7 +188,8 @@ func (w *wait) hears(ctx context.Context, g grant) (*Lock, error) {
 func (w *wait) confirm(ctx context.Context, g inbox.Grant, channel string) (*Lock, error) {
 	sent := time.Now()
 	w.asks()
-	r, err := w.client.calls.Renew(w.until, w.set.terms.copies, w.key, w.owner, w.set.terms.ttl, channel, g.Fence)
+	r, err := w.client.calls.Renew(w.until, w.set.terms.copies, w.key,
+		fcall.Renewal{Owner: w.owner, TTL: w.set.terms.ttl, Channel: channel, Fence: g.Fence, Hold: w.hold})
 	switch {
 	case errors.Is(err, ErrNotReplicated):
 		return nil, w.unreplicated(err)

@@ -110,7 +110,7 @@ var sourceMutations = []mutation{
 	{"empty line", "-- Reply   version\n", "-- Reply\n", "holdfast_version: "},
 	{"no purpose", "-- The version of the loaded library.\n", "", "holdfast_version: says no purpose"},
 	{"purpose changed", "-- The version of the loaded library.\n", "-- The version of the library.\n", "list of purposes differs for holdfast_version"},
-	{"least", "arity(args, 2, 4, 'owner, ttl_ms [, channel [, fence]]')", "arity(args, 1, 4, 'owner, ttl_ms [, channel [, fence]]')", "holdfast_renew: arity(1, 4)"},
+	{"least", "arity(args, 2, 5, 'owner, ttl_ms [, channel [, fence [, hold]]]')", "arity(args, 1, 5, 'owner, ttl_ms [, channel [, fence [, hold]]]')", "holdfast_renew: arity(1, 5)"},
 	{"most", "arity(args, 3, 7,", "arity(args, 3, 6,", "holdfast_wait: arity(3, 6)"},
 	{"names", "arity(args, 1, 3, 'owner [, hold [, fence]]')", "arity(args, 1, 3, 'lock [, hold [, fence]]')", `holdfast_leave: the arity error says "lock [, hold [, fence]]"`},
 	{"no arity", "  arity(args, 0, 1, '[reason]')\n", "", "holdfast_break: has no arity call"},

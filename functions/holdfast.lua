@@ -187,12 +187,15 @@ end
 local born, history = 0, ''
 
 local function age(us)
-  local id = call('INFO', 'replication'):match('master_replid:(%x+)')
+  local info = call('INFO', 'replication') -- some words in its lines are the choice of replicas
+  if not info:find('\nrole:master', 1, true) then return 0 end -- a replica that may be written to
+  local id = info:match('\nmaster_replid:(%x+)')
   if id ~= history or us < born then born, history = us, id end
   return us - born
 end
 
--- For how many milliseconds yet nobody may be granted a lock with this guard.
+-- For how many milliseconds yet nobody may be granted a lock with this guard. To ask lets the memory
+-- begin: the sooner it does, the sooner it is old enough.
 local function too_young(guard, us)
   if guard == 0 then return 0 end
   return math.max(0, guard - ms(age(us)))
@@ -229,6 +232,11 @@ local function scan_holds(holds, wanted)
     n, at = n + 1, stop + 1
   end
   return n, from, to
+end
+
+local function has_hold(holds, id)
+  local _, from = scan_holds(holds, id)
+  return from ~= nil
 end
 
 -- Returns the set with an id, and how many it has.
@@ -613,8 +621,7 @@ local function busy(lock, us)
 end
 
 -- The lock is free: write the owner.
-local function take(key, us, owner, ttl, block, hold, channel, guard)
-  local closed = too_young(guard, us)
+local function take(key, us, owner, ttl, block, hold, channel, guard, closed)
   if closed > 0 then return { 0, closed, '', 0 } end
   local fence, ends = next_fence(us, 0), ms(us) + ttl
   local top, token, time = run_end(fence, block, us), digits(fence), digits(ends)
@@ -664,10 +671,10 @@ local function hold_on(key, lock, us, ttl, block, hold, channel, guard)
 end
 
 local function acquire(key, owner, ttl, block, hold, guard)
-  if try('HLEN', key) == 0 then return take(key, clock(), owner, ttl, block, hold, '', guard) end
-  local lock, us = read(key, owner), clock()
-  lock = settle(key, lock, us)
-  if not lock then return take(key, us, owner, ttl, block, hold, '', guard) end
+  local none, us = try('HLEN', key) == 0, clock()
+  local closed = too_young(guard, us)
+  local lock = not none and settle(key, read(key, owner), us)
+  if not lock then return take(key, us, owner, ttl, block, hold, '', guard, closed) end
   if held_by(lock, owner) then return hold_on(key, lock, us, ttl, block, hold, '', guard) end
   if not lock.foreign then commit(key, lock, us) end
   return busy(lock, us)
@@ -683,7 +690,8 @@ local function queue(key, lock, us, w, hold, max_wait)
     return position(key, lock, n)
   end
   sweep(key, lock, us)
-  if max_wait and lock.turn * (lock.count + 1) > max_wait * 1000 then return -(lock.count + 1) end
+  local turn = lock.closed * 1000 + lock.turn * (lock.count + 1)
+  if max_wait and turn > max_wait * 1000 then return -(lock.count + 1) end
   if lock.count >= MAX_WAITERS or lock.tail >= MAX_PLACE then
     fail('HFFULL the line has ' .. MAX_WAITERS .. ' waiters, no more are possible')
   end
@@ -745,25 +753,28 @@ end
 
 -- holdfast_renew
 -- Starts the lease anew, and confirms a lock that was handed over. Never revives an ended lease.
--- With fence, only the lock with that token is renewed, not a later one of the same owner.
+-- With fence, only the lock with that token is renewed, not a later one of the same owner. With hold,
+-- only a joinable lock that has it.
 -- KEYS    lock
--- ARGV    owner, ttl_ms [, channel [, fence]]
+-- ARGV    owner, ttl_ms [, channel [, fence [, hold]]]
 -- Reply   1, fence, ttl_ms, holds, fence_block | 0, pttl_ms, owner, waiters
 -- Errors  HFARG HFTYPE HFSERVER
 -- Repeat  safe: it only starts the lease anew
 local function holdfast_renew(keys, args)
   local key = only_key(keys)
-  arity(args, 2, 4, 'owner, ttl_ms [, channel [, fence]]')
+  arity(args, 2, 5, 'owner, ttl_ms [, channel [, fence [, hold]]]')
   local owner, ttl = owner_arg(args[1]), ttl_arg(args[2])
   local channel = args[3] and channel_arg(args[3])
   local fence = args[4] and integer_arg(args[4], 'fence', MAX_FENCE)
+  local hold = args[5] and hold_arg(args[5], 1)
   local lock, us = read(key, owner), clock()
   lock = settle(key, lock, us)
   if not lock or lock.foreign then return busy(lock, us) end
   local mine = held_by(lock, owner) and (not fence or fence == lock.fence)
+  if mine and hold then mine = lock.holds > 0 and has_hold(read_holds(key, lock), hold) end
   if mine then
     keep_to(lock, 0, ttl)
-    if lock.guard > 0 then age(us) end -- the sooner a memory begins, the sooner it is old enough
+    too_young(lock.guard, us)
     prolong(lock, us, ttl)
     if channel then put(lock, 'channel', channel) end
   end
@@ -831,16 +842,19 @@ local function holdfast_wait(keys, args)
   local max_wait = args[5] and integer_arg(args[5], 'max_wait_ms', MAX_TTL_MS)
   local hold, guard = args[6] and hold_arg(args[6], 0) or '', guard_arg(args[7], ttl)
   local lock, us = read_place(key, owner), clock()
+  local closed, reply = too_young(guard, us), nil
   lock = settle(key, lock, us)
-  local reply = nil
   if not lock then
-    reply = take(key, us, owner, ttl, block, hold, channel, guard)
+    reply = take(key, us, owner, ttl, block, hold, channel, guard, closed)
   elseif held_by(lock, owner) then
     reply = hold_on(key, lock, us, ttl, block, hold, channel, guard)
   end
   if reply and reply[1] == 1 then return reply end
   local here = subscribers(channel)
-  if reply then return { 0, reply[2], reply[3], 0, ms(us), 0, here } end
+  if reply then
+    local late = max_wait and reply[2] > max_wait
+    return { 0, reply[2], reply[3], late and -1 or 0, ms(us), 0, here }
+  end
   if lock.foreign then return { 0, lock.pttl, lock.owner, 0, ms(us), 0, here } end
   keep_to(lock, guard, ttl)
   local w = { owner = owner, ttl = ttl, block = block, channel = channel, holds = '' }
@@ -944,7 +958,7 @@ local function holdfast_memory(keys, args)
     fail('HFARG since_us is only for those who may use FUNCTION LOAD')
   end
   age(clock())
-  local process = call('INFO', 'server'):match('run_id:(%x+)')
+  local process = call('INFO', 'server'):match('\nrun_id:(%x+)')
   if since and run == process and id == history then born = math.min(born, since) end
   return { process, history, digits(born) }
 end

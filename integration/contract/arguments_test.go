@@ -169,7 +169,7 @@ func TestFenceBlockIsBoundByTheLease(t *testing.T) {
 
 // The number of arguments and of keys is checked before anything is read.
 func TestArityIsChecked(t *testing.T) {
-	arity := map[string][2]int{functions.Acquire: {2, 4}, functions.AcquireReentrant: {3, 4}, functions.Renew: {2, 4}, functions.Release: {1, 3},
+	arity := map[string][2]int{functions.Acquire: {2, 4}, functions.AcquireReentrant: {3, 4}, functions.Renew: {2, 5}, functions.Release: {1, 3},
 		functions.Wait: {3, 7}, functions.Leave: {1, 3}, functions.Break: {0, 1}, functions.Inspect: {0, 0}, functions.Memory: {0, 3}, functions.ReadVersion: {0, 0}}
 	each(t, func(t *testing.T, b *bed) {
 		for _, name := range functions.Names() {

@@ -22,8 +22,8 @@ func (c call) valid() bool {
 	case functions.AcquireReentrant:
 		return n == 3 && owner() && ttl() && size(c.args[2], 1, functions.MaxHoldBytes) && c.args[2] != allHolds
 	case functions.Renew:
-		return n >= 2 && n <= 4 && owner() && ttl() && size(c.arg(2), 0, functions.MaxBytes) &&
-			(n < 4 || integer(c.args[3], 1<<53-1))
+		return n >= 2 && n <= 5 && owner() && ttl() && size(c.arg(2), 0, functions.MaxBytes) &&
+			(n < 4 || integer(c.args[3], 1<<53-1)) && (n < 5 || size(c.args[4], 1, functions.MaxHoldBytes) && c.args[4] != allHolds)
 	case functions.Release:
 		return n >= 1 && n <= 3 && owner() && (n == 1 || size(c.args[1], 0, functions.MaxHoldBytes)) &&
 			(n < 3 || integer(c.args[2], 1<<53-1))
@@ -105,6 +105,9 @@ func (s *source) call(locks int, channels []string) call {
 		c.args = append([]string{owner, ttl}, s.some(more%2 == 0, channels, badName[1:])...)
 		if len(c.args) == 3 && more%8 == 0 {
 			c.args = append(c.args, s.pick([]string{"1", "9007199254740991"}, numbers)) // another token
+		}
+		if len(c.args) == 4 && more%16 == 0 {
+			c.args = append(c.args, s.pick(holdIDs, badName))
 		}
 	case functions.Release:
 		c.args = append([]string{owner}, s.some(more%3 == 0, append(holdIDs, "", ""), badName[1:])...)

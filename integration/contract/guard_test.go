@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/functions"
@@ -155,6 +156,80 @@ func TestAYoungMemoryAddsNoHold(t *testing.T) {
 		b.expectLock(k, "a", 1, 0)
 		b.age()
 		want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "2"), []any{1, token, 600000, 2, 1})
+	})
+}
+
+// A hold that the server has forgotten is not renewed by way of one that it remembers: that one's
+// release would free the lock.
+func TestARenewalNamesItsHold(t *testing.T) {
+	guarded(t, func(b *bed, k string) {
+		got := b.call(functions.AcquireReentrant, k, "a", long, "1").([]any)
+		fence := itoa(got[1].(int64))
+		want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "2"), []any{1, token, 600000, 2, 1})
+		want(b.tb, b.call(functions.Renew, k, "a", long, "", fence, "2"), []any{1, token, 600000, 2, 1})
+		want(b.tb, b.call(functions.Release, k, "a", "2"), []any{1, 1})
+		want(b.tb, b.call(functions.Renew, k, "a", long, "", fence, "2"), []any{0, left, "a", 0})
+		want(b.tb, b.call(functions.Renew, k, "a", long, "", fence, "1"), yes)
+		want(b.tb, b.call(functions.Renew, k, "a", long, "", fence, "*"), prefix("HFARG hold must not be '*'"))
+		want(b.tb, b.call(functions.Release, k, "a", "1"), []any{1, 0})
+		b.take(k, "plain", long)
+		want(b.tb, b.call(functions.Renew, k, "plain", long, "", fence, "1"), []any{0, left, "plain", 0})
+	})
+}
+
+// A replica that may be written to, or says that it is called like a field of INFO, is no new memory.
+func TestAMemoryIsThePrimarys(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		k := b.key("k")
+		b.age()
+		other := server.Single(t, server.Owned())
+		host, port, _ := strings.Cut(b.addr, ":")
+		replica := dial(t, other.Addrs()[0], 2)
+		for _, command := range [][]string{{"CONFIG", "SET", "replica-announce-ip", "master_replid:abcdef0"}, {"CONFIG", "SET", "replica-read-only", "no"}, {"REPLICAOF", host, port}} {
+			want(t, replica.do(command...), "OK")
+		}
+		eventually(t, "it is attached", func() bool {
+			return strings.Contains(b.c.do("INFO", "replication").(string), "ip=master_replid:abcdef0")
+		})
+		if id := b.memory()[1]; len(id) != 40 {
+			t.Fatalf("the replication id is said to be %q", id)
+		}
+		eventually(t, "the replica follows", func() bool {
+			return strings.Contains(replica.do("INFO", "replication").(string), "master_link_status:up")
+		})
+		const short = "1"
+		for range 3 {
+			want(t, replica.do("FCALL", functions.Acquire, "1", k, "a", short, "1", short), []any{0, 1, "", 0})
+		}
+	}, server.Owned())
+}
+
+// Who gives up early does so when the pause alone is too long.
+func TestAPauseIsTooLongForABoundedWait(t *testing.T) {
+	guarded(t, func(b *bed, k string) {
+		want(b.tb, b.call(functions.Wait, k, "a", long, "", "1", "1000", "", guard), []any{0, left, "", -1, anything, 0, 0})
+		b.expectFree(k)
+		b.age()
+		want(b.tb, b.call(functions.Acquire, k, "a", long, "1", guard), yes)
+		b.wait(k, "b", "", 1)
+		b.forget()
+		want(b.tb, b.call(functions.Release, k, "a"), []any{1, 0})
+		want(b.tb, b.call(functions.Wait, k, "c", long, "", "1", "1000"), []any{0, left, "", -2, anything, token, 0})
+	})
+}
+
+// The pause goes by also while the lock is held, and whoever asks for it lets it begin.
+func TestAPauseBeginsWithTheFirstGuardedCall(t *testing.T) {
+	guarded(t, func(b *bed, k string) {
+		b.take(k, "a", long)
+		for _, call := range [][]string{{functions.Acquire, "b", long, "1", guard}, {functions.Wait, "b", long, "", "1", long, "", guard}} {
+			b.load()
+			b.call(call[0], k, call[1:]...)
+			now := b.c.do("TIME").([]any)
+			if since := number(b.memory()[2]); since > number(now[0].(string))*1_000_000+number(now[1].(string)) {
+				b.tb.Fatalf("%s did not let a memory begin: it is since %d, and before it was %v", call[0], since, now)
+			}
+		}
 	})
 }
 

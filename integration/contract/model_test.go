@@ -204,7 +204,8 @@ func (m *model) acquire(w *world, c call, hold string, block int64) any {
 
 func (m *model) renew(w *world, c call) any {
 	m.settle(w, c.arg(0))
-	if !m.held || m.owner != c.arg(0) || len(c.args) == 4 && c.args[3] != strconv.FormatInt(m.fence, 10) {
+	if !m.held || m.owner != c.arg(0) || len(c.args) >= 4 && c.args[3] != strconv.FormatInt(m.fence, 10) ||
+		len(c.args) == 5 && !slices.Contains(m.holds, c.args[4]) {
 		return m.busy()
 	}
 	m.provisional = false

@@ -2,6 +2,7 @@ package failure
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -164,5 +165,33 @@ func TestAFormerPrimaryRemembersAnew(t *testing.T) {
 		yes, err := values[0].AsInt64()
 		require.NoError(t, err)
 		require.Zero(t, yes, "%v", values)
+	})
+}
+
+// A hold that the server has forgotten is not kept alive by another one of its owner, whose release
+// would free the lock beside it.
+func TestAForgottenHoldIsNotRenewed(t *testing.T) {
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		t.Parallel()
+		const lease, guard = 20 * time.Second, 25 * time.Second
+		b := lay(t, server.Single(t, server.Owned(), server.WithFlavour(f)))
+		node := b.D.Nodes()[0]
+		m, err := node.Do(b.Ctx, "FCALL", functions.Memory, "0")
+		require.NoError(t, err)
+		memory, err := m.AsStrSlice()
+		require.NoError(t, err)
+		_, err = node.Do(b.Ctx, "FCALL", functions.Memory, "0", memory[0], memory[1], "1")
+		require.NoError(t, err)
+		level := client.WithOptions(client.WithLease(lease), client.WithGuard(guard), client.WithOwner("job"))
+		one, two := b.open(lease), b.open(lease)
+		kept := b.Take(one, "x", level)
+		_, err = node.Do(b.Ctx, "SAVE")
+		require.NoError(t, err)
+		forgotten := b.Take(two, "x", level)
+		require.NoError(t, node.Restart())
+		b.Eventually("the hold that was saved is renewed", func() bool { return kept.Renew(b.Ctx) == nil })
+		b.Eventually("the other one is not", func() bool { return errors.Is(forgotten.Renew(b.Ctx), client.ErrLost) })
+		require.Error(t, forgotten.Context().Err())
+		b.Release(kept)
 	})
 }

@@ -37,8 +37,8 @@ func (c *Caller) NewBatch(n int, copies Copies) *Batch {
 func (b *Batch) append(call batched) { b.calls = append(b.calls, call) }
 
 // Renew adds a renewal.
-func (b *Batch) Renew(tracked bool, key, owner, ttl, channel string, fence int64) {
-	b.append(batched{functions.Renew, key, renewArgs(owner, ttl, channel, fence), tracked})
+func (b *Batch) Renew(tracked bool, key string, r Renewal) {
+	b.append(batched{functions.Renew, key, r.args(), tracked})
 }
 
 // Look adds an Inspect.

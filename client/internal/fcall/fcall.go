@@ -79,14 +79,25 @@ func (r Request) acquire() (function string, args []string) {
 	return function, args
 }
 
-// Renew starts the lease anew, if the lock has the token fence. channel is left with the lock; "":
-// none.
-func (c *Caller) Renew(ctx context.Context, copies Copies, key, owner, ttl, channel string, fence int64) (Reply, error) {
-	return c.grant(ctx, copies, functions.Renew, key, renewArgs(owner, ttl, channel, fence)...)
+// Renewal is what a holder asks for.
+type Renewal struct {
+	Owner, TTL string
+	Channel    string // left with the lock, to hear of a break; "": none
+	Fence      int64  // the only token that is renewed
+	Hold       string // the only hold; "": a plain lock
 }
 
-func renewArgs(owner, ttl, channel string, fence int64) []string {
-	return []string{owner, ttl, channel, strconv.FormatInt(fence, 10)}
+// Renew starts the lease anew.
+func (c *Caller) Renew(ctx context.Context, copies Copies, key string, r Renewal) (Reply, error) {
+	return c.grant(ctx, copies, functions.Renew, key, r.args()...)
+}
+
+func (r Renewal) args() []string {
+	args := append(make([]string, 0, 5), r.Owner, r.TTL, r.Channel, strconv.FormatInt(r.Fence, 10))
+	if r.Hold != "" {
+		args = append(args, r.Hold)
+	}
+	return args
 }
 
 // Release gives back one hold, or with hold "" a plain lock. last, if not 0, is the last token used
