@@ -35,23 +35,29 @@ func TestReplicatedLocks(t *testing.T) {
 		require.NoError(t, err, "re-entry is in memory")
 		e.Release(inner)
 		require.NoError(t, l.Renew(e.Ctx))
-		_, err = b.TryAcquire(e.Ctx, "x", level)
-		only(t, client.ErrBusy, err)
-		waiting := e.Acquire(e.Ctx, b, "x", level)
-		e.Line(b, "x", 1)
-		e.Release(l)
-		next := e.Locked(waiting).Lock
-		require.Greater(t, next.Fence(), l.Fence())
-		waiting = e.Acquire(e.Ctx, a, "x", level)
-		e.Line(b, "x", 1)
-		_, err = a.Break(e.Ctx, "x", "test")
-		require.NoError(t, err)
-		require.ErrorIs(t, e.Ended(next.Context()), client.ErrBroken)
-		e.Release(e.Locked(waiting).Lock)
-		joined := e.Take(a, "x", level, client.WithOwner("job"))
-		e.Release(e.Take(b, "x", level, client.WithOwner("job")))
-		e.Release(joined)
+		e.tour(a, b, l, level)
 	})
+}
+
+// tour hands a lock x of a's over, breaks it, and joins it.
+func (e *env) tour(a, b *client.Client, l *client.Lock, level client.Option) {
+	e.TB.Helper()
+	_, err := b.TryAcquire(e.Ctx, "x", level)
+	only(e.TB, client.ErrBusy, err)
+	waiting := e.Acquire(e.Ctx, b, "x", level)
+	e.Line(b, "x", 1)
+	e.Release(l)
+	next := e.Locked(waiting).Lock
+	require.Greater(e.TB, next.Fence(), l.Fence())
+	waiting = e.Acquire(e.Ctx, a, "x", level)
+	e.Line(b, "x", 1)
+	_, err = a.Break(e.Ctx, "x", "test")
+	require.NoError(e.TB, err)
+	require.ErrorIs(e.TB, e.Ended(next.Context()), client.ErrBroken)
+	e.Release(e.Locked(waiting).Lock)
+	joined := e.Take(a, "x", level, client.WithOwner("job"))
+	e.Release(e.Take(b, "x", level, client.WithOwner("job")))
+	e.Release(joined)
 }
 
 // One replica is asked for that does not exist: nobody gets the lock, and nothing of it is left.
