@@ -23,6 +23,11 @@
 // called by several goroutines, but those that can end the test (they say 'fails the test') only
 // by the one that runs the test, as with t.Fatal. Methods do not block unless they say so.
 //
+// # Guarded locks
+//
+// The Server remembers for long enough for any [client.Config].Guard. Failover, Forget, and Stop
+// with Start let its memory begin anew: then nobody gets a guarded lock for that long.
+//
 // # What is modelled
 //
 // A single Redis 7.0 with the commands that Holdfast and its client use, client-side caching,

@@ -319,3 +319,36 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 	}
 }
+
+// A guarded lock is had at once, and after a failover that lost it when the pause is over.
+func TestGuardedLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		cfg := client.Config{Lease: 30 * time.Second, Guard: 40 * time.Second}
+		one, two := s.Client(cfg), s.Client(cfg)
+		first, err := one.TryAcquire(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Failover("job")
+		began := time.Now()
+		_, err = two.TryAcquire(t.Context(), "job")
+		var busy *client.BusyError
+		if !errors.As(err, &busy) || busy.Holder.Owner != "" {
+			t.Fatalf("right after the failover: %v", err)
+		}
+		second, err := two.Acquire(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if paused := time.Since(began); paused < 40*time.Second-time.Millisecond || paused > 42*time.Second {
+			t.Errorf("it was had after %v", paused)
+		}
+		if first.Context().Err() == nil {
+			t.Error("the first holder still counts on it")
+		}
+		if err := second.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
