@@ -270,11 +270,12 @@ func (t *turn) settle() {
 }
 
 // passOn gives the lock to the first in line that can be reached, or frees it. A server that may
-// grant nothing leaves it ended, with its line.
+// grant nothing leaves it ended, with its line, which lives on as if the lease had ended just now.
 func (t *turn) passOn() {
 	l := &t.lock
 	if t.env.Young && l.waiters() > 0 && t.cfg.Flaw != GuardedRepeats {
-		l.Rem = min(l.Rem, 0)
+		t.note(l.Fence)
+		l.Rem = 0
 		return
 	}
 	for n := l.waiters(); n > 0; n-- {
