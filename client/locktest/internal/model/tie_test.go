@@ -38,6 +38,7 @@ type edge struct {
 	env     Env
 	request Request
 	coarse  bool
+	guard   int8 // 0: the lock is not guarded
 }
 
 // tied is an edge and what the model says that it does.
@@ -49,14 +50,17 @@ type tied struct {
 // record explores a configuration and returns each different call that a server ran.
 func record(cfg Config, seen map[edge]bool) (out []tied, err error) {
 	_, err = Explore(cfg, func(lock Lock, env Env, r Request, e Effect) {
-		x := edge{lock, env, r, cfg.Coarse}
+		x := edge{lock, env, r, cfg.Coarse, 0}
+		if cfg.Level == Guarded {
+			x.guard = cfg.Guard
+		}
 		for i := range maxClients { // who is not there hears nothing
 			if x.lock.find(ownerOf(i, 0)) < 0 && x.lock.find(ownerOf(i, 1)) < 0 && (r.Owner == 0 || r.Owner.client() != i) {
 				x.env.Heard &^= 1 << i
 				x.env.Pollers &^= 1 << i
 			}
 		}
-		if !env.Young && !seen[x] { // the library knows no guard: a young server is not tied
+		if !seen[x] {
 			seen[x] = true
 			out = append(out, tied{x, e})
 		}
@@ -68,9 +72,8 @@ func record(cfg Config, seen map[edge]bool) (out []tied, err error) {
 }
 
 // edges are the calls of some configurations that have all kinds of them.
-var edges = sync.OnceValues(func() (out []tied, err error) {
-	seen := map[edge]bool{}
-	for _, cfg := range []Config{
+var edges = recorded(func() []Config {
+	return []Config{
 		base("2 clients, clock stands still", clients(2), coarse),
 		base("2 clients, promotion, clock stands still", clients(2), fails(Promotion), coarse, healthy,
 			admit(Exclusion, Tokens), atMost(50_000)),
@@ -80,31 +83,42 @@ var edges = sync.OnceValues(func() (out []tied, err error) {
 		base("2 clients, a break, lost subscriptions", clients(2), breaks, drops),
 		base("2 clients, a stray", clients(2), strays(1)),
 		base("2 clients, pollers, a stray", clients(2), polling(2), strays(1), healthy),
-	} {
-		more, err := record(cfg, seen)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, more...)
 	}
-	return out, nil
 })
+
+// recorded returns the different calls of some configurations.
+func recorded(configs func() []Config) func() ([]tied, error) {
+	return sync.OnceValues(func() (out []tied, err error) {
+		seen := map[edge]bool{}
+		for _, cfg := range configs() {
+			more, err := record(cfg, seen)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, more...)
+		}
+		return out, nil
+	})
+}
 
 // server is an embedded Redis with a library, and somebody who listens on each live channel.
 type server struct {
+	world    *redis.World
 	node     *redis.Node
+	source   string
+	plays    int
 	messages []string
 	offset   time.Duration
 }
 
 func serve(t *testing.T, source string) *server {
 	t.Helper()
-	s := &server{}
+	s := &server{source: source}
 	w := redis.New(redis.Options{Hooks: redis.Hooks{Publish: func(p redis.Published) {
 		s.messages = append(s.messages, p.Channel+" "+p.Message)
 	}}})
 	t.Cleanup(w.Close)
-	s.node = w.Node("10.0.0.1:6379")
+	s.world, s.node = w, w.Node("10.0.0.1:6379")
 	s.node.Do("DEBUG", "SET-ACTIVE-EXPIRE", "0")
 	if got := s.node.Do("FUNCTION", "LOAD", source); got != functions.Library {
 		t.Fatalf("FUNCTION LOAD: %v", got)
@@ -146,8 +160,22 @@ type concrete struct {
 	us, ms int64
 	until  int64 // of the lock
 	fence  int64 // of the lock
-	late   bool  // a tick's last millisecond, not its first
-	hole   bool  // somebody left the middle of the line
+	variant
+	hole bool // somebody left the middle of the line
+}
+
+// variant is one of the ways to make an edge concrete.
+type variant struct {
+	late bool // a tick's last millisecond, not its first
+	void bool // an earlier call found that the lease had ended, and could not pass the lock on
+}
+
+// variants are all that make a difference.
+func (x *tied) variants() []variant {
+	if x.guard > 0 && x.lock.Owner != 0 && x.lock.Rem <= 0 && x.lock.waiters() > 0 {
+		return []variant{{}, {late: true}, {void: true}}
+	}
+	return []variant{{}, {late: true}}
 }
 
 // token is a token of the model in microseconds.
@@ -177,11 +205,14 @@ func since(ticks uint8, silence int8) int64 {
 	return int64(ticks) * tickMS
 }
 
-func concretize(cfg *Config, x *tied, us int64, late bool) *concrete {
-	c := &concrete{tied: x, us: us, ms: us / 1000, late: late}
+func concretize(cfg *Config, x *tied, us int64, v variant) *concrete {
+	c := &concrete{tied: x, us: us, ms: us / 1000, variant: v}
 	l := &x.lock
-	if c.until = c.ms + tickMS*int64(l.Rem-1); late {
+	if c.until = c.ms + tickMS*int64(l.Rem-1); v.late {
 		c.until += tickMS - 1
+	}
+	if v.void {
+		c.until = 0
 	}
 	switch {
 	case x.coarse:
@@ -194,7 +225,7 @@ func concretize(cfg *Config, x *tied, us int64, late bool) *concrete {
 	default:
 		c.fence = us - 1000 + int64(l.Fence)
 	}
-	c.hole = late && l.waiters() > 1 && l.Age == 0
+	c.hole = v.late && l.waiters() > 1 && l.Age == 0
 	return c
 }
 
@@ -214,6 +245,9 @@ func (c *concrete) key(cfg *Config) map[string]string {
 	fields := map[string]string{"owner": ownerName(l.Owner), "until": text(c.until), "fence": text(c.fence)}
 	n := l.waiters()
 	if n == 0 {
+		if c.guard > 0 {
+			fields["state"] = fmt.Sprintf("0 0 0 0 %d 0", c.fence) + c.guardText()
+		}
 		return fields
 	}
 	at := int64(7)
@@ -226,7 +260,7 @@ func (c *concrete) key(cfg *Config) map[string]string {
 		fields["at:"+ownerName(w.Owner)] = text(at)
 		at++
 	}
-	fields["state"] = fmt.Sprintf("7 %d %d 0 %d 0", at, n, c.fence)
+	fields["state"] = fmt.Sprintf("7 %d %d 0 %d 0", at, n, c.fence) + c.guardText()
 	return fields
 }
 
@@ -238,9 +272,17 @@ func (c *concrete) arguments(cfg *Config) []string {
 	ttl := text(tickMS * int64(cfg.Lease))
 	switch r.Kind {
 	case Acquire:
-		return []string{functions.Acquire, "1", tiedKey, ownerName(r.Owner), ttl}
+		words := []string{functions.Acquire, "1", tiedKey, ownerName(r.Owner), ttl}
+		if c.guard > 0 {
+			words = append(words, "1", text(c.guardMS()))
+		}
+		return words
 	case Wait:
-		return []string{functions.Wait, "1", tiedKey, ownerName(r.Owner), ttl, c.channel(r.Owner)}
+		words := []string{functions.Wait, "1", tiedKey, ownerName(r.Owner), ttl, c.channel(r.Owner)}
+		if c.guard > 0 {
+			words = append(words, "1", "31536000000", "", text(c.guardMS()))
+		}
+		return words
 	case Renew:
 		if r.Fence == 0 {
 			return []string{functions.Renew, "1", tiedKey, ownerName(r.Owner), ttl}
@@ -269,8 +311,11 @@ func (c *concrete) after() int64 {
 func (c *concrete) reply(cfg *Config) []any {
 	r, p := c.request, c.effect.Reply
 	left := int64(0)
-	if p.Holder != 0 {
+	switch {
+	case p.Holder != 0:
 		left = c.after() - c.ms
+	case c.closed():
+		left = c.youth()
 	}
 	switch {
 	case r.Kind == Leave:
@@ -286,7 +331,11 @@ func (c *concrete) reply(cfg *Config) []any {
 	case r.Kind == Wait:
 		ch := c.channel(r.Owner)
 		hears := bit(strings.HasPrefix(ch, "live"))
-		return []any{int64(0), left, ownerName(p.Holder), int64(p.Waiters), c.ms, c.token(p.Fence), hears}
+		fence := int64(0)
+		if !p.Refused {
+			fence = c.token(p.Fence)
+		}
+		return []any{int64(0), left, ownerName(p.Holder), int64(p.Waiters), c.ms, fence, hears}
 	}
 	return []any{int64(0), left, ownerName(p.Holder), int64(p.Waiters)}
 }
@@ -300,9 +349,9 @@ func bit(b bool) int64 {
 
 // image is a key in words that can be compared.
 type image struct {
-	Owner, Until, Fence string
-	Expires             int64
-	Line                []string // 'owner, asked, channel'
+	Owner, Until, Fence, Guard string
+	Expires                    int64
+	Line                       []string // 'owner, asked, channel'
 }
 
 // want is the key that the model says there is after the call.
@@ -312,10 +361,16 @@ func (c *concrete) want(cfg *Config) image {
 		return image{Expires: -2}
 	}
 	im := image{Owner: ownerName(l.Owner), Until: text(c.after()), Fence: text(c.token(l.Fence)), Expires: c.after() + 1}
+	if c.guard > 0 {
+		im.Guard = text(c.guardMS())
+	}
 	for _, w := range l.Line[:l.waiters()] {
 		asked := c.ms - since(w.Age, cfg.Silence)
 		im.Line = append(im.Line, fmt.Sprintf("%s %d %s", ownerName(w.Owner), asked, c.channel(w.Owner)))
 		im.Expires = c.after() + lineMS
+	}
+	if c.closed() {
+		im.Until, im.Expires = "0", c.ms+lineMS+tickMS*int64(l.Exp-cfg.Line)
 	}
 	return im
 }
@@ -333,6 +388,9 @@ func (s *server) look() (image, error) {
 		var head, tail, count, turn, top, holds int64
 		if _, err := fmt.Sscan(state, &head, &tail, &count, &turn, &top, &holds); err != nil {
 			return im, fmt.Errorf("state %q: %w", state, err)
+		}
+		if words := strings.Split(state, " "); len(words) > 6 {
+			im.Guard = strings.Join(words[6:], " ")
 		}
 		for n := head; n < tail; n++ {
 			entry, there := fields["w:"+text(n)]
@@ -364,10 +422,14 @@ func (s *server) look() (image, error) {
 }
 
 // play makes one call, and returns in what the library differs from the model.
-func (s *server) play(cfg *Config, x *tied, late bool) error {
+func (s *server) play(cfg *Config, x *tied, v variant) error {
 	s.offset += 100*time.Second + 1001*time.Microsecond // all keys expire, and the time is above all tokens
 	s.node.SetClock(s.offset, 0)
-	c := concretize(cfg, x, s.node.Now().UnixMicro(), late)
+	s.plays++
+	c := concretize(cfg, x, s.node.Now().UnixMicro(), v)
+	if x.guard > 0 {
+		s.remember(c)
+	}
 	if x.coarse && x.env.Last >= x.env.Now {
 		for i := range int(x.env.Last-x.env.Now) + 1 { // the server remembers that token
 			s.node.Do("FCALL", functions.Acquire, "1", scratchKey+strconv.Itoa(i), "scratch", "1000")
@@ -382,6 +444,9 @@ func (s *server) play(cfg *Config, x *tied, late bool) error {
 		expires := c.until + 1
 		if c.lock.waiters() > 0 {
 			expires = c.until + lineMS
+		}
+		if v.void {
+			expires = c.ms + lineMS - tickMS
 		}
 		s.node.Do(words...)
 		s.node.Do("PEXPIREAT", tiedKey, text(expires))
@@ -413,6 +478,8 @@ func (s *server) play(cfg *Config, x *tied, late bool) error {
 		err = fmt.Errorf("gave %v next, and the model %v", next, wantNext)
 	case !slices.Equal(told, wantTold):
 		err = fmt.Errorf("published %q, and the model %q", told, wantTold)
+	case x.guard > 0:
+		err = s.afterwards(c)
 	}
 	if err != nil {
 		return fmt.Errorf("%q at %d us on %q:\n%w", call, c.us, before, err)
@@ -428,9 +495,9 @@ func replay(t *testing.T, source string, all []tied) (calls int, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serve(t, source)
 		for i := range all {
-			for _, late := range []bool{false, true} {
+			for _, v := range all[i].variants() {
 				calls++
-				if err = s.play(&cfg, &all[i], late); err != nil {
+				if err = s.play(&cfg, &all[i], v); err != nil {
 					return
 				}
 			}
