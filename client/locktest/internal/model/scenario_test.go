@@ -93,14 +93,6 @@ var scenarios = []scenario{
 	broken("2 clients, guard shorter than the lease, promotion",
 		Exclusion, clients(2), guarded(1), fails(Promotion)),
 	broken("2 clients, guarded, split brain", Exclusion, clients(2), guarded(2), fails(Split)),
-	broken("2 clients, short guard, fenced, split brain",
-		Exclusion, clients(2), guarded(0), fenced(1, true), fails(Split)),
-	sound("2 clients, guarded, fenced, split brain",
-		clients(2), guarded(3), fenced(1, true), fails(Split), healthy),
-	broken("2 clients, guarded, fenced, hasty, split brain",
-		Exclusion, clients(2), guarded(3), fenced(1, false), fails(Split)),
-	broken("2 clients, long guard, fenced, hasty, split brain",
-		Exclusion, clients(2), guarded(8), fenced(1, false), fails(Split)),
 }
 
 // more is explored with HOLDFAST_MODEL=full.
@@ -120,6 +112,8 @@ var more = []scenario{
 	sound("3 clients, guarded, empty restart, a crash", guarded(2), fails(Restart)),
 	sound("2 clients, guarded by a lease, fenced, split brain",
 		clients(2), guarded(2), fenced(1, true), fails(Split), healthy),
+	sound("2 clients, guarded by more than a lease, fenced, split brain",
+		clients(2), guarded(3), fenced(1, true), fails(Split), healthy),
 	sound("2 clients, guarded, fenced, split brain, a crash",
 		clients(2), guarded(3), fenced(1, true), fails(Split)),
 
