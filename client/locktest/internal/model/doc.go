@@ -42,8 +42,8 @@
 // the replica has them. Guarded: a server grants, by acquire, wait or hand-over, only when its
 // memory has been unbroken for Config.Guard; renewals, and repeats by the holder, always work. What
 // it does when it may not grant is: it takes nobody into a line that does not exist, and it leaves
-// an ended lock with its line. A memory begins with the failover. The library's begins with the first
-// call after it that asks for its age, so it is never older than the model's.
+// an ended lock with its line. A memory begins with the failover. The library's begins with the
+// first call after it that asks for its age, so it is never older than the model's.
 //
 // What the scenarios show of Guarded: a guard of a lease is enough for a promotion and for a restart
 // with an empty memory, and a shorter one is not. It is not enough for a split brain. There the old
@@ -58,9 +58,9 @@
 // which it was seen, with the real library on the embedded Redis; the reply, the key, its expiry and
 // the message must be what rules.go says. When the library's rules change, the tie fails until
 // rules.go follows, and the exploration then judges the new rules. More arguments of a function are
-// added in tie_test.go (arguments). Guarded calls are made with guard_ms by a server whose memory is
-// just too young, just old enough, or begins with the call (guard_test.go). The clients' deadlines
-// are tied to the client's lease machine in the same way (lease_test.go).
+// added in tie_test.go (arguments). Guarded calls are made with guard_ms by a server whose memory
+// is just too young, just old enough, or begins with the call (guard_test.go). The clients'
+// deadlines are tied to the client's lease machine in the same way (lease_test.go).
 //
 // # Running it
 //

@@ -58,7 +58,7 @@ func (c *concrete) youth() int64 {
 // promotion or, which takes long, now and then by a load of the library. The youngest one begins
 // with the call itself.
 func (s *server) remember(c *concrete) {
-	if s.plays%64 == 1 {
+	if s.plays%256 == 1 {
 		s.node.Do("FUNCTION", "LOAD", "REPLACE", s.source)
 	} else {
 		s.world.Promote(s.node)
@@ -90,7 +90,7 @@ func (s *server) afterwards(c *concrete) error {
 			return fmt.Errorf("the memory is %v, and began with the call", memory)
 		}
 	}
-	if l.Owner == 0 || l.Rem <= 0 {
+	if l.Owner == 0 || l.Rem <= 0 || !c.late { // once is enough
 		return nil
 	}
 	renew := func(ttl int64) any {
