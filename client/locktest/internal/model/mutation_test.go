@@ -124,10 +124,9 @@ var mutations = []mutation{
 	},
 	{
 		"acquire overtakes the line",
-		"  lock = settle(key, lock, us)\n" +
-			"  if not lock then return take(key, us, owner, ttl, block, hold, '', guard) end",
-		"  if lock and not lock.foreign and ms(us) > lock.ends then return take(key, us, owner, ttl, block, hold, '', guard) end\n" +
-			"  if not lock then return take(key, us, owner, ttl, block, hold, '', guard) end",
+		"  local lock = not none and settle(key, read(key, owner), us)\n",
+		"  local lock = not none and read(key, owner)\n" +
+			"  if lock and not lock.foreign and ms(us) > lock.ends then lock = nil else lock = lock and settle(key, lock, us) end\n",
 	},
 	{
 		"a repeat does not start the lease anew",
@@ -150,10 +149,8 @@ var mutations = []mutation{
 var guardMutations = []mutation{
 	{
 		"a young memory grants a free lock",
-		"  local closed = too_young(guard, us)\n" +
-			"  if closed > 0 then return { 0, closed, '', 0 } end\n" +
-			"  local fence",
-		"  local fence",
+		"  if closed > 0 then return { 0, closed, '', 0 } end\n",
+		"",
 	},
 	{
 		"a young memory hands over",
@@ -232,7 +229,7 @@ var guardMutations = []mutation{
 	},
 	{
 		"a renewal does not begin the memory",
-		"    if lock.guard > 0 then age(us) end",
+		"    too_young(lock.guard, us)\n",
 		"",
 	},
 	{
