@@ -30,7 +30,7 @@ test: prepare ## Run all tests on a real server, with the race detector, and sim
 
 # What these need of a server is not modelled behind a port: Cluster, a replica, files on disk, MONITOR.
 UNMODELLED := TestCluster TestReplicaHasTheSameLock TestTokensSurviveARestart \
-	TestWaiterSubscribedAtAReplicaIsNeverGranted TestHoldsAreWrittenWhenTheyChange
+	TestWaiterSubscribedAtAReplicaIsNeverGranted TestHoldsAreWrittenWhenTheyChange TestAMemoryIsThePrimarys
 
 test-embedded: ## Run the contract's tests on the embedded Redis in place of a real one
 	@echo "skipped, not modelled: $(UNMODELLED)"

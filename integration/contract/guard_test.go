@@ -179,10 +179,11 @@ func TestARenewalNamesItsHold(t *testing.T) {
 
 // A replica that may be written to, or says that it is called like a field of INFO, is no new memory.
 func TestAMemoryIsThePrimarys(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		one := []server.Option{server.Owned(), server.WithFlavour(f)}
+		b, other := lay(t, server.Single(t, one...)), server.Single(t, one...)
 		k := b.key("k")
 		b.age()
-		other := server.Single(t, server.Owned())
 		host, port, _ := strings.Cut(b.addr, ":")
 		replica := dial(t, other.Addrs()[0], 2)
 		for _, command := range [][]string{{"CONFIG", "SET", "replica-announce-ip", "master_replid:abcdef0"}, {"CONFIG", "SET", "replica-read-only", "no"}, {"REPLICAOF", host, port}} {
@@ -201,7 +202,7 @@ func TestAMemoryIsThePrimarys(t *testing.T) {
 		for range 3 {
 			want(t, replica.do("FCALL", functions.Acquire, "1", k, "a", short, "1", short), []any{0, 1, "", 0})
 		}
-	}, server.Owned())
+	})
 }
 
 // Who gives up early does so when the pause alone is too long.
