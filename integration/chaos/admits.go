@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // verdict is what a fault may do to a lock that somebody holds.
 type verdict int
@@ -8,54 +11,85 @@ type verdict int
 const (
 	nothing      verdict = iota // its holder stays the only one
 	secondHolder                // a second holder may be let in, with a higher token
+	afterLoss                   // as secondHolder, within a guard of a fault that loses locks
 )
 
-// admits is what docs/guarantees.md admits for each kind of fault, at the default level and at the
-// level Replicas with all replicas. It is the only place that decides it.
-var admits = map[kind]struct{ byDefault, withReplicas verdict }{
-	// "Clients and messages": both levels are alike, nobody is let in beside a live context.
-	netPartition: {nothing, nothing},
-	netRequests:  {nothing, nothing},
-	netReplies:   {nothing, nothing},
-	netSilence:   {nothing, nothing},
-	netDelay:     {nothing, nothing},
-	netReset:     {nothing, nothing},
-	netLostReply: {nothing, nothing},
-	clientPause:  {nothing, nothing},
-	clientKill:   {nothing, nothing},
-	connKill:     {nothing, nothing},
-	pubsubKill:   {nothing, nothing},
-	replicaKill:  {nothing, nothing},
+// admits is what docs/guarantees.md admits for each kind of fault, at the default level, at the
+// level Guard, and at the level Replicas with all replicas. It is the only place that decides it.
+var admits = map[kind]struct{ byDefault, withGuard, withReplicas verdict }{
+	// "Clients and messages": the levels are alike, nobody is let in beside a live context.
+	netPartition: {nothing, nothing, nothing},
+	netRequests:  {nothing, nothing, nothing},
+	netReplies:   {nothing, nothing, nothing},
+	netSilence:   {nothing, nothing, nothing},
+	netDelay:     {nothing, nothing, nothing},
+	netReset:     {nothing, nothing, nothing},
+	netLostReply: {nothing, nothing, nothing},
+	clientPause:  {nothing, nothing, nothing},
+	clientKill:   {nothing, nothing, nothing},
+	connKill:     {nothing, nothing, nothing},
+	pubsubKill:   {nothing, nothing, nothing},
+	replicaKill:  {nothing, nothing, nothing},
 
 	// "FUNCTION FLUSH": locks stay. FUNCTION LOAD REPLACE is safe while locks are held.
-	libReplace: {nothing, nothing},
-	libFlush:   {nothing, nothing},
+	libReplace: {nothing, nothing, nothing},
+	libFlush:   {nothing, nothing, nothing},
 
 	// "the key is deleted or evicted, or the lock is broken"
-	lockBreak: {secondHolder, secondHolder},
-	keyDelete: {secondHolder, secondHolder},
+	lockBreak: {secondHolder, secondHolder, secondHolder},
+	keyDelete: {secondHolder, secondHolder, secondHolder},
 
 	// A server that was away for a moment, or that has everything on disk, has forgotten nothing.
-	serverPause:   {nothing, nothing},
-	serverRestart: {nothing, nothing},
+	serverPause:   {nothing, nothing, nothing},
+	serverRestart: {nothing, nothing, nothing},
 	// "a server restarts with an older memory, or none, and is the primary": everything is
 	// forgotten. A replica that does is not the primary before it has synchronised here.
-	serverForget:   {secondHolder, secondHolder},
-	replicaRestart: {nothing, nothing},
+	serverForget:   {secondHolder, nothing, secondHolder},
+	replicaRestart: {nothing, nothing, nothing},
 
-	// "failover in good order", "a slot moves to another node"
-	failoverOrder: {nothing, nothing},
-	slotMove:      {nothing, nothing},
+	// "failover in good order", "a slot moves to another node": no memory moves with it.
+	failoverOrder: {nothing, nothing, nothing},
+	slotMove:      {nothing, afterLoss, nothing},
 
-	// "forced failover, or the primary is killed and a replica promoted", "split brain". Sentinel
-	// promotes a replica without asking the primary to stop.
-	failoverForce: {secondHolder, nothing},
-	failoverTake:  {secondHolder, nothing},
-	failoverAsk:   {secondHolder, nothing},
-	failoverKill:  {secondHolder, nothing},
-	failoverStale: {secondHolder, nothing},
-	failoverPause: {secondHolder, nothing},
-	failoverStray: {secondHolder, nothing},
+	// "forced failover, or the primary is killed and a replica promoted". The old primary is dead,
+	// or hears of the new one within milliseconds.
+	failoverForce: {secondHolder, nothing, nothing},
+	failoverTake:  {secondHolder, nothing, nothing},
+	failoverKill:  {secondHolder, nothing, nothing},
+	failoverStale: {secondHolder, nothing, nothing},
+
+	// "split brain": Sentinel promotes a replica without asking the primary to stop, and tells it
+	// seconds later; nothing here has min-replicas-to-write. "a primary was paused, and is deposed
+	// meanwhile".
+	failoverAsk:   {secondHolder, secondHolder, nothing},
+	failoverPause: {secondHolder, secondHolder, nothing},
+	failoverStray: {secondHolder, secondHolder, nothing},
+}
+
+// verdict is what the table says for a level.
+func (k kind) verdict(level string) verdict {
+	v := admits[k]
+	switch level {
+	case levelGuard:
+		return v.withGuard
+	case levelReplicas:
+		return v.withReplicas
+	}
+	return v.byDefault
+}
+
+// losesLocks reports whether a server may have forgotten locks: what the default level admits to a
+// fault that is not of a hand.
+func (k kind) losesLocks() bool { return k == serverForget || splits[k] }
+
+// losesMemory reports whether a server remembers anew after a fault, so that nobody gets a guarded
+// lock from it for a while.
+func (k kind) losesMemory() bool {
+	switch k {
+	case libReplace, libFlush, serverRestart, failoverOrder:
+		return true
+	}
+	return k.losesLocks()
 }
 
 // splits are the faults with which a primary that is none any more, or that comes back empty and
@@ -74,16 +108,27 @@ const aftermath = time.Second
 // none. It must have been under way between the grant and then.
 func excuse(h *hold, at stamp, faults []*fault) *fault {
 	for _, f := range faults {
-		v := admits[f.Kind]
-		may := v.byDefault
-		if h.Level == levelReplicas {
-			may = v.withReplicas
+		if !f.during(h, at) {
+			continue
 		}
-		if may == secondHolder && f.during(h, at) {
+		switch f.Kind.verdict(h.Level) {
+		case secondHolder:
 			return f
+		case afterLoss:
+			if slices.ContainsFunc(faults, f.soonAfter) {
+				return f
+			}
 		}
 	}
 	return nil
+}
+
+// soonAfter reports whether locks were lost within a guard before f.
+func (f *fault) soonAfter(loss *fault) bool {
+	if !loss.Kind.losesLocks() || loss.Start > f.End {
+		return false
+	}
+	return loss.End == forever || loss.End.add(guard+aftermath) >= f.Start
 }
 
 // void returns the fault for which h may have been granted by a primary that was none any more; nil

@@ -47,8 +47,15 @@ func TestTheTableAdmits(t *testing.T) {
 			&fault{Kind: keyDelete, Lock: "a", Start: second(2), End: second(2)}, true},
 		"another key is deleted": {levelReplicas,
 			&fault{Kind: keyDelete, Lock: "b", Start: second(2), End: second(2)}, false},
-		"the server forgets":                   {levelReplicas, struck(serverForget, 2, 3), true},
-		"the server restarts with all on disk": {levelDefault, struck(serverRestart, 2, 3), false},
+		"the server forgets":                         {levelReplicas, struck(serverForget, 2, 3), true},
+		"the server restarts with all on disk":       {levelDefault, struck(serverRestart, 2, 3), false},
+		"a takeover at the level Guard":              {levelGuard, struck(failoverTake, 2, 3), false},
+		"the server forgets, at the level Guard":     {levelGuard, struck(serverForget, 2, 3), false},
+		"a deposed primary goes on, with a guard":    {levelGuard, struck(failoverAsk, 2, 3), true},
+		"a paused primary is deposed, with a guard":  {levelGuard, struck(failoverPause, 2, 3), true},
+		"the lock is broken, with a guard":           {levelGuard, struck(lockBreak, 2, 3), true},
+		"a slot moves, and no memory was lost":       {levelGuard, struck(slotMove, 2, 3), false},
+		"a slot moves, and the guard is for another": {levelDefault, struck(slotMove, 2, 3), false},
 		"a takeover that still lasts": {levelDefault,
 			&fault{Kind: failoverTake, Start: second(2), End: forever}, true},
 	} {
@@ -67,6 +74,33 @@ func TestTheTableAdmits(t *testing.T) {
 			require.Empty(t, model, "without the one who has lost it")
 		})
 	}
+}
+
+// No memory moves with a slot. So what its old server had forgotten within a guard is granted.
+func TestASlotMovesAfterALossOfMemory(t *testing.T) {
+	holds := []*hold{held("x", 1, levelGuard, 10, 15), held("y", 2, levelGuard, 14, 16)}
+	move := struck(slotMove, 12, 13)
+	ago := 13 - guard.Seconds()
+	for name, c := range map[string]struct {
+		before *fault
+		rule   string
+	}{
+		"locks were lost":         {struck(failoverStale, ago, ago+1), ""},
+		"that was before":         {struck(failoverStale, ago-4, ago-3), "exclusion"},
+		"no locks were lost":      {struck(libReplace, ago, ago+1), "exclusion"},
+		"they were lost after it": {struck(failoverStale, 13.5, 14), "exclusion"},
+	} {
+		f := checkExclusion(holds, []*fault{c.before, move})
+		require.Equal(t, c.rule, rules(f.violations), name)
+	}
+}
+
+func TestEntriesAndLossesAreCounted(t *testing.T) {
+	holds := []*hold{held("x", 1, levelGuard, 1, 2), held("y", 2, levelGuard, 12, 13)}
+	require.Equal(t, 1, entries(holds, second(10)))
+	require.Equal(t, 2, entries(holds, 0), "there was no calm")
+	require.Equal(t, 1, losses(holds, []*fault{struck(failoverKill, 1.5, 4),
+		struck(failoverKill, 5, 6), struck(netReset, 1.5, 1.5)}))
 }
 
 // At the default level a deposed primary goes on granting, beside the holder at the new one.
@@ -139,10 +173,12 @@ func TestCallsThatHangAreFound(t *testing.T) {
 func TestALockThatIsStuckIsFound(t *testing.T) {
 	holds := []*hold{held("x", 1, levelDefault, 1, 2), held("y", 2, levelDefault, 12, 13)}
 	wait := &call{Process: "z", Call: "acquire", Lock: "a", Start: second(1.5), End: second(14)}
-	require.Equal(t, "stuck", rules(checkStuck([]*call{wait}, holds, second(0.5))))
-	require.Empty(t, checkStuck([]*call{wait}, holds, second(2.5)), "the storm was not over")
+	require.Equal(t, "stuck", rules(checkStuck([]*call{wait}, holds, second(0.5), idle)))
+	require.Empty(t, checkStuck([]*call{wait}, holds, second(2.5), idle), "the storm was not over")
+	require.Empty(t, checkStuck([]*call{wait}, holds, second(0.5), idle+guard),
+		"nobody gets it so soon")
 	wait.Start = second(9)
-	require.Empty(t, checkStuck([]*call{wait}, holds, second(0.5)), "nobody waited for long")
+	require.Empty(t, checkStuck([]*call{wait}, holds, second(0.5), idle), "nobody waited for long")
 }
 
 func TestTheRegisterRefusesAndFindsLostUpdates(t *testing.T) {

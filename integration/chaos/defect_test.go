@@ -54,6 +54,11 @@ func TestDefectsAreFound(t *testing.T) {
 				"  last = us > last and us or last + 1\n  if last > above then return last end\n",
 				"  if true then return 1 end\n"},
 			rules: []string{"token"}},
+		"a server with a young memory grants guarded locks": {shape: "memory",
+			profile: profileGuard, storm: 40 * time.Second,
+			change: []string{
+				"  return math.max(0, guard - ms(age(us)))\n", "  return 0\n"},
+			rules: []string{"exclusion"}},
 		"a lock is not passed on": {shape: "durable", profile: profileStrict,
 			storm: 5 * time.Second,
 			change: []string{
@@ -96,10 +101,13 @@ func TestDefectsAreFound(t *testing.T) {
 // The real library and the real clients have no violation in a short round.
 func TestTheRealOneIsClean(t *testing.T) {
 	for _, c := range []struct{ shape, profile string }{{"durable", profileStrict},
-		{"cluster", profileReplicas}} {
+		{"cluster", profileReplicas}, {"memory", profileGuard}} {
 		t.Run(c.shape, func(t *testing.T) {
 			r := &round{Shape: c.shape, Profile: c.profile, Seed: 1, Storm: 6 * time.Second,
 				Playing: playing, out: t.TempDir()}
+			if guarded(c.profile) {
+				r.Storm += moreGuarded
+			}
 			res, err := r.run(t.Context())
 			require.NoError(t, err)
 			t.Log(res)

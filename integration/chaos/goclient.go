@@ -20,19 +20,23 @@ type goWorker struct {
 }
 
 // leases are chosen from. Most are short: the lease of a holder that was killed is time in which
-// nothing happens. The longest outlives a failover.
+// nothing happens. The longest outlives a failover; with a guard it is shorter.
 var leases = []time.Duration{time.Second, time.Second, time.Second, 1500 * time.Millisecond,
 	1500 * time.Millisecond, 6 * time.Second}
 
 // startGo opens a client at each level. The workers take turns with them.
 func startGo(j *job, workers []*worker) (func(), error) {
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	plain, err := client.Open(j.option(), client.Config{Logger: quiet})
+	config, level := client.Config{Logger: quiet}, levelDefault
+	if j.Guard > 0 {
+		config.Guard, config.Lease, level = j.Guard, longestGuarded, levelGuard
+	}
+	plain, err := client.Open(j.option(), config)
 	if err != nil {
 		return nil, err
 	}
 	replicated := plain
-	if j.Replicas > 0 {
+	if j.Replicas > 0 && j.Guard == 0 {
 		replicated, err = client.Open(j.option(), client.Config{Logger: quiet, Replicas: j.Replicas,
 			ReplicaWait: 500 * time.Millisecond})
 		if err != nil {
@@ -41,8 +45,8 @@ func startGo(j *job, workers []*worker) (func(), error) {
 		}
 	}
 	for i, w := range workers {
-		g := &goWorker{worker: w, client: plain, level: levelDefault}
-		if (i%2 == 1 || j.Alone) && j.Replicas > 0 {
+		g := &goWorker{worker: w, client: plain, level: level}
+		if j.replicated(i) {
 			g.client, g.level = replicated, levelReplicas
 		}
 		w.turn = g.take
@@ -58,6 +62,9 @@ func (g *goWorker) take(name string, got func()) {
 	lease := leases[g.random.IntN(len(leases))]
 	if g.long = !g.isCalm() && g.chance(g.Long); g.long {
 		lease = slices.Max(leases)
+	}
+	if g.Guard > 0 {
+		lease = min(lease, longestGuarded)
 	}
 	if g.isCalm() {
 		g.acquire(name, lease, 30*time.Second, got)

@@ -5,11 +5,19 @@ import (
 	"time"
 )
 
-// The levels of a holder. A raw caller is at the default level too.
+// The levels of a holder.
 const (
 	levelDefault  = "default"
+	levelGuard    = "guard"
 	levelReplicas = "replicas"
 )
+
+// guard is what all callers ask for in rounds of the level Guard. It is longer than the longest
+// lease there by what a deposed primary may take to hear of it.
+const guard = 5 * time.Second
+
+// longestGuarded is the longest lease there.
+const longestGuarded = 3 * time.Second
 
 // call is one call of a client, as its process saw it.
 type call struct {

@@ -19,11 +19,12 @@ type job struct {
 	Register string
 	Locks    []string
 	Workers  int
-	Replicas int     // all of a primary's; 0: there is no level Replicas
-	Alone    bool    // nobody is at the default level
-	Breaks   bool    // workers break locks
-	Long     float64 // the part of holds of Go clients that last for some seconds
-	Defect   string  // put in for a test
+	Replicas int           // all of a primary's; 0: there is no level Replicas
+	Guard    time.Duration // that all ask for; 0: nobody does
+	Alone    bool          // nobody is at the default level
+	Breaks   bool          // workers break locks
+	Long     float64       // the part of holds of Go clients that last for some seconds
+	Defect   string        // put in for a test
 }
 
 // The defects of client processes.
@@ -53,4 +54,9 @@ func (j *job) option() rueidis.ClientOption {
 		// A server that is silent is noticed, and left, within the storm.
 		ConnWriteTimeout: 2 * time.Second,
 	}
+}
+
+// replicated reports whether a worker is at the level Replicas.
+func (j *job) replicated(worker int) bool {
+	return j.Replicas > 0 && j.Guard == 0 && (worker%2 == 1 || j.Alone)
 }

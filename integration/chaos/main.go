@@ -37,7 +37,8 @@ func main() {
 		"durable, memory, sentinel or cluster; empty is one after the other")
 	flag.StringVar(&s.profile, "faults", "",
 		"all; replicas: those that admit nothing at that level; strict: those that admit nothing "+
-			"at all; empty is by turns")
+			"at all; guard, guard-all: those that admit nothing at the level Guard, and all, "+
+			"with all callers at that level; empty is by turns")
 	flag.BoolVar(&s.keep, "keep", false, "keep the whole history of rounds without violations, too")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -48,6 +49,9 @@ func main() {
 	}
 	os.Exit(0)
 }
+
+// moreGuarded is by how much the storm is longer at the level Guard: half of it nobody gets a lock.
+const moreGuarded = 4 * guard
 
 // run does rounds until the time is over, and prints the totals.
 func run(ctx context.Context, s settings) error {
@@ -61,7 +65,7 @@ func run(ctx context.Context, s settings) error {
 	var all totals
 	for began, i := time.Now(), uint64(0); time.Since(began) < s.time && ctx.Err() == nil; i++ {
 		n := uint64(len(shapes))
-		profile := profiles[(s.seed+i+i/n)%uint64(len(profiles))]
+		profile := profiles[(s.seed+i)%uint64(len(profiles))]
 		r := &round{Shape: shapes[i%n].name, Profile: profile, Seed: s.seed + i, Storm: s.storm,
 			Playing: playing, keep: s.keep, out: filepath.Join(out, fmt.Sprint(s.seed+i))}
 		if s.shape != "" {
@@ -70,12 +74,16 @@ func run(ctx context.Context, s settings) error {
 		if s.profile != "" {
 			r.Profile = s.profile
 		}
+		if guarded(r.Profile) {
+			r.Storm += moreGuarded
+		}
 		res, err := r.run(ctx)
 		if res != nil && ctx.Err() == nil {
 			all.add(res)
 			fmt.Println(res)
 		}
 		if err != nil && ctx.Err() == nil {
+			fmt.Print(&all)
 			return fmt.Errorf("round %s: %w; its record is in %s", r.name(), err, r.out)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 type rawWorker struct {
 	*worker
 	redis rueidis.Client
+	level string
 }
 
 // startRaw connects all workers by one client.
@@ -27,8 +28,12 @@ func startRaw(j *job, workers []*worker) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
+	level := levelDefault
+	if j.Guard > 0 {
+		level = levelGuard
+	}
 	for _, w := range workers {
-		w.turn = (&rawWorker{w, c}).take
+		w.turn = (&rawWorker{w, c, level}).take
 	}
 	return c.Close, nil
 }
@@ -96,6 +101,15 @@ type rawLock struct {
 	until            stamp // by this caller's clock
 }
 
+// guarded are the arguments of a call that wants the lock: with the guard behind them, if there is
+// one.
+func (l *rawLock) guarded(args ...string) []string {
+	if l.Guard == 0 {
+		return args
+	}
+	return append(args, strconv.FormatInt(l.Guard.Milliseconds(), 10))
+}
+
 func (l *rawLock) ttl() string { return strconv.FormatInt(l.lease.Milliseconds(), 10) }
 
 // granted counts the lease from before the call was sent, less what the clocks may differ in.
@@ -121,10 +135,10 @@ func (r *rawWorker) take(name string, got func()) {
 		if r.isCalm() {
 			limit = 30 * time.Second
 		}
-		id, start = r.called("wait", name, levelDefault, 0,
+		id, start = r.called("wait", name, r.level, 0,
 			func() (string, int64) { return l.wait(limit), l.token })
 	} else {
-		id, start = r.called("try", name, levelDefault, 0,
+		id, start = r.called("try", name, r.level, 0,
 			func() (string, int64) { return l.try(), l.token })
 	}
 	if l.token == 0 {
@@ -141,9 +155,10 @@ func (l *rawLock) try() string {
 		sent := now()
 		var a answer
 		if l.hold == "" {
-			a, err = l.ask(functions.Acquire, l.key, l.owner, l.ttl())
+			a, err = l.ask(functions.Acquire, l.key, l.guarded(l.owner, l.ttl(), "1")...)
 		} else {
-			a, err = l.ask(functions.AcquireReentrant, l.key, l.owner, l.ttl(), l.hold)
+			a, err = l.ask(functions.AcquireReentrant, l.key,
+				l.guarded(l.owner, l.ttl(), l.hold)...)
 		}
 		switch {
 		case err == nil && a.yes:
@@ -166,7 +181,8 @@ func (l *rawLock) wait(limit time.Duration) string {
 	for outcome := "timeout"; ; {
 		sent := now()
 		pause := 50 * time.Millisecond
-		a, err := l.ask(functions.Wait, l.key, l.owner, l.ttl(), channel, "1", "60000", l.hold)
+		a, err := l.ask(functions.Wait, l.key,
+			l.guarded(l.owner, l.ttl(), channel, "1", "60000", l.hold)...)
 		switch {
 		case err != nil:
 			outcome = rawOutcome(err)
@@ -261,7 +277,7 @@ func (l *rawLock) work(id int64, start stamp, got func()) {
 	}
 	view.see()
 	at, done := now(), false
-	l.called("release", l.name, levelDefault, 0, func() (string, int64) {
+	l.called("release", l.name, l.level, 0, func() (string, int64) {
 		defer func() { at = now() }()
 		hold := l.hold
 		if hold != "" {
@@ -301,7 +317,7 @@ func (l *rawLock) renewAfterwards() {
 }
 
 func (l *rawLock) view(id int64, start stamp) *look {
-	return &look{worker: l.worker, id: id, lock: l.name, level: levelDefault, owner: l.owner,
+	return &look{worker: l.worker, id: id, lock: l.name, level: l.level, owner: l.owner,
 		token: l.token, start: start,
 		live: func() bool { return now() < l.until }}
 }
@@ -310,7 +326,7 @@ func (l *rawLock) view(id int64, start stamp) *look {
 // is another hold, of the same acquisition.
 func (l *rawLock) renew(view **look) {
 	v := *view
-	id, start := l.called("renew", l.name, levelDefault, 0, func() (string, int64) {
+	id, start := l.called("renew", l.name, l.level, 0, func() (string, int64) {
 		sent := now()
 		a, err := l.ask(functions.Renew, l.key, l.owner, l.ttl())
 		switch {
@@ -336,8 +352,9 @@ func (l *rawLock) renew(view **look) {
 
 // join adds a hold and gives it back.
 func (l *rawLock) join() {
-	l.called("join", l.name, levelDefault, 0, func() (string, int64) {
-		a, err := l.ask(functions.AcquireReentrant, l.key, l.owner, l.ttl(), "second")
+	l.called("join", l.name, l.level, 0, func() (string, int64) {
+		a, err := l.ask(functions.AcquireReentrant, l.key,
+			l.guarded(l.owner, l.ttl(), "second")...)
 		if err != nil {
 			return rawOutcome(err), 0
 		}

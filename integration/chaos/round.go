@@ -42,6 +42,8 @@ type result struct {
 	calls      map[string]int
 	outcomes   map[string]int
 	holds      int
+	entries    int // of them, in the storm
+	losses     int // of a server's memory, while somebody was inside
 	updates    int
 	admitted   map[kind]int
 	undecided  bool // porcupine did not end in time
@@ -63,6 +65,9 @@ func (r *round) run(ctx context.Context) (*result, error) {
 	h := newHistory(record)
 	err = r.play(ctx, h)
 	res := r.judge(h)
+	if err == nil && ctx.Err() == nil && guarded(r.Profile) && res.entries == 0 {
+		err = errors.New("nobody got a lock in the storm, so nothing was checked")
+	}
 	for _, v := range res.violations {
 		record.write("violation", v)
 	}
@@ -112,9 +117,14 @@ func (r *round) play(ctx context.Context, h *history) (err error) {
 		raw := func(role string) bool { return role == roleRaw }
 		cast = slices.DeleteFunc(slices.Clone(cast), raw)
 	}
+	var asked time.Duration
+	if guarded(r.Profile) {
+		asked = guard
+	}
 	crew, err := newCrew(h, r.out, d, job{Seed: r.Seed, Addrs: d.Addrs(), Master: d.SentinelMaster,
 		Register: register.addr(), Locks: lockNames, Workers: 4, Replicas: s.replicas,
-		Breaks: r.Profile == profileAll, Long: r.long(), Alone: alone,
+		Breaks: r.Profile == profileAll || r.Profile == profileGuardAll, Guard: asked,
+		Long: r.long(), Alone: alone,
 		Defect: r.Defect}, cast)
 	defer func() { err = errors.Join(err, crew.close()) }()
 	if err != nil {
@@ -135,12 +145,17 @@ func (r *round) play(ctx context.Context, h *history) (err error) {
 // so that failovers strike those. Where it is few, they strike hand-offs.
 func (r *round) long() float64 {
 	parts := []float64{0.02, 0.02, 0.1, 0.4}
+	if guarded(r.Profile) { // only who stays inside over a loss of memory can meet another one
+		parts = []float64{0.3, 0.6}
+	}
 	return parts[rand.New(rand.NewPCG(r.Seed, 0)).IntN(len(parts))]
 }
 
-// alone chooses whether all are at the level Replicas, in every other round whose faults admit
-// nothing there: then no meeting is admitted at all. Raw callers do not play.
-func (r *round) alone() bool { return r.Profile == profileReplicas && r.Seed/3%2 == 0 }
+// alone chooses whether all are at the level Replicas, in about every other round whose faults
+// admit nothing there: then no meeting is admitted at all. Raw callers do not play.
+func (r *round) alone() bool {
+	return r.Profile == profileReplicas && rand.New(rand.NewPCG(r.Seed, 1)).IntN(2) == 0
+}
 
 // storm lets the faults strike, and blocks until all of them are taken back.
 func (r *round) storm(ctx context.Context, h *history, v *servers, c *crew) error {
@@ -167,6 +182,9 @@ func (r *round) calm(ctx context.Context, h *history, c *crew) {
 	within := r.Calm
 	if within == 0 {
 		within = calmWithin
+	}
+	if guarded(r.Profile) {
+		within += guard
 	}
 	left := slices.Sorted(slices.Values(c.workers()))
 	until(within, func() bool {
@@ -202,6 +220,7 @@ func (r *round) judge(h *history) *result {
 			res.failed[f.Kind]++
 		}
 	}
+	res.entries, res.losses = entries(h.holds, h.calm), losses(h.holds, h.faults)
 	for _, c := range h.calls {
 		res.calls[c.Call]++
 		if c.End == 0 {
@@ -216,7 +235,11 @@ func (r *round) judge(h *history) *result {
 	res.violations = append(res.violations, found.violations...)
 	res.violations = append(res.violations, checkTokens(h.holds)...)
 	res.violations = append(res.violations, checkHangs(h.calls, h.faults, h.killed)...)
-	res.violations = append(res.violations, checkStuck(h.calls, h.holds, h.calm)...)
+	may := idle
+	if guarded(r.Profile) {
+		may += guard
+	}
+	res.violations = append(res.violations, checkStuck(h.calls, h.holds, h.calm, may)...)
 	model, decided := checkModel(h.holds, found.lost)
 	res.violations = append(res.violations, model...)
 	res.undecided = !decided

@@ -53,9 +53,18 @@ const (
 	profileAll      = "all"      // each of them
 	profileReplicas = "replicas" // those that admit nothing at the level Replicas
 	profileStrict   = "strict"   // those that admit nothing at any level
+
+	// All callers are at the level Guard.
+	profileGuard    = "guard"     // those that admit nothing there
+	profileGuardAll = "guard-all" // each of them
 )
 
-var profiles = []string{profileAll, profileReplicas, profileStrict}
+// profiles take turns. Their number and that of the deployments have no common divisor, so each
+// deployment meets each of them.
+var profiles = []string{profileAll, profileReplicas, profileStrict, profileGuard, profileGuardAll}
+
+// guarded reports whether all callers are at the level Guard.
+func guarded(profile string) bool { return profile == profileGuard || profile == profileGuardAll }
 
 // of are the kinds of a profile.
 func of(profile string, kinds []kind) []kind {
@@ -66,6 +75,8 @@ func of(profile string, kinds []kind) []kind {
 			return v.withReplicas != nothing
 		case profileStrict:
 			return v.withReplicas != nothing || v.byDefault != nothing
+		case profileGuard: // a slot moves only when the guard has passed: lane.stretch
+			return v.withGuard == secondHolder
 		}
 		return false
 	})

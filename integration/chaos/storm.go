@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,7 +29,14 @@ type lane struct {
 	*storm
 	random *rand.Rand
 	kinds  []kind
+	lost   stamp // when a server had lost its memory last; all have none at first
 }
+
+// The lanes that differ at the level Guard.
+const (
+	handLane   = 4
+	serverLane = 5
+)
 
 // seldom is by how much a lane's pauses are longer in a round.
 var seldom = []float64{1, 1, 3, 8}
@@ -48,7 +56,17 @@ func (s *storm) start() {
 		{s.servers.shape.kinds, (*lane).server, 300 * time.Millisecond},
 	}
 	for i, each := range lanes {
-		l := &lane{s, rand.New(rand.NewPCG(s.seed, uint64(i)+1)), of(s.profile, each.kinds)}
+		if guarded(s.profile) { // one lane has all that makes a server forget, to leave calm between
+			switch i {
+			case handLane:
+				each.kinds = slices.DeleteFunc(slices.Clone(handKinds), kind.losesMemory)
+			case serverLane:
+				each.kinds = append(slices.Repeat(each.kinds, 4), libReplace, libFlush)
+				each.do = (*lane).forget
+			}
+		}
+		l := &lane{storm: s, random: rand.New(rand.NewPCG(s.seed, uint64(i)+1)),
+			kinds: of(s.profile, each.kinds), lost: now()}
 		if len(l.kinds) == 0 {
 			continue
 		}

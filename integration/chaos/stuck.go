@@ -7,12 +7,13 @@ import (
 )
 
 // idle is how long a lock may stay free in the calm while somebody waits for it: a hand-off whose
-// message is lost costs a question of the waiter (1.5 s), and one to the dead 2 s.
+// message is lost costs a question of the waiter (1.5 s), and one to the dead 2 s. With a guard
+// nobody gets it for as long as that, too.
 const idle = 6 * time.Second
 
 // checkStuck looks for a lock that nobody had, though somebody waited for it all that time, in the
-// calm: from the first time that it was had then.
-func checkStuck(calls []*call, holds []*hold, calm stamp) (found []violation) {
+// calm: from the first time that it was had then. may is how long.
+func checkStuck(calls []*call, holds []*hold, calm stamp, may time.Duration) (found []violation) {
 	if calm == 0 {
 		return nil
 	}
@@ -29,9 +30,9 @@ func checkStuck(calls []*call, holds []*hold, calm stamp) (found []violation) {
 		}
 		free := list[0].End
 		for _, h := range list[1:] {
-			if gap := h.Enter.sub(free); gap > idle {
+			if gap := h.Enter.sub(free); gap > may {
 				for _, c := range waits[name] {
-					if c.Start <= free && c.End >= free.add(idle) {
+					if c.Start <= free && c.End >= free.add(may) {
 						found = append(found, violation{"stuck", name, free,
 							fmt.Sprintf("nobody had it for %v, while %s.%d waited", gap, c.Process,
 								c.Worker)})

@@ -13,6 +13,10 @@ func (r *result) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-22s %5d faults, %6d calls, %6d holds, %6d updates, %d meetings admitted",
 		r.round.name(), sum(r.faults), sum(r.calls), r.holds, r.updates, sum(r.admitted))
+	if guarded(r.round.Profile) {
+		fmt.Fprintf(&b, ", %d entries in the storm, %d losses of memory with somebody inside",
+			r.entries, r.losses)
+	}
 	if r.undecided {
 		b.WriteString(", porcupine undecided")
 	}
@@ -32,6 +36,7 @@ func (r *result) String() string {
 // totals are the sums of all rounds.
 type totals struct {
 	rounds, holds, updates, undecided, bad int
+	guarded, entries, losses               int // of rounds of the level Guard
 	faults, failed, admitted               map[string]int
 	calls, outcomes                        map[string]int
 }
@@ -44,6 +49,11 @@ func (t *totals) add(r *result) {
 	t.rounds++
 	t.holds += r.holds
 	t.updates += r.updates
+	if guarded(r.round.Profile) {
+		t.guarded++
+		t.entries += r.entries
+		t.losses += r.losses
+	}
 	if r.undecided {
 		t.undecided++
 	}
@@ -74,6 +84,10 @@ func (t *totals) String() string {
 		t.rounds, t.bad, sum(t.calls), t.holds, t.updates)
 	if t.undecided > 0 {
 		fmt.Fprintf(&b, "; porcupine undecided in %d", t.undecided)
+	}
+	if t.guarded > 0 {
+		fmt.Fprintf(&b, "\n%d rounds of the level Guard: %d entries in storms, "+
+			"%d losses of memory with somebody inside", t.guarded, t.entries, t.losses)
 	}
 	table := func(title string, m map[string]int) {
 		if len(m) == 0 {

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"slices"
+	"time"
+)
+
+// forget strikes a server at the level Guard. Nobody gets a lock for a guard after a server has
+// lost its memory, so the next loss comes later than that: the stretches between are when locks
+// are granted, and so when there is something to lose.
+func (l *lane) forget(k kind) error {
+	if k.losesMemory() || k == slotMove && l.profile == profileGuard {
+		l.stretch()
+	}
+	if l.ctx.Err() != nil {
+		return nil
+	}
+	do := (*lane).server
+	if slices.Contains(handKinds, k) {
+		do = (*lane).hand
+	}
+	err := do(l, k)
+	if k.losesMemory() {
+		l.lost = now()
+	}
+	return err
+}
+
+// stretch blocks until the last loss of memory is a guard ago, and a random time, so that some
+// leases began long ago and some just now.
+func (l *lane) stretch() {
+	until := l.lost.add(guard + time.Second/2 + time.Duration(l.random.Float64()*float64(
+		longestGuarded)))
+	l.rest(until.sub(now()))
+}
