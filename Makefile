@@ -17,7 +17,7 @@ SIMULATE = cd client/locktest && HOLDFAST_SIMULATE=$(TIME) HOLDFAST_SEED=$(SEED)
 	go test -count=1 -v -timeout 0 -run 'TestSimulation$$' ./internal/simulation
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-embedded test-containers lint demo bench bench-quick fuzz simulate chaos chaos-defects images clean prepare
+.PHONY: help test test-embedded test-containers lint demo bench bench-quick fuzz simulate chaos chaos-defects soak images clean prepare
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +87,13 @@ chaos: ## Strike real servers and clients with random faults for TIME (60s), fro
 
 chaos-defects: ## Put defects into the library and into callers, and find each in that way: some minutes
 	cd integration/chaos && HOLDFAST_RUNTIME=$${HOLDFAST_RUNTIME:-local} go test -count=1 -v -timeout 15m ./...
+
+# One deployment for all of it; DEPLOYMENT= chooses another one, as -deployment of the program.
+DEPLOYMENT := cluster
+soak: TIME := 60m
+soak: ## Load and random faults for TIME (60m), and then what clients and servers have must not have grown
+	cd integration/chaos && HOLDFAST_RUNTIME=$${HOLDFAST_RUNTIME:-local} go run . -soak -time $(TIME) \
+		-seed $(SEED) -deployment $(DEPLOYMENT) -faults all
 
 images: ## Build the container images for machines that can pull none
 	sh integration/images/build.sh

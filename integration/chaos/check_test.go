@@ -199,3 +199,33 @@ func TestTheRegisterRefusesAndFindsLostUpdates(t *testing.T) {
 	require.True(t, r.write("a", 6, newer+1), "two with one token")
 	require.Equal(t, "register", rules(h.troubles))
 }
+
+func TestWhatHasGrownIsFound(t *testing.T) {
+	early := figures{Heap: 40 * mebibyte, Goroutines: 400, Connections: 60, Memory: 20 * mebibyte}
+	grown := func(late figures) (names []string) {
+		for _, g := range growths(early, late) {
+			if g.grown() {
+				names = append(names, g.name)
+			}
+		}
+		return names
+	}
+	late := early
+	late.Heap, late.Connections, late.Goroutines = 60*mebibyte, 80, 500
+	require.Empty(t, grown(late))
+	late = figures{Heap: 80 * mebibyte, Goroutines: 800, Connections: 120, Memory: 40 * mebibyte,
+		Keys: 1}
+	require.Len(t, grown(late), 5)
+}
+
+func TestWorkersStandAtAShutGate(t *testing.T) {
+	g := newGate()
+	g.pass(t.Context())
+	g.shut()
+	through := make(chan struct{})
+	go func() { g.pass(t.Context()); close(through) }()
+	require.Eventually(t, func() bool { return g.waiting() == 1 }, time.Second, time.Millisecond)
+	g.reopen()
+	<-through
+	require.Zero(t, g.waiting())
+}

@@ -84,7 +84,7 @@ func (c *crew) start(p *place) error {
 		return err
 	}
 	hear := &listener{process: p.name, history: c.history, calls: map[int64]*call{},
-		holds: map[int64]*hold{}, ready: make(chan struct{})}
+		holds: map[int64]*hold{}, ready: make(chan struct{}), figures: make(chan figures, 1)}
 	over := make(chan struct{})
 	p.one, p.hear, p.over, p.bad = one, hear, over, nil
 	go func() {
@@ -131,11 +131,11 @@ func (c *crew) named(p *place) string {
 	return p.name
 }
 
-// calm tells all processes that the storm is over.
-func (c *crew) calm() error {
+// say tells all processes.
+func (c *crew) say(line string) error {
 	var errs []error
 	for _, p := range c.places {
-		errs = append(errs, p.one.Say(calmDown))
+		errs = append(errs, p.one.Say(line))
 	}
 	return errors.Join(errs...)
 }

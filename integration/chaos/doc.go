@@ -4,11 +4,13 @@
 //
 // A round is one deployment: a single server with or without persistence, Sentinel, or Cluster, as
 // processes of this machine. Processes of clients want a few locks all the time: Go clients at the
-// default level and at the level Replicas with all replicas, and raw callers, which know nothing
-// but functions/README.md and have owner strings of their own. Meanwhile faults strike, several at
-// once, chosen by generators that the round's seed starts: of the network between each client and
-// each server (through proxies), of the client processes, of the servers, and by the hands of
-// operators. After the storm all faults are taken back, and everybody must get every lock again.
+// default level and at the level Replicas with all replicas, and raw callers at both, which know
+// nothing but functions/README.md and have owner strings of their own: they send WAIT themselves.
+// In rounds of the level Guard all of them ask for the same guard, and are at no other level.
+// Meanwhile faults strike, several at once, chosen by generators that the round's seed starts: of
+// the network between each client and each server (through proxies), of the client processes, of
+// the servers, and by the hands of operators. After the storm all faults are taken back, and
+// everybody must get every lock again.
 //
 // The seed fixes what is chosen, not when it happens: the processes are real. So a seed makes a
 // violation likely again, not certain. The record tells what happened.
@@ -46,7 +48,16 @@
 //
 // What is found depends on the faults. Where they admit a second holder all the time, little of
 // rule 1 is left, so the rounds take turns: all faults, those that admit nothing at the level
-// Replicas, and those that admit nothing at all.
+// Replicas, those that admit nothing at all, and at the level Guard, those that admit nothing there
+// and all faults. With a guard nobody gets a lock for a while after a server has lost its memory,
+// so those losses are farther apart than that; a round without an entry in the storm is an error.
+//
+// # Soak
+//
+// With -soak there is one round with one long storm, in which no client process is killed. After
+// its first minute, and after all of it, everybody rests, and what processes and servers have is
+// measured: heap, goroutines, connections, used_memory, keys. None may have grown by more than a
+// bound (figures.go).
 //
 // # Not covered
 //

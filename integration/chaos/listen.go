@@ -14,6 +14,7 @@ type listener struct {
 	holds   map[int64]*hold
 	bye     bool
 	ready   chan struct{} // closed when it is
+	figures chan figures
 }
 
 // listen reads until the process has no more to say.
@@ -35,6 +36,10 @@ func (l *listener) hear(m message) {
 	h := l.history
 	if m.What == sayTrouble {
 		h.trouble(violation{m.Call, m.Lock, m.At, l.process + ": " + m.Outcome})
+		return
+	}
+	if m.What == sayFigures {
+		l.figures <- *m.Figures
 		return
 	}
 	h.mu.Lock()

@@ -22,6 +22,7 @@ type settings struct {
 	shape   string
 	profile string
 	keep    bool
+	soak    bool
 }
 
 func main() {
@@ -40,6 +41,8 @@ func main() {
 			"at all; guard, guard-all: those that admit nothing at the level Guard, and all, "+
 			"with all callers at that level; empty is by turns")
 	flag.BoolVar(&s.keep, "keep", false, "keep the whole history of rounds without violations, too")
+	flag.BoolVar(&s.soak, "soak", false,
+		"one round with a storm of -time, after which nothing may have grown since its first minute")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -74,7 +77,10 @@ func run(ctx context.Context, s settings) error {
 		if s.profile != "" {
 			r.Profile = s.profile
 		}
-		if guarded(r.Profile) {
+		switch {
+		case s.soak:
+			r.Soak, r.Storm = true, s.time
+		case guarded(r.Profile):
 			r.Storm += moreGuarded
 		}
 		res, err := r.run(ctx)

@@ -17,13 +17,17 @@ const (
 	sayReady   = "ready"   // the clients are connected
 	sayCycled  = "cycled"  // a worker has had each lock since the calm began
 	sayTrouble = "trouble" // a violation
+	sayFigures = "figures" // what the process has
 	sayBye     = "bye"     // all clients are closed
 )
 
 // What the harness tells a process.
 const (
-	calmDown = "calm"
-	stop     = "stop"
+	calmDown    = "calm"
+	shutGate    = "rest"
+	openGate    = "go on"
+	tellFigures = "figures"
+	stop        = "stop"
 )
 
 // message is one of them.
@@ -41,6 +45,7 @@ type message struct {
 	Token   int64         `json:"f,omitempty"`
 	Start   stamp         `json:"s,omitempty"`
 	Last    stamp         `json:"a,omitempty"`
+	Figures *figures      `json:"g,omitempty"`
 }
 
 // teller prints messages, each at once: the process can be killed.

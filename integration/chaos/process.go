@@ -32,6 +32,7 @@ type worker struct {
 	register *registerClient
 	stopping context.Context
 	calm     <-chan struct{} // closed when the storm is over
+	gate     *gate
 	turn     func(lock string, got func())
 }
 
@@ -50,7 +51,7 @@ func play(p *reexec.Parent, start starter) error {
 	}
 	stopping, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	calm := make(chan struct{})
+	calm, gate, t := make(chan struct{}), newGate(), &teller{}
 	go func() {
 		for {
 			line, err := p.Hear()
@@ -58,10 +59,19 @@ func play(p *reexec.Parent, start starter) error {
 				cancel()
 				return
 			}
-			close(calm) // calmDown, once
+			switch line {
+			case calmDown: // once
+				close(calm)
+			case shutGate:
+				gate.shut()
+			case openGate:
+				gate.reopen()
+			case tellFigures:
+				f := ownFigures(gate)
+				t.say(message{What: sayFigures, Figures: &f})
+			}
 		}
 	}()
-	t := &teller{}
 	left := goleak.IgnoreCurrent()
 	if j.Defect == defectLeak {
 		go func() { select {} }()
@@ -74,7 +84,7 @@ func play(p *reexec.Parent, start starter) error {
 		}
 		workers[i] = &worker{teller: t, job: &j, number: i + 1,
 			random: rand.New(rand.NewPCG(j.Seed, uint64(i))), register: r,
-			stopping: stopping, calm: calm}
+			stopping: stopping, calm: calm, gate: gate}
 	}
 	closeClients, err := connect(stopping, &j, workers, start)
 	if err != nil {
@@ -126,7 +136,10 @@ func (w *worker) work() {
 	}
 	had := map[string]bool{}
 	cycled := false
-	for i := w.number; w.stopping.Err() == nil; i++ {
+	for i := w.number; ; i++ {
+		if w.gate.pass(w.stopping); w.stopping.Err() != nil {
+			return
+		}
 		lock := w.Locks[w.random.IntN(len(w.Locks))]
 		if w.isCalm() {
 			lock = w.Locks[i%len(w.Locks)]

@@ -32,8 +32,12 @@ func startRaw(j *job, workers []*worker) (func(), error) {
 	if j.Guard > 0 {
 		level = levelGuard
 	}
-	for _, w := range workers {
-		w.turn = (&rawWorker{w, c, level}).take
+	for i, w := range workers {
+		r := &rawWorker{w, c, level}
+		if j.replicated(i) {
+			r.level = levelReplicas
+		}
+		w.turn = r.take
 	}
 	return c.Close, nil
 }
@@ -52,7 +56,15 @@ func (r *rawWorker) ask(function, key string, args ...string) (a answer, err err
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	command := r.redis.B().Arbitrary("FCALL", function, "1").Keys(key).Args(args...).Build()
-	list, err := r.redis.Do(ctx, command).ToArray()
+	if r.level == levelReplicas && function != functions.Release && function != functions.Leave {
+		return r.replicated(ctx, command)
+	}
+	return read(r.redis.Do(ctx, command), function)
+}
+
+// read makes an answer of the reply of a function.
+func read(reply rueidis.RedisResult, function string) (a answer, err error) {
+	list, err := reply.ToArray()
 	if err != nil {
 		return a, err
 	}
@@ -85,6 +97,8 @@ func rawOutcome(err error) string {
 	switch {
 	case ok:
 		return "refused: " + refused.Error()
+	case errors.Is(err, errTooFew):
+		return err.Error()
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer"
 	}

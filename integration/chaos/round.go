@@ -18,6 +18,7 @@ type round struct {
 	Profile string
 	Seed    uint64
 	Storm   time.Duration
+	Soak    bool          // the storm is a long one, and what grows in it is found
 	Playing []string      // the roles of the client processes
 	Defect  string        // of the client processes, for a test
 	Calm    time.Duration // until everybody has had every lock after it, at most; 0: calmWithin
@@ -112,11 +113,7 @@ func (r *round) play(ctx context.Context, h *history) (err error) {
 	}
 	defer func() { err = errors.Join(err, register.close()) }()
 	d := servers.deployment
-	cast, alone := r.Playing, s.replicas > 0 && r.alone()
-	if alone {
-		raw := func(role string) bool { return role == roleRaw }
-		cast = slices.DeleteFunc(slices.Clone(cast), raw)
-	}
+	alone := s.replicas > 0 && r.alone()
 	var asked time.Duration
 	if guarded(r.Profile) {
 		asked = guard
@@ -125,15 +122,18 @@ func (r *round) play(ctx context.Context, h *history) (err error) {
 		Register: register.addr(), Locks: lockNames, Workers: 4, Replicas: s.replicas,
 		Breaks: r.Profile == profileAll || r.Profile == profileGuardAll, Guard: asked,
 		Long: r.long(), Alone: alone,
-		Defect: r.Defect}, cast)
+		Defect: r.Defect}, r.Playing)
 	defer func() { err = errors.Join(err, crew.close()) }()
 	if err != nil {
 		return err
 	}
-	if err := r.storm(ctx, h, servers, crew); err != nil {
+	weather := r.weather
+	if r.Soak {
+		weather = r.soak
+	}
+	if err := weather(ctx, h, servers, crew); err != nil {
 		return err
 	}
-	r.calm(ctx, h, crew)
 	crew.stop()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -152,17 +152,27 @@ func (r *round) long() float64 {
 }
 
 // alone chooses whether all are at the level Replicas, in about every other round whose faults
-// admit nothing there: then no meeting is admitted at all. Raw callers do not play.
+// admit nothing there: then no meeting is admitted at all.
 func (r *round) alone() bool {
 	return r.Profile == profileReplicas && rand.New(rand.NewPCG(r.Seed, 1)).IntN(2) == 0
 }
 
-// storm lets the faults strike, and blocks until all of them are taken back.
-func (r *round) storm(ctx context.Context, h *history, v *servers, c *crew) error {
-	ctx, cancel := context.WithTimeout(ctx, r.Storm)
+// weather is a storm, and the calm after it.
+func (r *round) weather(ctx context.Context, h *history, v *servers, c *crew) error {
+	if err := r.storm(ctx, h, v, c, r.Storm, r.Seed); err != nil {
+		return err
+	}
+	r.calm(ctx, h, c)
+	return nil
+}
+
+// storm lets the faults strike for a time, and blocks until all of them are taken back.
+func (r *round) storm(ctx context.Context, h *history, v *servers, c *crew, d time.Duration,
+	seed uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	s := &storm{ctx: ctx, history: h, crew: c, servers: v, profile: r.Profile, seed: r.Seed,
-		locks: lockNames}
+	s := &storm{ctx: ctx, history: h, crew: c, servers: v, profile: r.Profile, seed: seed,
+		locks: lockNames, spare: r.Soak}
 	s.start()
 	s.end()
 	for _, p := range c.places {
@@ -176,7 +186,7 @@ func (r *round) calm(ctx context.Context, h *history, c *crew) {
 	h.mu.Lock()
 	h.calm = now()
 	h.mu.Unlock()
-	if err := c.calm(); err != nil {
+	if err := c.say(calmDown); err != nil {
 		h.trouble(violation{Rule: "died", At: now(), Text: err.Error()})
 	}
 	within := r.Calm

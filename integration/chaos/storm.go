@@ -21,6 +21,7 @@ type storm struct {
 	profile string
 	seed    uint64
 	locks   []string
+	spare   bool // kill no client process: it is measured
 	working sync.WaitGroup
 }
 
@@ -67,6 +68,9 @@ func (s *storm) start() {
 		}
 		l := &lane{storm: s, random: rand.New(rand.NewPCG(s.seed, uint64(i)+1)),
 			kinds: of(s.profile, each.kinds), lost: now()}
+		if s.spare {
+			l.kinds = slices.DeleteFunc(l.kinds, func(k kind) bool { return k == clientKill })
+		}
 		if len(l.kinds) == 0 {
 			continue
 		}

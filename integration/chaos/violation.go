@@ -7,7 +7,7 @@ import (
 
 // violation is something that must not be.
 type violation struct {
-	Rule string // exclusion, token, register, hang, stuck, leak, died, re-entry, model
+	Rule string // exclusion, token, register, hang, stuck, leak, growth, died, re-entry, model
 	Lock string
 	At   stamp
 	Text string
