@@ -117,3 +117,13 @@ func TestTheRealOneIsClean(t *testing.T) {
 		})
 	}
 }
+
+// A soak finds what grows.
+func TestASoakFindsGrowth(t *testing.T) {
+	r := &round{Shape: "memory", Profile: profileStrict, Seed: 1, Storm: 10 * time.Second,
+		Soak: true, Playing: []string{roleRaw}, Defect: defectHoard, out: t.TempDir()}
+	res, err := r.run(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, rules(res.violations), "growth")
+	require.Contains(t, res.String(), "goroutines of the clients")
+}

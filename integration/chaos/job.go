@@ -31,6 +31,7 @@ type job struct {
 const (
 	defectOverstay = "overstay" // raw callers go on after their lease
 	defectLeak     = "leak"     // a goroutine is left
+	defectHoard    = "hoard"    // each turn leaves some
 )
 
 // prefix is what the Go client puts before a lock's name.

@@ -145,6 +145,11 @@ func (w *worker) work() {
 			lock = w.Locks[i%len(w.Locks)]
 		}
 		calm := w.isCalm()
+		if w.Defect == defectHoard {
+			for range 10 {
+				go func() { select {} }()
+			}
+		}
 		w.turn(lock, func() { had[lock] = had[lock] || calm })
 		if len(had) < len(w.Locks) || cycled {
 			continue
