@@ -55,7 +55,7 @@ func TestDefectsAreFound(t *testing.T) {
 				"  if true then return 1 end\n"},
 			rules: []string{"token"}},
 		"a server with a young memory grants guarded locks": {shape: "memory",
-			profile: profileGuard, storm: 40 * time.Second,
+			profile: profileGuard, storm: 50 * time.Second,
 			change: []string{
 				"  return math.max(0, guard - ms(age(us)))\n", "  return 0\n"},
 			rules: []string{"exclusion"}},

@@ -20,16 +20,16 @@ type goWorker struct {
 }
 
 // leases are chosen from. Most are short: the lease of a holder that was killed is time in which
-// nothing happens. The longest outlives a failover; with a guard it is shorter.
+// nothing happens. The longest outlives a failover.
 var leases = []time.Duration{time.Second, time.Second, time.Second, 1500 * time.Millisecond,
-	1500 * time.Millisecond, 6 * time.Second}
+	1500 * time.Millisecond, longest}
 
 // startGo opens a client at each level. The workers take turns with them.
 func startGo(j *job, workers []*worker) (func(), error) {
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	config, level := client.Config{Logger: quiet}, levelDefault
 	if j.Guard > 0 {
-		config.Guard, config.Lease, level = j.Guard, longestGuarded, levelGuard
+		config.Guard, config.Lease, level = j.Guard, longest, levelGuard
 	}
 	plain, err := client.Open(j.option(), config)
 	if err != nil {
@@ -62,9 +62,6 @@ func (g *goWorker) take(name string, got func()) {
 	lease := leases[g.random.IntN(len(leases))]
 	if g.long = !g.isCalm() && g.chance(g.Long); g.long {
 		lease = slices.Max(leases)
-	}
-	if g.Guard > 0 {
-		lease = min(lease, longestGuarded)
 	}
 	if g.isCalm() {
 		g.acquire(name, lease, 30*time.Second, got)

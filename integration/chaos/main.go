@@ -54,7 +54,7 @@ func main() {
 }
 
 // moreGuarded is by how much the storm is longer at the level Guard: half of it nobody gets a lock.
-const moreGuarded = 4 * guard
+const moreGuarded = 3 * guard
 
 // run does rounds until the time is over, and prints the totals.
 func run(ctx context.Context, s settings) error {

@@ -30,6 +30,6 @@ func (l *lane) forget(k kind) error {
 // leases began long ago and some just now.
 func (l *lane) stretch() {
 	until := l.lost.add(guard + time.Second/2 + time.Duration(l.random.Float64()*float64(
-		longestGuarded)))
+		guard/2)))
 	l.rest(until.sub(now()))
 }
