@@ -29,7 +29,6 @@ func (l *lane) forget(k kind) error {
 // stretch blocks until the last loss of memory is a guard ago, and a random time, so that some
 // leases began long ago and some just now.
 func (l *lane) stretch() {
-	until := l.lost.add(guard + time.Second/2 + time.Duration(l.random.Float64()*float64(
-		guard/2)))
-	l.rest(until.sub(now()))
+	more := time.Second/2 + time.Duration(l.random.Float64()*float64(guard/2))
+	l.rest(l.lost.add(guard + more).sub(now()))
 }
