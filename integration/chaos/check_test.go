@@ -229,3 +229,15 @@ func TestWorkersStandAtAShutGate(t *testing.T) {
 	<-through
 	require.Zero(t, g.waiting())
 }
+
+// Who is killed after its first look was inside at a moment of that look.
+func TestOneLookIsEnoughToMeet(t *testing.T) {
+	killed := held("y", 2, levelGuard, 4, 4)
+	killed.Last, killed.End = second(3.99), forever
+	holds := []*hold{held("x", 1, levelGuard, 1, 5), killed}
+	require.Equal(t, "exclusion", rules(checkExclusion(holds, nil).violations))
+	f := checkExclusion(holds, []*fault{struck(keyDelete, 3, 3.1)})
+	require.Empty(t, f.violations)
+	model, _ := checkModel(holds, f.lost)
+	require.Empty(t, model, "it is admitted, and not found again")
+}

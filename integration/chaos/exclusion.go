@@ -37,7 +37,8 @@ func checkExclusion(holds []*hold, faults []*fault) finding {
 		for _, b := range list {
 			open = slices.DeleteFunc(open, func(a *hold) bool { return a.Last < b.Enter })
 			for _, a := range open {
-				if !sameHolder(a, b) && b.Last >= b.Enter {
+				// Who was killed after one look was inside at a moment between Last and Enter.
+				if !sameHolder(a, b) && (b.Last >= b.Enter || b.Last >= a.Enter) {
 					f.met(a, b, b.Enter, faults,
 						fmt.Sprintf("%s was inside when %s entered, and for %v more", a, b,
 							min(a.Last, b.Last).sub(b.Enter)))
