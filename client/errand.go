@@ -63,12 +63,6 @@ func (s sending) pack(pipeline *fcall.Batch) {
 	pipeline.Renew(tracked, s.key, s.renews(s.lasting(length), channel))
 }
 
-// renews is a renewal as the library takes it. It names the hold, so that one that the server has
-// forgotten is not renewed by way of another hold of the owner.
-func (h *held) renews(ttl, channel string) fcall.Renewal {
-	return fcall.Renewal{Owner: h.owner, TTL: ttl, Channel: channel, Fence: h.first, Hold: h.hold}
-}
-
 // copies are not asked for what is given back.
 func (s sending) copies() fcall.Copies {
 	if s.action == lease.GiveBack {

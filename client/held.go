@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/client/internal/lease"
 	"github.com/holdfast-go/holdfast/client/internal/local"
 )
@@ -341,6 +342,12 @@ func (h *held) strange() (watch, keep bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.closed && !h.watched && h.tracks(), !h.closed && h.channel == ""
+}
+
+// renews is a renewal as the library takes it. It names the hold, so that one that the server has
+// forgotten is not renewed by way of another hold of the owner.
+func (h *held) renews(ttl, channel string) fcall.Renewal {
+	return fcall.Renewal{Owner: h.owner, TTL: ttl, Channel: channel, Fence: h.first, Hold: h.hold}
 }
 
 // tracks reports whether the server's tracking tells of the lock's key. It does not tell on the
