@@ -45,8 +45,11 @@ var defects = []defect{
 	{
 		name:    "a plain lock can be joined",
 		profile: "strangers",
-		source:  []string{"  if joinable ~= (hold ~= '') then join_error(joinable) end\n  if joinable then", "  if joinable then"},
-		finds:   `invariant [123]:`,
+		source: []string{
+			"  if joinable ~= (hold ~= '') then join_error(joinable) end\n  keep_to(lock, guard, ttl)\n",
+			"  keep_to(lock, guard, ttl)\n",
+		},
+		finds: `invariant [123]:`,
 	},
 	{
 		name:    "a lease leaves the heap",
