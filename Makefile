@@ -83,6 +83,7 @@ simulate: ## Simulate schedules of faults for TIME (60s) at each level, from SEE
 
 # Servers as local processes: they are killed, paused and restarted all the time.
 chaos: ## Strike real servers and clients with random faults for TIME (60s), from SEED on, and check what they saw
+	cd integration/chaos && go test -short -count=1 ./...
 	cd integration/chaos && HOLDFAST_RUNTIME=$${HOLDFAST_RUNTIME:-local} go run . -time $(TIME) -seed $(SEED)
 
 chaos-defects: ## Put defects into the library and into callers, and find each in that way: some minutes

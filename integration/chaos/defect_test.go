@@ -79,6 +79,9 @@ func TestDefectsAreFound(t *testing.T) {
 					"the text to replace, once: %s", c.change[i])
 				source = strings.Replace(source, c.change[i], c.change[i+1], 1)
 			}
+			if testing.Short() {
+				t.Skip("it can be put in; make chaos-defects looks whether it is found")
+			}
 			r := &round{Shape: c.shape, Profile: c.profile, Seed: 1, Storm: c.storm,
 				Calm: 12 * time.Second, Playing: playing, Defect: c.defect,
 				out: t.TempDir(), source: source}
@@ -101,6 +104,9 @@ func TestDefectsAreFound(t *testing.T) {
 
 // The real library and the real clients have no violation in a short round.
 func TestTheRealOneIsClean(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make chaos and make chaos-defects play whole rounds")
+	}
 	for _, c := range []struct{ shape, profile string }{{"durable", profileStrict},
 		{"cluster", profileReplicas}, {"memory", profileGuard}} {
 		t.Run(c.shape, func(t *testing.T) {
@@ -121,6 +127,9 @@ func TestTheRealOneIsClean(t *testing.T) {
 
 // A soak finds what grows.
 func TestASoakFindsGrowth(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make chaos-defects plays it")
+	}
 	r := &round{Shape: "memory", Profile: profileStrict, Seed: 1, Storm: 10 * time.Second,
 		Soak: true, Playing: []string{roleRaw}, Defect: defectHoard, out: t.TempDir()}
 	res, err := r.run(t.Context())
