@@ -57,7 +57,12 @@ func TestHoldsAreReleasedWhileTheLockEnds(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
 		c := e.open(client.Config{Lease: 20 * time.Millisecond, NoRenewal: true})
 		for range 40 {
-			l := e.Take(c, "a", client.WithFreshAnswer())
+			var l *client.Lock
+			e.Eventually("it is had; an answer can be later than so short a lease", func() bool {
+				var err error
+				l, err = c.TryAcquire(e.Ctx, "a", client.WithFreshAnswer())
+				return err == nil
+			})
 			locks := []*client.Lock{l}
 			for range 20 {
 				if inner, err := c.TryAcquire(l.Context(), "a"); err == nil {
