@@ -19,7 +19,7 @@ const guard = forcedLease + time.Second
 
 // Clients want one lock without pause, and its primary is killed again and again. The next one may
 // have forgotten the last lock, and yet nobody is ever inside beside another. HOLDFAST_FAILOVERS is
-// how often (default 2).
+// how often (default 1).
 func TestGuardedLocksSurviveTheLossOfThePrimary(t *testing.T) {
 	survives(t, guard, func(int) client.Option { return client.WithGuard(guard) })
 }

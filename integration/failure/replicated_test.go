@@ -19,7 +19,7 @@ import (
 
 // Clients want one lock without pause, and count on it only when all replicas of its primary have
 // it. The primary is killed again and again: nobody is ever inside beside another, and the tokens
-// keep their order. HOLDFAST_FAILOVERS is how often (default 2).
+// keep their order. HOLDFAST_FAILOVERS is how often (default 1).
 func TestReplicatedLocksSurviveTheLossOfThePrimary(t *testing.T) {
 	survives(t, 0, func(nodes int) client.Option { return client.WithReplicas(nodes-1, 500*time.Millisecond) })
 }
@@ -27,7 +27,7 @@ func TestReplicatedLocksSurviveTheLossOfThePrimary(t *testing.T) {
 // survives kills the primaries of a Cluster and of a Sentinel. pause is what the level may add to a
 // recovery.
 func survives(t *testing.T, pause time.Duration, level func(nodes int) client.Option) {
-	failovers := times(t, "HOLDFAST_FAILOVERS", 2)
+	failovers := times(t, "HOLDFAST_FAILOVERS", 1)
 	server.Each(t, func(t *testing.T, f server.Flavour) {
 		t.Run("cluster", func(t *testing.T) {
 			t.Parallel()
