@@ -81,7 +81,7 @@ func (a *attempt) identify() {
 // run is how many tokens to ask for: more than one for who shares the lock with others of the
 // process.
 func (a *attempt) run(waiting bool) int64 {
-	if a.line == nil || a.set.minHold > 0 || !waiting && a.line.Waiting() == 0 {
+	if a.line == nil || a.client.quorum != nil || a.set.minHold > 0 || !waiting && a.line.Waiting() == 0 {
 		return 1
 	}
 	return min(passRun, int64(a.set.terms.Length/time.Microsecond))
@@ -104,7 +104,7 @@ func (a *attempt) try(ctx, parent context.Context) (*Lock, *BusyError, error) {
 		r, err = a.client.calls.Acquire(ctx, a.set.terms.copies, a.key, a.request(a.run(false)))
 	}
 	if err != nil {
-		if fcall.Unknown(err) {
+		if fcall.Unknown(err) || a.client.quorum != nil {
 			a.giveUp(a.owner)
 		}
 		return nil, nil, err
@@ -112,10 +112,20 @@ func (a *attempt) try(ctx, parent context.Context) (*Lock, *BusyError, error) {
 	if !r.Yes {
 		busy := a.busy(r)
 		a.remember(busy, sent)
+		a.concede()
 		return nil, busy, nil
 	}
 	l, err := a.granted(parent, grant{r.Fence, r.Block, lease.New(&a.set.terms.Terms, sent), false})
 	return l, nil, err
+}
+
+// concede gives back what some of several servers gave. The owner is used up then.
+func (a *attempt) concede() {
+	if a.client.quorum != nil {
+		a.giveUp(a.owner)
+		a.owner = ""
+		a.identify()
+	}
 }
 
 // grant is what the server gave to an attempt.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,15 +21,15 @@ import (
 )
 
 // Client takes locks on one deployment: a single server, a primary with replicas, Sentinel or
-// Cluster. It is safe for concurrent use, and one per process is enough: it renews all its locks
+// Cluster; or on a majority of several servers, see OpenQuorum. It is safe for concurrent use, and one per process is enough: it renews all its locks
 // from one goroutine and hears of hand-offs on one channel per hash slot (on one channel in all
 // without Cluster).
 type Client struct {
 	core
-	redis    rueidis.Client
-	wires    *wires // of Open; nil: redis is the caller's
-	cfg      Config
-	settings settings // the Config's part that calls may change
+	deployments []*deployment
+	histories   sync.Map // OpenQuorum: the replication ids of the servers
+	cfg         Config
+	settings    settings // the Config's part that calls may change
 
 	identity string        // 'host:pid:id', the head of every owner string
 	id       string        // 96 random bits
@@ -53,44 +54,72 @@ func New(redis rueidis.Client, cfg Config) (*Client, error) {
 	if redis == nil {
 		return nil, fmt.Errorf("holdfast: new: %w: redis must not be nil", ErrArgument)
 	}
-	cfg, set, err := cfg.complete()
+	cfg, set, err := cfg.complete(false)
 	if err != nil {
 		return nil, fmt.Errorf("holdfast: new: %w", err)
 	}
-	c := &Client{redis: redis, cfg: cfg, settings: set}
+	c := build(cfg, set)
+	c.slotted = redis.Mode() == rueidis.ClientModeCluster
+	d := c.deploy(nil)
+	d.connected(redis)
+	c.calls = one{d.calls()}
+	c.start()
+	return c, nil
+}
+
+// build makes the parts of a Client that know no server.
+func build(cfg Config, set settings) *Client {
+	c := &Client{cfg: cfg, settings: set}
 	c.journal.log = cfg.Logger
 	c.identify()
-	c.slotted = redis.Mode() == rueidis.ClientModeCluster
 	c.closing, c.stop = context.WithCancelCause(context.Background())
 	c.gate.idle = make(chan struct{})
 	c.lines = local.New[*held, turn, shows]()
 	c.registry = newRegistry()
 	c.departed = newDeparted()
-	c.cache = tracking.New(c.slotted, c.changed)
-	c.calls = &fcall.Caller{Redis: redis, Slotted: c.slotted, Pulse: fcall.NewPulse(), AutoLoad: cfg.AutoLoad, Heard: c.answered, Changed: c.cache.Drop,
-		Cached: c.uncached, Demoted: c.demoted, Closing: c.closing}
-	c.inbox = inbox.New(inbox.Config{Redis: redis, Slotted: c.slotted, Prefix: cfg.Prefix, ID: c.id, Closing: c.closing.Done(), Denied: denied,
-		Broken: c.broken, Unclaimed: c.unclaimed, Changed: c.resubscribed, Refused: c.journal.unsubscribed})
-	c.keepalive = newKeepalive(newFlights(c.calls, c.inbox, &c.journal))
-	return c, nil
+	return c
 }
 
-// Redis returns the rueidis client, for commands of the caller's own. It must not be closed by
-// those who got it by Open.
-func (c *Client) Redis() rueidis.Client { return c.redis }
+// deploy adds a deployment, without a connection yet.
+func (c *Client) deploy(w *wires) *deployment {
+	if c.cache == nil {
+		c.cache = tracking.New(c.slotted, c.changed)
+	}
+	d := &deployment{wires: w}
+	d.caller = fcall.Caller{Slotted: c.slotted, Pulse: fcall.NewPulse(), AutoLoad: c.cfg.AutoLoad, Heard: c.answered, Changed: c.cache.Drop,
+		Cached: c.uncached, Closing: c.closing}
+	c.deployments = append(c.deployments, d)
+	return d
+}
+
+// start makes the parts that need calls.
+func (c *Client) start() {
+	c.inbox = inbox.New(inbox.Config{Redis: c.messenger, Slotted: c.slotted, Prefix: c.cfg.Prefix, ID: c.id, Closing: c.closing.Done(), Denied: denied,
+		Broken: c.broken, Unclaimed: c.unclaimed, Changed: c.resubscribed, Refused: c.journal.unsubscribed})
+	c.keepalive = newKeepalive(newFlights(c.calls, c.inbox, &c.journal))
+}
+
+// messenger is where a slot's messages come from.
+func (c *Client) messenger(slot uint16) rueidis.Client {
+	if c.quorum != nil {
+		return c.deployments[slot].redis()
+	}
+	return c.deployments[0].redis()
+}
+
+// Redis returns the rueidis client, for commands of the caller's own; nil if there are several. It
+// must not be closed by those who got it by Open.
+func (c *Client) Redis() rueidis.Client {
+	if c.quorum != nil {
+		return nil
+	}
+	return c.deployments[0].redis()
+}
 
 // answered notes that the server has answered.
 func (c *Client) answered() {
 	c.cache.Heard()
 	c.journal.answered()
-}
-
-// demoted ends the connections to a server that is a replica now: a name in the DNS, or a proxy, may
-// lead to the primary. In a Cluster, or behind Sentinel, rueidis finds it.
-func (c *Client) demoted() {
-	if c.wires != nil && c.redis.Mode() == rueidis.ClientModeStandalone {
-		c.wires.renew()
-	}
 }
 
 // key is the Redis key of a lock.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -20,21 +21,26 @@ func (c *Client) Close() {
 	c.gate.close(patience)
 	c.keepalive.close(patience)
 	c.inbox.Close(patience)
-	if c.wires == nil {
-		return
+	var closing sync.WaitGroup
+	for _, d := range c.deployments {
+		closing.Go(d.close)
 	}
-	closed := make(chan struct{})
+	all := make(chan struct{})
 	go func() {
-		c.redis.Close()
-		close(closed)
+		closing.Wait()
+		close(all)
 	}()
 	select {
-	case <-closed:
+	case <-all:
 	case <-patience.Done(): // a server that is silent
 	}
-	c.wires.close()
+	for _, d := range c.deployments {
+		if d.wires != nil {
+			d.wires.close()
+		}
+	}
 	select {
-	case <-closed:
+	case <-all:
 	case <-time.After(closeWait):
 	}
 }

@@ -82,7 +82,8 @@ type Config struct {
 	// remembers goes on. So a lost primary costs a pause of Guard, and not two holders, if it stopped
 	// before another was promoted: docs/guarantees.md says how to set servers for that. All clients
 	// of a lock have the same Guard, and no longer Lease; make it some seconds longer than that. The
-	// ACL needs +info. Default 0: none.
+	// ACL needs +info. Default 0: none; with OpenQuorum the Lease, or MinHold and its margin if that is
+	// longer.
 	Guard time.Duration
 
 	// Label is shown to losers and operators with the holder's host and process. Default none; at
@@ -109,7 +110,7 @@ const (
 )
 
 // complete fills in the defaults and checks the rest.
-func (cfg Config) complete() (Config, settings, error) {
+func (cfg Config) complete(voting bool) (Config, settings, error) {
 	if cfg.Prefix == "" {
 		cfg.Prefix = "lock:"
 	}
@@ -122,8 +123,12 @@ func (cfg Config) complete() (Config, settings, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
+	if voting && cfg.Guard == 0 {
+		cfg.Guard = max(cfg.Lease, kept(cfg.MinHold))
+	}
 	s := settings{
-		lease: cfg.Lease, noRenewal: cfg.NoRenewal, renewEvery: cfg.RenewEvery, maxRenewals: cfg.MaxRenewals,
+		voting: voting,
+		lease:  cfg.Lease, noRenewal: cfg.NoRenewal, renewEvery: cfg.RenewEvery, maxRenewals: cfg.MaxRenewals,
 		maxHold: cfg.MaxHold, grace: cfg.Grace, minHold: cfg.MinHold, label: cfg.Label,
 		copies:  fcall.Copies{Replicas: cfg.Replicas, Wait: cfg.ReplicaWait},
 		guard:   cfg.Guard,
@@ -145,6 +150,7 @@ type settings struct {
 	noRenewal                         bool
 	label                             string
 	copies                            fcall.Copies
+	voting                            bool // of several servers
 	waiting
 
 	terms terms // made of the above by complete
@@ -198,6 +204,12 @@ func (s *settings) complete() error {
 		return fmt.Errorf("%w: Guard must be 0 or from the lease, %v, to %v, not %v", ErrArgument, s.lease, maxLease, s.guard)
 	case s.guard != 0 && kept(s.minHold) > s.guard:
 		return fmt.Errorf("%w: Guard must be at least MinHold and its margin, %v, not %v", ErrArgument, kept(s.minHold), s.guard)
+	case s.voting && s.guard == 0:
+		return fmt.Errorf("%w: Guard must not be 0 on several servers: one that restarts empty could vote twice", ErrArgument)
+	case s.voting && s.copies.Replicas > 0:
+		return fmt.Errorf("%w: Replicas must be 0 on several servers, not %d: a majority of them has the lock already", ErrArgument, s.copies.Replicas)
+	case s.voting && s.owned:
+		return fmt.Errorf("%w: WithOwner is not possible on several servers: they have no lock that others can join", ErrArgument)
 	case s.copies.Replicas < 0 || s.copies.Replicas > maxReplicas:
 		return fmt.Errorf("%w: Replicas must be from 0 to %d, not %d", ErrArgument, maxReplicas, s.copies.Replicas)
 	case s.copies.Wait < 0:

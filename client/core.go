@@ -3,15 +3,15 @@ package client
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/client/internal/inbox"
+	"github.com/holdfast-go/holdfast/client/internal/quorum"
 	"github.com/holdfast-go/holdfast/client/internal/tracking"
 	"github.com/holdfast-go/holdfast/cluster"
 )
 
 // core is what a lock needs of its client for as long as it is held.
 type core struct {
-	calls     *fcall.Caller
+	calls     server
 	inbox     *inbox.Inbox
 	cache     *tracking.Cache
 	registry  *registry
@@ -19,6 +19,7 @@ type core struct {
 	keepalive *keepalive
 	journal   journal
 	slotted   bool            // Cluster: a channel belongs to a slot
+	quorum    *quorum.Servers // nil: calls is one deployment
 	closing   context.Context // ends with ErrClosed when Close is called
 }
 
@@ -30,10 +31,14 @@ func (c *core) ended(ctx context.Context, err error) error {
 	return ended(ctx, err)
 }
 
-// slot is where a lock's messages go: its hash slot in Cluster, one for all elsewhere.
+// slot is where a lock's messages come from: its hash slot in Cluster, of several servers the one that
+// has its line, and one for all elsewhere.
 func (c *core) slot(key string) uint16 {
-	if !c.slotted {
-		return 0
+	switch {
+	case c.slotted:
+		return cluster.Slot(key)
+	case c.quorum != nil:
+		return uint16(c.quorum.Line(key))
 	}
-	return cluster.Slot(key)
+	return 0
 }

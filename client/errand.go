@@ -44,23 +44,23 @@ const patient = 6 * moment
 
 // pack puts the call into a pipeline. From its first renewal on, a lock is known to the server's
 // tracking, and leaves the channel on which a break is told.
-func (s sending) pack(pipeline *fcall.Batch) {
+func (s sending) pack(p pipeline) {
 	if s.action == lease.GiveBack {
-		pipeline.Leave(s.key, s.owner, s.hold, s.declined())
+		p.Leave(s.key, s.owner, s.hold, s.declined())
 		return
 	}
 	s.introduce()
 	tracked := s.tracks()
 	if s.action == lease.Look {
-		pipeline.Look(tracked, s.key)
+		p.Look(tracked, s.key)
 		return
 	}
 	length, channel, ok := s.renewal()
 	if !ok { // a renewal could prolong what was left behind
-		pipeline.Look(false, s.key)
+		p.Look(false, s.key)
 		return
 	}
-	pipeline.Renew(tracked, s.key, s.renews(s.lasting(length), channel))
+	p.Renew(tracked, s.key, s.renews(s.lasting(length), channel))
 }
 
 // copies are not asked for what is given back.

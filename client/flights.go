@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"math/bits"
 	"sync"
 	"time"
@@ -22,7 +21,7 @@ type errand interface {
 	slot() uint16
 	length() time.Duration // of the lease
 	copies() fcall.Copies  // that its answer needs
-	pack(pipeline *fcall.Batch)
+	pack(p pipeline)
 	// ours is false if the server says that the lock is another's
 	answered(sent time.Time, o fcall.Outcome) (ours bool)
 	// called after that, when what was published before has been heard
@@ -33,7 +32,7 @@ type errand interface {
 // share pipelines: those of neighbouring slots, so that a node that is stalled does not hold up the
 // others, and of leases of about one length, because that sets how long a pipeline may take.
 type flights struct {
-	calls   *fcall.Caller
+	calls   server
 	inbox   *inbox.Inbox
 	journal *journal
 
@@ -56,7 +55,7 @@ type queue struct {
 	flying  int
 }
 
-func newFlights(calls *fcall.Caller, in *inbox.Inbox, j *journal) *flights {
+func newFlights(calls server, in *inbox.Inbox, j *journal) *flights {
 	f := &flights{calls: calls, inbox: in, journal: j, lanes: map[lane]*queue{}}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
@@ -125,7 +124,7 @@ func (f *flights) deliver(batch []errand, copies fcall.Copies) {
 	ctx, cancel := context.WithTimeout(f.ctx, limit/6)
 	defer cancel()
 	outcomes := f.send(ctx, batch, copies)
-	if f.calls.AutoLoad && errors.Is(outcomes[0].Err, ErrLibrary) && f.calls.Load(ctx) == nil {
+	if f.calls.Heal(ctx, outcomes[0].Err) {
 		outcomes = f.send(ctx, batch, copies)
 	}
 	var gone []errand
@@ -141,11 +140,11 @@ func (f *flights) deliver(batch []errand, copies fcall.Copies) {
 }
 
 func (f *flights) send(ctx context.Context, batch []errand, copies fcall.Copies) []fcall.Outcome {
-	pipeline := f.calls.NewBatch(len(batch), copies)
+	p := f.calls.batch(len(batch), copies)
 	for _, e := range batch {
-		e.pack(pipeline)
+		e.pack(p)
 	}
-	return pipeline.Send(ctx)
+	return p.Send(ctx)
 }
 
 // taken ends locks that the server says are another's. If one was broken, that was published with

@@ -36,6 +36,11 @@ func (j *journal) noTracking(err error) {
 	j.once(&j.untracked, "holdfast: no client-side caching here: Try always asks the server, and the loss of a held lock is noticed at the next renewal", err)
 }
 
+// absent hears of a server that a quorum begins without.
+func (j *journal) absent(addr []string, err error) {
+	j.log.Warn("holdfast: no connection to a server of the quorum; it is tried again", "address", addr, "error", err)
+}
+
 // failed hears of renewals that were not answered.
 func (j *journal) failed(locks int, err error) {
 	if !errors.Is(err, context.Canceled) && j.outage.CompareAndSwap(false, true) {

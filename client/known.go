@@ -37,9 +37,9 @@ func (h *held) known(channel string, watched bool) {
 
 func (h *held) in(slot uint16) bool { return h.slot() == slot }
 
-// broken ends the lock if it has this token.
+// broken ends the lock if it has this token. One of several servers may have a higher one.
 func (h *held) broken(fence int64, reason string) {
-	if h.first == fence {
+	if h.first <= fence {
 		_ = h.refused(ErrBroken, reason)
 	}
 }

@@ -34,7 +34,7 @@ const flushDelay = 20 * time.Microsecond
 // Errors: ErrArgument for a bad Config, ErrUnreachable when no server answers, ErrDenied when it
 // refuses the credentials.
 func Open(option rueidis.ClientOption, cfg Config) (*Client, error) {
-	if _, _, err := cfg.complete(); err != nil {
+	if _, _, err := cfg.complete(false); err != nil {
 		return nil, fmt.Errorf("holdfast: open: %w", err)
 	}
 	var self atomic.Pointer[Client]
@@ -56,7 +56,7 @@ func Open(option rueidis.ClientOption, cfg Config) (*Client, error) {
 		redis.Close()
 		return nil, err
 	}
-	c.wires = w
+	c.deployments[0].wires = w
 	c.cache.Switch(caching && refused == nil)
 	self.Store(c)
 	if refused != nil {

@@ -68,7 +68,7 @@ func (a *attempt) stopped(err error) error {
 	if errors.Is(err, ErrUnreachable) && a.until.Err() == nil {
 		return w.error(fmt.Errorf("%w: another goroutine of this process asked for the lock", ErrUnreachable))
 	}
-	if w.last == nil && min(a.client.calls.Pulse.Silent(), time.Since(a.began)) >= silence {
+	if w.last == nil && min(a.client.calls.Silent(), time.Since(a.began)) >= silence {
 		w.asking = time.Now().Add(-silence) // the goroutine that leads has no answer
 	}
 	return w.failed(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/client/internal/inbox"
 	"github.com/holdfast-go/holdfast/client/internal/lease"
+	"github.com/holdfast-go/holdfast/client/internal/quorum"
 )
 
 // wait takes the lock or stands in line for it, and leads its place meanwhile: if it fails, the
@@ -42,22 +43,49 @@ func (a *attempt) wait(ctx context.Context, adopted string) (*Lock, error) {
 }
 
 // queue is wait without that care. A client that is not subscribed yet tries first: the uncontended
-// path costs one command and no subscription.
+// path costs one command and no subscription. Of several servers, all are tried whenever the one that
+// has the line cannot be waited at.
 func (w *wait) queue(ctx context.Context) (*Lock, error) {
 	c := w.client
 	slot := c.slot(w.key)
-	if !w.owes && !c.inbox.Listening(slot) && !w.set.giveUpEarly {
-		w.asks()
-		l, busy, err := w.try(w.until, w.parent(ctx))
-		if err != nil {
-			return nil, w.failed(err)
+	for try := !w.owes && !c.inbox.Listening(slot) && !w.set.giveUpEarly; ; try = true {
+		if try {
+			if l, err := w.first(ctx); l != nil || err != nil {
+				return l, err
+			}
 		}
-		if l != nil {
-			return l, nil
+		l, err := w.line(ctx, slot)
+		if !errors.Is(err, quorum.ErrNoLine) || w.until.Err() != nil {
+			return l, err
 		}
+		w.owes = false
+		w.concede()
+		if err := w.sleep(w.set.interval/2 + c.jitter(w.set.interval)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// first tries without a place in line.
+func (w *wait) first(ctx context.Context) (*Lock, error) {
+	w.asks()
+	l, busy, err := w.try(w.until, w.parent(ctx))
+	switch {
+	case err != nil && w.client.quorum != nil:
+		w.owner = ""
+		w.identify()
+		return nil, w.outage(err)
+	case err != nil:
+		return nil, w.failed(err)
+	case l == nil:
 		w.answered(busy)
 	}
-	waiter, err := c.inbox.Enter(slot, w.owner)
+	return l, nil
+}
+
+// line stands in the server's line.
+func (w *wait) line(ctx context.Context, slot uint16) (*Lock, error) {
+	waiter, err := w.client.inbox.Enter(slot, w.owner)
 	if err != nil {
 		return nil, w.failed(ErrClosed)
 	}
@@ -78,6 +106,9 @@ func (w *wait) stand(ctx context.Context, waiter *inbox.Waiter) (*Lock, error) {
 		sent := time.Now()
 		w.owes = true
 		r, err := w.client.calls.Wait(w.until, w.key, w.inLine(state.Channel))
+		if errors.Is(err, quorum.ErrNoLine) {
+			return nil, err
+		}
 		if err != nil {
 			if err := w.outage(err); err != nil {
 				return nil, err
@@ -158,9 +189,10 @@ func (w *wait) pause(ctx context.Context, waiter *inbox.Waiter, state inbox.Stat
 // token is not above that of the holder that r told of is older than r: what the server said last
 // counts. One that too little is left of, that came while the connection changed (perhaps to
 // another primary), that is to stand unrenewed, or that replicas must have, is confirmed first. An
-// owner of the caller's choice asks: the grant may be of the hold of another one.
+// owner of the caller's choice asks: the grant may be of the hold of another one. So does one who
+// needs a majority: it is its turn, and no more.
 func (w *wait) accept(ctx context.Context, g inbox.Grant, r fcall.Reply, sent time.Time, state inbox.State) (*Lock, error) {
-	if g.Fence <= r.Fence || w.hold != "" {
+	if g.Fence <= r.Fence || w.hold != "" || w.client.quorum != nil {
 		return nil, nil
 	}
 	length := min(w.set.terms.Length, provisional)
@@ -217,6 +249,9 @@ func (w *wait) again(r fcall.Reply, channel string) time.Duration {
 	// nobody will tell: poll. Place 0: a plain string has no line, nor a lock that nobody gets yet
 	if channel == "" || r.Waiters == 0 && r.Holder != "" || r.Subscribers == 0 {
 		pause = min(w.set.interval, time.Second, w.set.terms.Length/2) // a turn is kept for no more than a lease
+	}
+	if r.Again > 0 {
+		return min(r.Again, w.set.interval)
 	}
 	if w.hold != "" { // of several that wait by one owner string, one is told
 		pause = min(pause, sharedPause)

@@ -22,6 +22,7 @@ const (
 	Acquire          = "holdfast_acquire"
 	AcquireReentrant = "holdfast_acquire_reentrant"
 	Renew            = "holdfast_renew"
+	Raise            = "holdfast_raise"
 	Release          = "holdfast_release"
 	Wait             = "holdfast_wait"
 	Leave            = "holdfast_leave"
@@ -33,7 +34,7 @@ const (
 
 // Names returns every function that Source registers.
 func Names() []string {
-	return []string{Acquire, AcquireReentrant, Renew, Release, Wait, Leave, Break, Inspect, Memory, ReadVersion}
+	return []string{Acquire, AcquireReentrant, Renew, Raise, Release, Wait, Leave, Break, Inspect, Memory, ReadVersion}
 }
 
 // The first words of the library's error replies. All of them mean that nothing was changed,

@@ -670,6 +670,20 @@ local function hold_on(key, lock, us, ttl, block, hold, channel, guard)
   return yours(lock, ttl)
 end
 
+-- Starts the lease of a lock anew, if it is the caller's, and writes the lock.
+local function renew(key, lock, us, mine, ttl, channel)
+  if mine then
+    keep_to(lock, 0, ttl)
+    too_young(lock.guard, us)
+    prolong(lock, us, ttl)
+    if channel then put(lock, 'channel', channel) end
+  end
+  commit(key, lock, us)
+  if not mine then return busy(lock, us) end
+  call('HLEN', key) -- a read after the writes: client tracking covers the key from here on
+  return yours(lock, ttl)
+end
+
 local function acquire(key, owner, ttl, block, hold, guard)
   local none, us = try('HLEN', key) == 0, clock()
   local closed = too_young(guard, us)
@@ -772,16 +786,37 @@ local function holdfast_renew(keys, args)
   if not lock or lock.foreign then return busy(lock, us) end
   local mine = held_by(lock, owner) and (not fence or fence == lock.fence)
   if mine and hold then mine = lock.holds > 0 and has_hold(read_holds(key, lock), hold) end
-  if mine then
-    keep_to(lock, 0, ttl)
-    too_young(lock.guard, us)
-    prolong(lock, us, ttl)
-    if channel then put(lock, 'channel', channel) end
+  return renew(key, lock, us, mine, ttl, channel)
+end
+
+-- holdfast_raise
+-- A renewal for a lock that is held on several servers at once: it also makes the token raised, if
+-- it is lower. The tokens that this server gives out later are then above it, although another
+-- server gave it.
+-- KEYS    lock
+-- ARGV    owner, ttl_ms, raised [, channel]
+-- Reply   1, fence, ttl_ms, holds, fence_block | 0, pttl_ms, owner, waiters
+-- Errors  HFARG HFTYPE HFSERVER
+-- Repeat  safe: a token is never lowered
+local function holdfast_raise(keys, args)
+  local key = only_key(keys)
+  arity(args, 3, 4, 'owner, ttl_ms, raised [, channel]')
+  local owner, ttl = owner_arg(args[1]), ttl_arg(args[2])
+  local raised = integer_arg(args[3], 'raised', MAX_FENCE)
+  local channel = args[4] and channel_arg(args[4])
+  local lock, us = read(key, owner), clock()
+  if raised > us + AHEAD_US then
+    fail('HFARG raised must be no more than 60 s ahead of the clock of this server')
   end
-  commit(key, lock, us)
-  if not mine then return busy(lock, us) end
-  call('HLEN', key) -- a read after the writes: client tracking covers the key from here on
-  return yours(lock, ttl)
+  lock = settle(key, lock, us)
+  if not lock or lock.foreign then return busy(lock, us) end
+  local mine = held_by(lock, owner)
+  if mine and raised > lock.fence then
+    lock.fence, lock.top = raised, math.max(raised, lock.top)
+    put(lock, 'fence', digits(raised))
+  end
+  if mine then note(lock.top, us) end
+  return renew(key, lock, us, mine, ttl, channel)
 end
 
 -- holdfast_release
@@ -983,6 +1018,7 @@ end
 register('holdfast_acquire', holdfast_acquire)
 register('holdfast_acquire_reentrant', holdfast_acquire_reentrant)
 register('holdfast_renew', holdfast_renew, 'allow-oom')
+register('holdfast_raise', holdfast_raise, 'allow-oom')
 register('holdfast_release', holdfast_release, 'allow-oom')
 register('holdfast_wait', holdfast_wait)
 register('holdfast_leave', holdfast_leave, 'allow-oom')

@@ -41,6 +41,17 @@ func (b *Batch) Renew(tracked bool, key string, r Renewal) {
 	b.append(batched{functions.Renew, key, r.args(), tracked})
 }
 
+// Raise adds a renewal of a lock that several servers have.
+func (b *Batch) Raise(key string, r Renewal) {
+	b.append(batched{function: functions.Raise, key: key, args: r.raise()})
+}
+
+// Acquire adds a request for a lock.
+func (b *Batch) Acquire(key string, r Request) {
+	function, args := r.acquire()
+	b.append(batched{function: function, key: key, args: args})
+}
+
 // Look adds an Inspect.
 func (b *Batch) Look(tracked bool, key string) {
 	b.append(batched{function: functions.Inspect, key: key, tracked: tracked})

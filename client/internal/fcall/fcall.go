@@ -100,6 +100,20 @@ func (r Renewal) args() []string {
 	return args
 }
 
+// Raise is Renew for a lock that several servers have: there, Fence is the least token that it shall
+// have.
+func (c *Caller) Raise(ctx context.Context, key string, r Renewal) (Reply, error) {
+	return decodeReply(c.call(ctx, functions.Raise, key, r.raise()...))
+}
+
+func (r Renewal) raise() []string {
+	args := append(make([]string, 0, 4), r.Owner, r.TTL, strconv.FormatInt(r.Fence, 10))
+	if r.Channel != "" {
+		args = append(args, r.Channel)
+	}
+	return args
+}
+
 // Release gives back one hold, or with hold "" a plain lock. last, if not 0, is the last token used
 // of a run.
 func (c *Caller) Release(ctx context.Context, key, owner, hold string, last int64) (Reply, error) {
@@ -185,6 +199,9 @@ func (c *Caller) Version(ctx context.Context) (string, error) {
 		return version, Classify(ctx, err)
 	})
 }
+
+// Silent is for how long the server has been asked, and has not answered.
+func (c *Caller) Silent() time.Duration { return c.Pulse.Silent() }
 
 func (c *Caller) command(function, key string, args ...string) rueidis.Completed {
 	return c.Redis.B().Fcall().Function(function).Numkeys(1).Key(key).Arg(args...).Build()

@@ -42,6 +42,12 @@ func (c *Caller) Load(ctx context.Context) (err error) {
 	return err
 }
 
+// Heal loads the library, if AutoLoad says so, after a call failed with err. It reports whether the
+// call is to be repeated.
+func (c *Caller) Heal(ctx context.Context, err error) bool {
+	return c.AutoLoad && errors.Is(err, ErrLibrary) && c.Load(ctx) == nil
+}
+
 // load puts the library on one node. A replica gets it from its primary.
 func load(ctx context.Context, addr string, node rueidis.Client) error {
 	err := node.Do(ctx, node.B().FunctionLoad().FunctionCode(functions.Source).Build()).Error()

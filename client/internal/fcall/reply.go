@@ -20,6 +20,7 @@ type Reply struct {
 	Waiters     int64         // how many wait; for Wait the place in line, see functions/README.md
 	ServerMS    int64         // Wait: the server's clock
 	Subscribers int64         // Wait: how many hear the caller's channel at this server
+	Again       time.Duration // Wait, of several servers: it is the caller's turn, ask again after this; 0: it is not
 }
 
 func decodeReply(values messages, err error) (r Reply, _ error) {

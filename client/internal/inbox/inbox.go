@@ -31,11 +31,11 @@ var ErrClosed = errors.New("inbox: closed")
 // Config is what an Inbox needs. The functions are called from goroutines of rueidis: they must not
 // block.
 type Config struct {
-	Redis   rueidis.Client
-	Slotted bool            // Cluster
-	Prefix  string          // of channels: one ACL pattern covers keys and channels
-	ID      string          // of this client, in its channels
-	Closing <-chan struct{} // ends Ready
+	Redis   func(slot uint16) rueidis.Client // where a slot's messages come from; nil: not known yet
+	Slotted bool                             // Cluster
+	Prefix  string                           // of channels: one ACL pattern covers keys and channels
+	ID      string                           // of this client, in its channels
+	Closing <-chan struct{}                  // ends Ready
 	Denied  func(err error) bool
 	Broken  func(owner string, fence int64, reason string)
 	// Unclaimed is told of a grant that nobody waits for here.

@@ -102,7 +102,7 @@ func bubble(t *testing.T, slotted bool, test func(t *testing.T, in *Inbox, s *st
 	builder() // its goroutines are not of the bubble
 	synctest.Test(t, func(t *testing.T) {
 		s := &station{}
-		s.in = New(Config{Redis: s, Slotted: slotted, Prefix: "lock:", ID: "id", Changed: func(uint16) {}, Refused: func(error) {},
+		s.in = New(Config{Redis: func(uint16) rueidis.Client { return s }, Slotted: slotted, Prefix: "lock:", ID: "id", Changed: func(uint16) {}, Refused: func(error) {},
 			Denied: func(err error) bool { return errors.Is(err, errDenied) }})
 		test(t, s.in, s)
 		s.in.Close(context.Background())

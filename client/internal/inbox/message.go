@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"strconv"
+	"sync"
 	"strings"
 	"time"
 
@@ -77,29 +78,47 @@ const echoWait = 250 * time.Millisecond
 // and at once where nobody is subscribed. So the reason of a break, which was published before the
 // server said that a lock is another's, has been told.
 func (in *Inbox) CatchUp(ctx context.Context, slots []uint16) {
-	echoes := map[*subscription]chan struct{}{}
-	commands, back := rueidis.Commands{}, []chan struct{}{}
+	asked, sends := map[*subscription]bool{}, map[rueidis.Client]*echoes{}
 	in.mu.Lock()
 	for _, slot := range slots {
 		s := in.subs[slot]
-		if s == nil || !s.ready || echoes[s] != nil {
+		if s == nil || !s.ready || asked[s] {
 			continue
+		}
+		redis := in.Redis(slot)
+		if sends[redis] == nil {
+			sends[redis] = &echoes{}
 		}
 		in.echoed++
 		id, echo := strconv.FormatUint(in.echoed, 36), make(chan struct{})
-		s.echoes[id], echoes[s] = echo, echo
-		back = append(back, echo)
-		commands = append(commands, in.Redis.B().Spublish().Channel(s.channel).Message("echo "+id).Build())
+		s.echoes[id], asked[s] = echo, true
+		sends[redis].add(redis.B().Spublish().Channel(s.channel).Message("echo "+id).Build(), echo)
 		defer in.forget(s, id)
 	}
 	in.mu.Unlock()
-	if len(commands) == 0 {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, echoWait)
 	defer cancel()
+	var done sync.WaitGroup
+	for redis, e := range sends {
+		done.Go(func() { e.await(ctx, redis) })
+	}
+	done.Wait()
+}
+
+// echoes are those that one client sends, and what they close when they are back.
+type echoes struct {
+	commands rueidis.Commands
+	back     []chan struct{}
+}
+
+func (e *echoes) add(command rueidis.Completed, back chan struct{}) {
+	e.commands, e.back = append(e.commands, command), append(e.back, back)
+}
+
+// await sends the echoes, and blocks until they are back or the context ends.
+func (e *echoes) await(ctx context.Context, redis rueidis.Client) {
 	sent := make(chan []rueidis.RedisResult, 1)
-	go func() { sent <- in.Redis.DoMulti(ctx, commands...) }()
+	go func() { sent <- redis.DoMulti(ctx, e.commands...) }()
 	select {
 	case results := <-sent:
 		for i, result := range results {
@@ -107,7 +126,7 @@ func (in *Inbox) CatchUp(ctx context.Context, slots []uint16) {
 				continue
 			}
 			select {
-			case <-back[i]:
+			case <-e.back[i]:
 			case <-ctx.Done():
 			}
 		}

@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -51,9 +52,7 @@ func (in *Inbox) receive(ctx context.Context, s *subscription) {
 		s.restart = restart
 		in.mu.Unlock()
 		began := time.Now()
-		err := in.Redis.Receive(listening, in.Redis.B().Ssubscribe().Channel(s.channel).Build(), func(m rueidis.PubSubMessage) {
-			in.deliver(s, m.Message)
-		})
+		err := in.hear(listening, s)
 		restart()
 		if ctx.Err() != nil {
 			break
@@ -72,6 +71,17 @@ func (in *Inbox) receive(ctx context.Context, s *subscription) {
 		}
 	}
 }
+
+// hear subscribes, and returns when that ends.
+func (in *Inbox) hear(ctx context.Context, s *subscription) error {
+	redis := in.Redis(s.slot)
+	if redis == nil {
+		return errNowhere
+	}
+	return redis.Receive(ctx, redis.B().Ssubscribe().Channel(s.channel).Build(), func(m rueidis.PubSubMessage) { in.deliver(s, m.Message) })
+}
+
+var errNowhere = errors.New("inbox: no connection yet")
 
 // wait pauses for d, or returns false when ctx ends first.
 func wait(ctx context.Context, d time.Duration) bool {

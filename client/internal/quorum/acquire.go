@@ -1,0 +1,226 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+)
+
+// tally counts the votes of one round.
+type tally struct {
+	servers, need int
+	line          int // the server whose no decides; -1: none
+	yes           []vote
+	no            []fcall.Reply
+	turned        *fcall.Reply // the line's server said no
+	ruled         bool         // it has answered, or cannot
+	failed        []error
+}
+
+// vote is a server's, with its token.
+type vote struct {
+	from  int
+	fence int64
+}
+
+func (t *tally) add(a answer[fcall.Reply]) {
+	t.ruled = t.ruled || a.from == t.line
+	switch {
+	case a.err != nil:
+		t.failed = append(t.failed, a.err)
+	case a.value.Yes:
+		t.yes = append(t.yes, vote{a.from, a.value.Fence})
+	default:
+		t.no = append(t.no, a.value)
+		if a.from == t.line && a.value.Holder != "" { // one that has forgotten has no line either
+			t.turned = &a.value
+		}
+	}
+}
+
+func (t *tally) won() bool { return t.fence() > 0 }
+
+// decided reports whether further answers change nothing. A lock is busy if a majority can say so.
+func (t *tally) decided() bool {
+	spare := t.servers - t.need
+	lost := len(t.no)+len(t.failed) > spare && (len(t.yes)+len(t.no) >= t.need || len(t.failed) > spare)
+	return t.turned != nil || lost || t.won() && t.ruled
+}
+
+// apart is how far the tokens of votes that count may be from each other, in microseconds: a server
+// whose clock is wrong by more does not count. It is less than what holdfast_raise refuses.
+const apart = 50_000_000
+
+// fence is the highest token of a majority of votes that count; 0 if there is none. Of two such
+// majorities, the later one has a server that was raised to the token of the earlier one, and counts
+// its vote: so its own token is higher.
+func (t *tally) fence() int64 {
+	fences := make([]int64, len(t.yes))
+	for i, v := range t.yes {
+		fences[i] = v.fence
+	}
+	slices.Sort(fences)
+	for last := len(fences) - 1; last >= t.need-1; last-- {
+		if fences[last]-fences[last-t.need+1] <= apart {
+			return fences[last]
+		}
+	}
+	return 0
+}
+
+// error is why a round is no answer, or nil.
+func (s *Servers) error(t *tally) error {
+	switch answered := len(t.yes) + len(t.no); {
+	case answered < s.need:
+		return s.failure(answered, t.failed)
+	case len(t.yes) >= s.need:
+		return fmt.Errorf("%w: the clocks of the servers are too far apart, by their tokens %v", fcall.ErrInvalid, t.yes)
+	}
+	return nil
+}
+
+// busy is the answer of a round that was not won.
+func (t *tally) busy() fcall.Reply {
+	var closed []time.Duration
+	for _, r := range t.no {
+		if r.Holder != "" {
+			return r
+		}
+		closed = append(closed, r.Remaining)
+	}
+	// until a majority grants
+	return fcall.Reply{Remaining: nth(closed, max(1, t.need-len(t.yes)))}
+}
+
+// Acquire takes the lock if a majority gives it, and the server that has its line, if that one can
+// say. The token is one that a majority has. What it got of a lock that it did not get is the
+// caller's to give back, by Leave, and the owner is then used up.
+func (s *Servers) Acquire(ctx context.Context, _ fcall.Copies, key string, r fcall.Request) (fcall.Reply, error) {
+	b := s.ballots.open(r)
+	t := &tally{servers: len(s.members), need: s.need, line: s.Line(key)}
+	if err := s.collect(ctx, b, key, r, t); err != nil {
+		return fcall.Reply{}, err
+	}
+	if t.turned != nil {
+		return *t.turned, nil
+	}
+	if t.won() {
+		return s.raise(ctx, key, r, t.fence())
+	}
+	return t.busy(), s.error(t)
+}
+
+// AcquireTracked is Acquire: no server alone knows when the lock is free.
+func (s *Servers) AcquireTracked(ctx context.Context, key string, r fcall.Request) (fcall.Reply, error) {
+	return s.Acquire(ctx, fcall.Copies{}, key, r)
+}
+
+// collect asks for votes until they decide.
+func (s *Servers) collect(ctx context.Context, b *ballot, key string, r fcall.Request, t *tally, skip ...int) error {
+	answers, n := ask(ctx, s, length(r.TTL), func(ctx context.Context, i int, c *fcall.Caller) (fcall.Reply, error) {
+		return s.vote(ctx, i, b, key, func() (fcall.Reply, error) { return c.Acquire(ctx, fcall.Copies{}, key, r) })
+	}, skip...)
+	return receive(ctx, s, answers, n, func(a answer[fcall.Reply]) bool {
+		t.add(a)
+		return t.decided()
+	})
+}
+
+// vote asks one server. A vote that nobody wants any more is given back.
+func (s *Servers) vote(_ context.Context, from int, b *ballot, key string, request func() (fcall.Reply, error)) (fcall.Reply, error) {
+	before, sent := b.asked(from), time.Now()
+	r, err := request()
+	if b.answered(from, before, sent, r, err) {
+		s.late(key, b.owner)
+	}
+	return r, err
+}
+
+// raise makes fence the token at a majority. Those that have voted late are among those that it asks.
+func (s *Servers) raise(ctx context.Context, key string, r fcall.Request, fence int64) (fcall.Reply, error) {
+	wanted := fcall.Renewal{Owner: r.Owner, TTL: r.TTL, Fence: fence}
+	answers, n := ask(ctx, s, length(r.TTL), func(ctx context.Context, _ int, c *fcall.Caller) (fcall.Reply, error) {
+		return c.Raise(ctx, key, wanted)
+	})
+	yes, no := 0, 0
+	var failed []error
+	err := receive(ctx, s, answers, n, func(a answer[fcall.Reply]) bool {
+		switch {
+		case a.err != nil:
+			failed = append(failed, a.err)
+		case a.value.Yes:
+			yes++
+		default:
+			no++
+		}
+		return yes >= s.need || no+len(failed) > len(s.members)-s.need
+	})
+	switch {
+	case err != nil:
+		return fcall.Reply{}, err
+	case yes >= s.need:
+		return fcall.Reply{Yes: true, Fence: fence, Holds: 1, Block: 1}, nil
+	case yes+no >= s.need:
+		return fcall.Reply{}, fmt.Errorf("%w: only %d of %d servers still had the lock in the second round, and %d must", fcall.ErrUnreachable, yes, len(s.members), s.need)
+	}
+	return fcall.Reply{}, s.failure(yes+no, failed)
+}
+
+// patience is for the server that has the line, as a part of the lease, and at most.
+const (
+	patiencePart = 8
+	patienceMost = 500 * time.Millisecond
+)
+
+// Wait stands in the line, at the server that has it. When that one says that it is the owner's
+// turn, it collects the votes of the others. If they are not enough yet, the reply says so by Again:
+// the owner keeps its turn, and the votes that it has.
+//
+// Errors: ErrNoLine, and as Acquire.
+func (s *Servers) Wait(ctx context.Context, key string, r fcall.Request) (fcall.Reply, error) {
+	b, line := s.ballots.open(r), s.Line(key)
+	turn, err := s.queue(ctx, b, line, key, r)
+	if err != nil || !turn.Yes {
+		return turn, err
+	}
+	r.Channel, r.MaxWait = "", 0
+	t := &tally{servers: len(s.members), need: s.need, line: -1, ruled: true, yes: []vote{{line, turn.Fence}}}
+	if err := s.collect(ctx, b, key, r, t, line); err != nil {
+		return fcall.Reply{}, err
+	}
+	if t.won() {
+		return s.raise(ctx, key, r, t.fence())
+	}
+	if err := s.error(t); err != nil {
+		return fcall.Reply{}, err
+	}
+	busy := t.busy()
+	busy.Waiters, busy.Again = 1, b.again()
+	return busy, nil
+}
+
+// queue asks the server that has the line.
+func (s *Servers) queue(ctx context.Context, b *ballot, line int, key string, r fcall.Request) (fcall.Reply, error) {
+	c, err := s.members[line]()
+	if err != nil {
+		return fcall.Reply{}, noLine(err)
+	}
+	short, cancel := context.WithTimeout(ctx, min(length(r.TTL)/patiencePart, patienceMost))
+	defer cancel()
+	reply, err := s.vote(ctx, line, b, key, func() (fcall.Reply, error) { return c.Wait(short, key, r) })
+	switch {
+	case ctx.Err() != nil:
+		return reply, err
+	case err != nil && (short.Err() != nil || errors.Is(err, fcall.ErrUnreachable) || errors.Is(err, fcall.ErrLibrary)):
+		return reply, noLine(err)
+	case err == nil && !reply.Yes && reply.Holder == "":
+		return reply, noLine(fmt.Errorf("it grants nothing for %v", reply.Remaining))
+	}
+	return reply, err
+}
+
+func noLine(err error) error { return fmt.Errorf("%w: %v", ErrNoLine, err) }

@@ -1,0 +1,172 @@
+package quorum
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+)
+
+// ballot is what is known here of the votes for one owner.
+type ballot struct {
+	owner string
+	guard string // of its request
+
+	mu    sync.Mutex
+	lease time.Duration
+	over  bool        // it was given back: a vote that comes now is one too many
+	maybe []bool      // by server: a request left whose outcome is unknown, or was a vote
+	heard []time.Time // when the request was sent that the server last said yes to; zero: never
+	used  time.Time
+	turns int // at the line's server, without a majority
+}
+
+// length is a lease as the library takes it.
+func length(ttl string) time.Duration {
+	ms, _ := strconv.ParseInt(ttl, 10, 64)
+	return time.Duration(ms) * time.Millisecond
+}
+
+// asked notes that a request leaves for a server.
+func (b *ballot) asked(from int) (before bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before, b.maybe[from] = b.maybe[from], true
+	return before
+}
+
+// answered notes the outcome. before is what asked returned. late says that the owner has given up
+// meanwhile, and that the server may have voted after it heard of that.
+func (b *ballot) answered(from int, before bool, sent time.Time, r fcall.Reply, err error) (late bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch unknown := err != nil && fcall.Unknown(err); {
+	case err == nil && r.Yes:
+		b.heard[from] = sent
+		return b.over
+	case unknown:
+		return b.over
+	default:
+		b.maybe[from] = before
+		return false
+	}
+}
+
+// renewed notes the answer to a renewal.
+func (b *ballot) renewed(from int, sent time.Time, ttl string, yes bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.lease = length(ttl); yes {
+		b.heard[from] = sent
+	}
+	b.used = sent
+}
+
+// lapsed reports whether a server that has nobody for the lock may be asked for its vote again: it
+// never voted, or what it voted for has ended by now. Before that it may have been told to break the
+// lock.
+func (b *ballot) lapsed(from int, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.over && now.Sub(b.heard[from]) > b.lease
+}
+
+// matters reports whether a server may have something to give back.
+func (b *ballot) matters(from int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.maybe[from]
+}
+
+// gone notes that a server has nothing of the owner's any more. It reports whether none has.
+func (b *ballot) gone(from int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.maybe[from] = false
+	return !slices.Contains(b.maybe, true)
+}
+
+// again is how long to wait before the votes are collected once more.
+func (b *ballot) again() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.turns++
+	return time.Millisecond << min(b.turns-1, 6)
+}
+
+func (b *ballot) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = true
+}
+
+// stale reports whether nothing is left of it anywhere.
+func (b *ballot) stale(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return now.Sub(b.used) > 2*b.lease
+}
+
+// ballots are those of all owners, until their leases are long over.
+type ballots struct {
+	mu      sync.Mutex
+	servers int
+	opened  int
+	by      map[string]*ballot
+}
+
+const sweepEvery = 1024 // ballots
+
+func newBallots(servers int) ballots { return ballots{servers: servers, by: map[string]*ballot{}} }
+
+// open returns the ballot of a request's owner.
+func (all *ballots) open(r fcall.Request) *ballot {
+	now := time.Now()
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	b := all.by[r.Owner]
+	if b == nil {
+		b = &ballot{owner: r.Owner, maybe: make([]bool, all.servers), heard: make([]time.Time, all.servers)}
+		all.by[r.Owner] = b
+		if all.opened++; all.opened%sweepEvery == 0 {
+			all.sweep(now)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.guard, b.lease, b.used = r.Guard, length(r.TTL), now
+	return b
+}
+
+func (all *ballots) sweep(now time.Time) {
+	for owner, b := range all.by {
+		if b.stale(now) {
+			delete(all.by, owner)
+		}
+	}
+}
+
+// find returns an owner's ballot, or nil.
+func (all *ballots) find(owner string) *ballot {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return all.by[owner]
+}
+
+// end notes that an owner gives back what it has.
+func (all *ballots) end(owner string) *ballot {
+	b := all.find(owner)
+	if b != nil {
+		b.end()
+	}
+	return b
+}
+
+// forget drops the ballot of an owner that nothing is left of.
+func (all *ballots) forget(owner string) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	delete(all.by, owner)
+}

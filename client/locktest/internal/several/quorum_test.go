@@ -1,0 +1,100 @@
+package several
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+)
+
+func TestALockIsWithAllServers(t *testing.T) {
+	on(t, 5, func(b *bed) {
+		c, other := b.client(client.Config{}), b.client(client.Config{})
+		defer c.Close()
+		defer other.Close()
+		l, err := c.TryAcquire(b.Context(), "x")
+		require.NoError(b, err)
+		time.Sleep(time.Second)
+		assert.Equal(b, 5, b.votes("x", l.Owner()))
+		_, err = other.TryAcquire(b.Context(), "x")
+		assert.ErrorIs(b, err, client.ErrBusy)
+		time.Sleep(time.Minute)
+		assert.NoError(b, l.Context().Err())
+		info, err := other.Inspect(b.Context(), "x")
+		require.NoError(b, err)
+		assert.True(b, info.Held)
+		assert.Equal(b, l.Owner(), info.Holder.Owner)
+		assert.Equal(b, l.Fence(), info.Fence)
+		require.NoError(b, l.Release(b.Context()))
+		time.Sleep(time.Second)
+		assert.Zero(b, b.votes("x", l.Owner()))
+		m, err := other.TryAcquire(b.Context(), "x")
+		require.NoError(b, err)
+		assert.Greater(b, m.Fence(), l.Fence())
+		require.NoError(b, m.Release(b.Context()))
+	})
+}
+
+func TestAMinorityMayBeLost(t *testing.T) {
+	on(t, 5, func(b *bed) {
+		c, other := b.client(client.Config{}), b.client(client.Config{})
+		defer c.Close()
+		defer other.Close()
+		l, err := c.Acquire(b.Context(), "x")
+		require.NoError(b, err)
+		b.nodes[0].Kill()
+		b.nodes[3].Kill()
+		time.Sleep(time.Minute)
+		require.NoError(b, l.Context().Err())
+		_, err = other.TryAcquire(b.Context(), "x")
+		assert.ErrorIs(b, err, client.ErrBusy)
+		began := time.Now()
+		waited := make(chan *client.Lock)
+		go func() {
+			m, err := other.Acquire(b.Context(), "x")
+			assert.NoError(b, err)
+			waited <- m
+		}()
+		time.Sleep(time.Second)
+		require.NoError(b, l.Release(b.Context()))
+		m := <-waited
+		assert.Less(b, time.Since(began), 2*time.Second)
+		require.NoError(b, m.Release(b.Context()))
+	})
+}
+
+func TestTheLineIsServedInOrder(t *testing.T) {
+	on(t, 3, func(b *bed) {
+		first := b.client(client.Config{})
+		defer first.Close()
+		l, err := first.Acquire(b.Context(), "x")
+		require.NoError(b, err)
+		order := make(chan int, 4)
+		fences := []int64{l.Fence()}
+		for i := range 4 {
+			c := b.client(client.Config{})
+			defer c.Close()
+			go func() {
+				assert.NoError(b, c.Do(b.Context(), "x", func(ctx context.Context) error {
+					fences = append(fences, client.Fence(ctx))
+					time.Sleep(10 * time.Millisecond)
+					order <- i
+					return nil
+				}))
+			}()
+			time.Sleep(500 * time.Millisecond)
+		}
+		began := time.Now()
+		require.NoError(b, l.Release(b.Context()))
+		for i := range 4 {
+			assert.Equal(b, i, <-order)
+		}
+		assert.Less(b, time.Since(began), 100*time.Millisecond)
+		time.Sleep(time.Second)
+		assert.IsIncreasing(b, fences)
+	})
+}

@@ -1,0 +1,227 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/quorum"
+	"github.com/redis/rueidis"
+)
+
+const (
+	fewest, most = 3, 9 // servers of a quorum
+	nextConnect  = 100 * time.Millisecond
+	lastConnect  = 5 * time.Second
+	asksIdentity = time.Second
+)
+
+// OpenQuorum is Open for locks on a majority of 3, 5, 7 or 9 independent servers: none is a replica
+// of another, and all but a minority may be lost at any time. A lock then outlives the loss of a
+// minority, without a pause: so it is the level for a lock that must not wait for a failover. What
+// it costs: each call goes to all servers, an acquisition takes two round trips, and joinable locks
+// (WithOwner), Replicas, runs of tokens for goroutines of one process, and client-side caching are not
+// to be had. Everything else is the same: code that uses a lock does not change.
+//
+// Config.Guard is part of it, and the Lease by default: a server that was restarted or replaced does
+// not vote for so long. So all may be restarted one after the other, Guard apart, but the whole
+// fleet's start costs a pause of Guard.
+//
+// Each lock has its line at one of the servers. While that one is down, those who wait poll, and the
+// first that gets a majority has the lock.
+//
+// It connects as Open does, and returns when a majority answers; the others are connected to in the
+// background, also later. A member may be a primary behind Sentinel, but not a Cluster.
+//
+// Errors: ErrArgument for a bad Config, another number of servers, or two that are one;
+// ErrUnreachable when no majority answers, ErrDenied when it refuses the credentials.
+func OpenQuorum(options []rueidis.ClientOption, cfg Config) (*Client, error) {
+	c, err := newQuorum(len(options), cfg)
+	if err == nil {
+		err = distinct(options)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("holdfast: open: %w", err)
+	}
+	for range options {
+		c.deploy(newWires())
+	}
+	c.vote()
+	answers := make(chan error, len(options))
+	for i, d := range c.deployments {
+		option := options[i]
+		option.DisableCache = true
+		option, _ = adapt(option, d.wires, nil)
+		d.connecting.Go(func() { c.connect(d, option, answers) })
+	}
+	if err := c.elect(answers, len(options)); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("holdfast: open: %w", err)
+	}
+	return c, nil
+}
+
+// NewQuorum is OpenQuorum over rueidis clients that stay the caller's, as New is Open. They are of
+// independent servers: it sends no command, and cannot look.
+//
+// Errors: ErrArgument for a bad Config, another number of servers, or a Cluster.
+func NewQuorum(redis []rueidis.Client, cfg Config) (*Client, error) {
+	c, err := newQuorum(len(redis), cfg)
+	if err != nil {
+		return nil, fmt.Errorf("holdfast: new: %w", err)
+	}
+	for i, r := range redis {
+		if r == nil || slices.Contains(redis[:i], r) {
+			return nil, fmt.Errorf("holdfast: new: %w: redis[%d] is nil or one of those before", ErrArgument, i)
+		}
+		if r.Mode() == rueidis.ClientModeCluster {
+			return nil, fmt.Errorf("holdfast: new: %w: redis[%d] %w", ErrArgument, i, errCluster)
+		}
+		c.deploy(nil).connected(r)
+	}
+	c.vote()
+	return c, nil
+}
+
+var errCluster = errors.New("is a Cluster, which cannot be a member of a quorum")
+
+func newQuorum(servers int, cfg Config) (*Client, error) {
+	if servers < fewest || servers > most || servers%2 == 0 {
+		return nil, fmt.Errorf("%w: a quorum has %d to %d servers, an odd number, not %d", ErrArgument, fewest, most, servers)
+	}
+	cfg, set, err := cfg.complete(true)
+	if err != nil {
+		return nil, err
+	}
+	return build(cfg, set), nil
+}
+
+// vote begins to use all deployments.
+func (c *Client) vote() {
+	members := make([]quorum.Member, len(c.deployments))
+	for i, d := range c.deployments {
+		members[i] = d.member
+	}
+	c.quorum = quorum.New(members, c.closing, c.late)
+	c.calls = several{c.quorum}
+	c.start()
+}
+
+// late hears of an owner that may have got a vote after it had given up.
+func (c *Client) late(key, owner string) {
+	c.giveUp(&held{core: &c.core, key: key, owner: owner, terms: &c.settings.terms}, c.settings.terms.longest)
+}
+
+// elect waits until a majority has answered, and a moment for the others.
+func (c *Client) elect(answers <-chan error, servers int) error {
+	need, connected := servers/2+1, 0
+	var failed error
+	var enough <-chan time.Time
+	for range servers {
+		select {
+		case err := <-answers:
+			if errors.Is(err, ErrArgument) {
+				return err
+			}
+			if err == nil {
+				connected++
+			} else if failed == nil {
+				failed = err
+			}
+		case <-enough:
+			return nil
+		}
+		if connected == need {
+			enough = time.After(moment)
+		}
+	}
+	if connected < need {
+		return fmt.Errorf("%d of %d servers answered, and %d must: %w", connected, servers, need, failed)
+	}
+	return nil
+}
+
+// distinct looks for servers that are given twice.
+func distinct(options []rueidis.ClientOption) error {
+	seen := map[string]int{}
+	for i, o := range options {
+		for _, addr := range o.InitAddress {
+			name := o.Sentinel.MasterSet + "@" + addr
+			if first, twice := seen[name]; twice && first != i {
+				return fmt.Errorf("%w: the servers %d and %d have one address, %s", ErrArgument, first, i, addr)
+			}
+			seen[name] = i
+		}
+	}
+	return nil
+}
+
+// connect connects, again and again, and reports the first outcome.
+func (c *Client) connect(d *deployment, option rueidis.ClientOption, first chan<- error) {
+	for pause := nextConnect; ; pause = min(2*pause, lastConnect) {
+		err := c.once(d, option)
+		if first != nil {
+			first <- err
+			first = nil
+			if err != nil && c.closing.Err() == nil {
+				c.journal.absent(option.InitAddress, err)
+			}
+		}
+		if err == nil {
+			return
+		}
+		select {
+		case <-time.After(pause):
+		case <-c.closing.Done():
+			return
+		}
+	}
+}
+
+// once connects to a server that no other deployment leads to.
+func (c *Client) once(d *deployment, option rueidis.ClientOption) error {
+	redis, err := rueidis.NewClient(option)
+	if err != nil {
+		d.failed.Store(&err)
+		return fcall.Classify(context.Background(), err)
+	}
+	err = c.independent(redis)
+	if err != nil || c.closing.Err() != nil {
+		redis.Close()
+		return err
+	}
+	d.connected(redis)
+	return nil
+}
+
+// independent reports an error if a server is a Cluster, or shares its data with one that has been
+// connected to.
+func (c *Client) independent(redis rueidis.Client) error {
+	if redis.Mode() == rueidis.ClientModeCluster {
+		return fmt.Errorf("%w: it %w", ErrArgument, errCluster)
+	}
+	ctx, cancel := context.WithTimeout(c.closing, asksIdentity)
+	defer cancel()
+	info, err := redis.Do(ctx, redis.B().Info().Section("replication").Build()).ToString()
+	if err != nil {
+		return nil // its calls will tell
+	}
+	_, rest, _ := strings.Cut(info, "\nmaster_replid:")
+	id, _, _ := strings.Cut(rest, "\r")
+	if _, twice := c.histories.LoadOrStore(id, true); twice && id != "" {
+		return fmt.Errorf("%w: two of the servers are one, or one is a replica of the other (replication id %s)", ErrArgument, id)
+	}
+	return nil
+}
+
+// member is who makes calls, or why nobody can yet.
+func (d *deployment) member() (*fcall.Caller, error) {
+	if c := d.calls(); c != nil {
+		return c, nil
+	}
+	return nil, fcall.NotConnected(d.failed.Load())
+}
