@@ -142,9 +142,13 @@ end
 
 ---- time and tokens ------------------------------------------------------------------------------
 
+local seen = 0 -- the latest time: one below it is of a clock that was set back
+
 local function clock()
   local t = call('TIME')
-  return t[1] * 1000000 + t[2]
+  local us = t[1] * 1000000 + t[2]
+  if us > seen then seen = us end
+  return us
 end
 
 local function ms(us) return (us - us % 1000) / 1000 end
@@ -527,10 +531,11 @@ end
 -- The lock is nobody's any more: it goes to the first in line that is reachable. If one call does
 -- not find one, the lock stays ended, with a shorter line, and with the whole line as long as the
 -- server's memory is too young for its guard. `used` is the last token of a run that
--- its owner used; if it does not say, one for each microsecond.
+-- its owner used; if it does not say, one for each microsecond, or all if the clock was set back.
 local function pass_on(key, lock, us, used)
   lock.tell = nil
-  lock.top = math.max(lock.fence, math.min(lock.top, used or us))
+  if not used and us >= seen and us >= lock.fence then used = us end
+  lock.top = math.max(lock.fence, math.min(lock.top, used or lock.top))
   local held = us - lock.fence
   if held > 0 and lock.ends > 0 then
     lock.turn = lock.turn == 0 and held or math.floor((7 * lock.turn + held) / 8)
@@ -670,13 +675,27 @@ local function hold_on(key, lock, us, ttl, block, hold, channel, guard)
   return yours(lock, ttl)
 end
 
--- Starts the lease of a lock anew, if it is the caller's, and writes the lock.
-local function renew(key, lock, us, mine, ttl, channel)
+-- Starts the lease anew, if the owner has the lock: with fence, that token; with hold, that hold.
+-- With raised, the token becomes that, if it is lower.
+local function renew(key, owner, ttl, channel, fence, hold, raised)
+  local lock, us = read(key, owner), clock()
+  if raised and raised > us + AHEAD_US then
+    fail('HFARG raised must be no more than 60 s ahead of the clock of this server')
+  end
+  lock = settle(key, lock, us)
+  if not lock or lock.foreign then return busy(lock, us) end
+  local mine = held_by(lock, owner) and (not fence or fence == lock.fence)
+  if mine and hold then mine = lock.holds > 0 and has_hold(read_holds(key, lock), hold) end
   if mine then
     keep_to(lock, 0, ttl)
     too_young(lock.guard, us)
     prolong(lock, us, ttl)
     if channel then put(lock, 'channel', channel) end
+    if raised and raised > lock.fence then
+      lock.fence, lock.top = raised, math.max(raised, lock.top)
+      put(lock, 'fence', digits(raised))
+    end
+    if raised then note(lock.top, us) end
   end
   commit(key, lock, us)
   if not mine then return busy(lock, us) end
@@ -781,12 +800,7 @@ local function holdfast_renew(keys, args)
   local channel = args[3] and channel_arg(args[3])
   local fence = args[4] and integer_arg(args[4], 'fence', MAX_FENCE)
   local hold = args[5] and hold_arg(args[5], 1)
-  local lock, us = read(key, owner), clock()
-  lock = settle(key, lock, us)
-  if not lock or lock.foreign then return busy(lock, us) end
-  local mine = held_by(lock, owner) and (not fence or fence == lock.fence)
-  if mine and hold then mine = lock.holds > 0 and has_hold(read_holds(key, lock), hold) end
-  return renew(key, lock, us, mine, ttl, channel)
+  return renew(key, owner, ttl, channel, fence, hold)
 end
 
 -- holdfast_raise
@@ -804,19 +818,7 @@ local function holdfast_raise(keys, args)
   local owner, ttl = owner_arg(args[1]), ttl_arg(args[2])
   local raised = integer_arg(args[3], 'raised', MAX_FENCE)
   local channel = args[4] and channel_arg(args[4])
-  local lock, us = read(key, owner), clock()
-  if raised > us + AHEAD_US then
-    fail('HFARG raised must be no more than 60 s ahead of the clock of this server')
-  end
-  lock = settle(key, lock, us)
-  if not lock or lock.foreign then return busy(lock, us) end
-  local mine = held_by(lock, owner)
-  if mine and raised > lock.fence then
-    lock.fence, lock.top = raised, math.max(raised, lock.top)
-    put(lock, 'fence', digits(raised))
-  end
-  if mine then note(lock.top, us) end
-  return renew(key, lock, us, mine, ttl, channel)
+  return renew(key, owner, ttl, channel, nil, nil, raised)
 end
 
 -- holdfast_release

@@ -59,6 +59,7 @@ func (b *bed) aclTour(c *conn, key string) []failure {
 	call(functions.Acquire, "x", long)
 	call(functions.Release, "a", "h")
 	call(functions.Renew, "a", long, key+":channel")
+	call(functions.Raise, "a", long, "1", key+":channel")
 	for _, w := range []string{"b", "c", "d", "e"} {
 		call(functions.Wait, w, long, "")
 	}

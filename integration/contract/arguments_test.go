@@ -35,6 +35,9 @@ func arguments() []argument {
 	ttl := argument{name: "ttl_ms", most: functions.MaxTTL}
 	block := argument{name: "fence_block", most: functions.MaxBlock}
 	fence := argument{name: "fence", most: 1<<53 - 1}
+	raised := argument{name: "raised", most: 1<<53 - 1}
+	raise := raised.of(functions.Raise, []string{"a", long})
+	raise.good = []string{"1"} // it must not be far ahead of the clock either
 	maxWait := argument{name: "max_wait_ms", most: functions.MaxTTL}
 	return []argument{
 		owner.of(functions.Acquire, nil, long), ttl.of(functions.Acquire, []string{"a"}), block.of(functions.Acquire, []string{"a", long}),
@@ -42,6 +45,8 @@ func arguments() []argument {
 		hold.of(functions.AcquireReentrant, []string{"a", long}),
 		owner.of(functions.Renew, nil, long), ttl.of(functions.Renew, []string{"a"}), channel.of(functions.Renew, []string{"a", long}),
 		fence.of(functions.Renew, []string{"a", long, "c"}),
+		owner.of(functions.Raise, nil, long, "1"), ttl.of(functions.Raise, []string{"a"}, "1"), raise,
+		channel.of(functions.Raise, []string{"a", long, "1"}),
 		owner.of(functions.Release, nil), released.of(functions.Release, []string{"a"}), lastFence.of(functions.Release, []string{"a", ""}),
 		owner.of(functions.Wait, nil, long, "c"), ttl.of(functions.Wait, []string{"a"}, "c"), channel.of(functions.Wait, []string{"a", long}),
 		block.of(functions.Wait, []string{"a", long, "c"}), maxWait.of(functions.Wait, []string{"a", long, "c", "1"}),
@@ -169,7 +174,7 @@ func TestFenceBlockIsBoundByTheLease(t *testing.T) {
 
 // The number of arguments and of keys is checked before anything is read.
 func TestArityIsChecked(t *testing.T) {
-	arity := map[string][2]int{functions.Acquire: {2, 4}, functions.AcquireReentrant: {3, 4}, functions.Renew: {2, 5}, functions.Release: {1, 3},
+	arity := map[string][2]int{functions.Acquire: {2, 4}, functions.AcquireReentrant: {3, 4}, functions.Renew: {2, 5}, functions.Raise: {3, 4}, functions.Release: {1, 3},
 		functions.Wait: {3, 7}, functions.Leave: {1, 3}, functions.Break: {0, 1}, functions.Inspect: {0, 0}, functions.Memory: {0, 3}, functions.ReadVersion: {0, 0}}
 	each(t, func(t *testing.T, b *bed) {
 		for _, name := range functions.Names() {

@@ -24,6 +24,8 @@ func (c call) valid() bool {
 	case functions.Renew:
 		return n >= 2 && n <= 5 && owner() && ttl() && size(c.arg(2), 0, functions.MaxBytes) &&
 			(n < 4 || integer(c.args[3], 1<<53-1)) && (n < 5 || size(c.args[4], 1, functions.MaxHoldBytes) && c.args[4] != allHolds)
+	case functions.Raise: // far below the clock, or far ahead of it
+		return n >= 3 && n <= 4 && owner() && ttl() && integer(c.args[2], 1<<40) && size(c.arg(3), 0, functions.MaxBytes)
 	case functions.Release:
 		return n >= 1 && n <= 3 && owner() && (n == 1 || size(c.args[1], 0, functions.MaxHoldBytes)) &&
 			(n < 3 || integer(c.args[2], 1<<53-1))
@@ -88,9 +90,9 @@ func (s *source) pick(good, bad []string) string {
 
 // call decodes one call, of the right number of arguments but for one in 256.
 func (s *source) call(locks int, channels []string) call {
-	all := functions.Names()[:8]
+	all := functions.Names()[:9]
 	// Waiting is frequent, breaking is rare.
-	c := call{function: append(all, functions.Wait, functions.Wait, functions.Release, functions.Acquire)[s.next()%12], lock: s.next() % locks}
+	c := call{function: append(all, functions.Wait, functions.Wait, functions.Release, functions.Acquire)[s.next()%13], lock: s.next() % locks}
 	if c.function == functions.Break && s.next()%4 > 0 {
 		c.function = functions.Leave
 	}
@@ -109,6 +111,8 @@ func (s *source) call(locks int, channels []string) call {
 		if len(c.args) == 4 && more%16 == 0 {
 			c.args = append(c.args, s.pick(holdIDs, badName))
 		}
+	case functions.Raise:
+		c.args = append([]string{owner, ttl, s.pick([]string{"1", "1000000", "9007199254740991"}, numbers)}, s.some(more%2 == 0, channels, badName[1:])...)
 	case functions.Release:
 		c.args = append([]string{owner}, s.some(more%3 == 0, append(holdIDs, "", ""), badName[1:])...)
 		if len(c.args) == 2 && more%2 == 0 {

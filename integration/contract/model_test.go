@@ -94,6 +94,8 @@ func (m *model) expect(w *world, c call) any {
 		return m.acquire(w, c, c.arg(2), 1)
 	case functions.Renew:
 		return m.renew(w, c)
+	case functions.Raise:
+		return m.raise(w, c)
 	case functions.Release:
 		return m.release(w, c.arg(0), c.arg(1), integerOr(c.arg(2), 0))
 	case functions.Wait:
@@ -213,6 +215,11 @@ func (m *model) renew(w *world, c call) any {
 		m.channel = c.args[2]
 	}
 	return m.yours(c.arg(1))
+}
+
+// raise is a renewal: tokens so low raise none.
+func (m *model) raise(w *world, c call) any {
+	return m.renew(w, call{function: functions.Renew, lock: c.lock, args: append(slices.Clone(c.args[:2]), c.args[3:]...)})
 }
 
 func (m *model) release(w *world, owner, hold string, lastFence int64) any {

@@ -208,3 +208,29 @@ func TestRenewalOfAnEarlierLock(t *testing.T) {
 		want(t, b.call(functions.Renew, k, "a", "1000", "", itoa(second)), []any{1, between{second, second}, 1000, 1, 1})
 	})
 }
+
+// A run counts as used up to the present time. Where the clock was set back, that says nothing: all
+// of it counts.
+func TestARunOutlivesAClockThatWasSetBack(t *testing.T) {
+	ends := map[string]func(b *bed, k string){
+		"broken":   func(b *bed, k string) { b.call(functions.Break, k) },
+		"left":     func(b *bed, k string) { b.call(functions.Leave, k, "a") },
+		"released": func(b *bed, k string) { b.call(functions.Release, k, "a") },
+	}
+	each(t, func(t *testing.T, b *bed) {
+		for name, end := range ends {
+			t.Run(name, func(t *testing.T) {
+				k := b.key("k")
+				b.load()
+				defer b.load()
+				b.take(k, "a", long, "1000")
+				fence := b.serverMS()*1000 + 30_000_000
+				want(t, b.c.do("HSET", k, "fence", itoa(fence), "state", "0 0 0 0 "+itoa(fence+999)+" 0"), 0)
+				want(t, b.call(functions.Wait, k, "b", long, ""), []any{0, anything, "a", 1, anything, between{fence, fence}, 0})
+				end(b, k)
+				want(t, b.call(functions.Inspect, k), []any{1, "b", 1, between{fence + 1000, fence + 1000}, anything, 0})
+				want(t, b.call(functions.Release, k, "b"), []any{1, 0})
+			})
+		}
+	})
+}

@@ -145,10 +145,10 @@ func (s source) names() []string {
 
 // function is a call of the library.
 func (s source) function(key string) []string {
-	name := pick(s, functions.Acquire, functions.Acquire, functions.AcquireReentrant, functions.Renew, functions.Release, functions.Release,
+	name := pick(s, functions.Acquire, functions.Acquire, functions.AcquireReentrant, functions.Renew, functions.Raise, functions.Release, functions.Release,
 		functions.Wait, functions.Wait, functions.Wait, functions.Leave, functions.Break, functions.Inspect)
 	owner, ttl := s.word(owners[:4+s.IntN(4)]...), s.word(leases...)
-	if (name == functions.Release || name == functions.Renew || name == functions.Leave) && s.IntN(2) == 0 {
+	if (name == functions.Release || name == functions.Renew || name == functions.Raise || name == functions.Leave) && s.IntN(2) == 0 {
 		owner = ownerOf(key)
 	}
 	fences := []string{"1", fenceOf(key), "9007199254740991"}
@@ -160,6 +160,8 @@ func (s source) function(key string) []string {
 		cmd = append(cmd, owner, ttl, s.word(holds[:4]...))
 	case functions.Renew:
 		cmd = append(append(cmd, owner, ttl), s.some(2, channels...)...)
+	case functions.Raise:
+		cmd = append(append(cmd, owner, ttl, s.word(fences...)), s.some(2, channels...)...)
 	case functions.Release:
 		cmd = append(cmd, owner)
 		if s.IntN(2) == 0 {
