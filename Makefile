@@ -9,7 +9,6 @@ TIME        := 60s
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 TEST := go test $(RACE) -count=1 -timeout 15m
 
-# Neither the model, which is one goroutine, nor the simulation: with the race detector they are slow.
 # The same schedules each time, so that what is new in a red run is the code; SEED= chooses by the
 # time. Without the race detector, which makes a minute hold few schedules.
 SEED     := 1
@@ -22,6 +21,7 @@ SIMULATE = cd client/locktest && HOLDFAST_SIMULATE=$(TIME) HOLDFAST_SEED=$(SEED)
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# The model, which is one goroutine, and the simulation are slow with the race detector.
 test: prepare ## Run all tests on a real server, with the race detector, and simulate for TIME (60s)
 	$(TEST) ./...
 	cd client/locktest && $(TEST) $$(go list ./... | grep -v -e /simulation -e /model)

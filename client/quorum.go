@@ -21,21 +21,22 @@ const (
 )
 
 // OpenQuorum is Open for locks on a majority of 3, 5, 7 or 9 independent servers: none is a replica
-// of another, and all but a minority may be lost at any time. A lock then outlives the loss of a
-// minority, without a pause: so it is the level for a lock that must not wait for a failover. What
-// it costs: each call goes to all servers, an acquisition takes two round trips, and joinable locks
-// (WithOwner), Replicas, runs of tokens for goroutines of one process, and client-side caching are not
-// to be had. Everything else is the same: code that uses a lock does not change.
+// of another, and a minority may be lost at any time. A lock outlives that without a pause. All
+// clients give the same servers in the same order, and the same Guard. Code that uses a lock does not
+// change.
 //
-// Config.Guard is part of it, and the Lease by default: a server that was restarted or replaced does
-// not vote for so long. So all may be restarted one after the other, Guard apart, but the whole
-// fleet's start costs a pause of Guard.
+// Each call goes to all servers, and an acquisition takes two round trips: the second one makes the
+// token known to a majority, so that tokens grow from holder to holder. WithOwner and Replicas are
+// ErrArgument, goroutines of one process do not pass a lock on among themselves, and there is no
+// client-side caching. A server that comes back empty does not vote for Config.Guard, which is the
+// Lease by default; so when all servers are new, nobody gets a lock for so long.
 //
-// Each lock has its line at one of the servers. While that one is down, those who wait poll, and the
-// first that gets a majority has the lock.
+// Each lock has its line at one of the servers, chosen by its name. While that one is down, those who
+// wait try all servers, about every Interval, and the order is lost.
 //
-// It connects as Open does, and returns when a majority answers; the others are connected to in the
-// background, also later. A member may be a primary behind Sentinel, but not a Cluster.
+// It connects as Open does, and returns when a majority answers, and the others have had a moment;
+// they are connected to in the background, also later. A server may be a primary behind Sentinel,
+// but not a Cluster. The library must be on each of them; with AutoLoad the client sees to that.
 //
 // Errors: ErrArgument for a bad Config, another number of servers, or two that are one;
 // ErrUnreachable when no majority answers, ErrDenied when it refuses the credentials.

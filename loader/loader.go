@@ -95,6 +95,8 @@ func Verify(ctx context.Context, client rueidis.Client, opt Options) (Report, er
 			return
 		}
 		if client, err := run.conns.to(ctx, m.Addr); err == nil {
+			ctx, cancel := context.WithTimeout(ctx, run.opt.Timeout)
+			defer cancel()
 			m.Risks = risks(ctx, client, m.node)
 		}
 		action, err := found.differs(run.offered)

@@ -15,7 +15,7 @@ func TestTheGuaranteesAreShown(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "guarantees.md"))
 	require.NoError(t, err)
 	var tests strings.Builder
-	for _, pattern := range []string{"integration/*/*_test.go", "client/*_test.go", "loader/*_test.go"} {
+	for _, pattern := range []string{"integration/*/*_test.go", "client/*_test.go", "loader/*_test.go", "client/locktest/internal/several/*_test.go"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		require.NoError(t, err)
 		for _, file := range files {
@@ -27,11 +27,12 @@ func TestTheGuaranteesAreShown(t *testing.T) {
 	for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(page), -1) {
 		require.Contains(t, tests.String(), "\nfunc "+name[1]+"(t *testing.T) {", "no such test")
 	}
-	for _, heading := range []string{"Clients and messages", "Servers"} {
+	for _, heading := range []string{"Clients and messages", "Servers", "A quorum"} {
 		_, part, found := strings.Cut(string(page), "\n## "+heading+"\n")
 		require.True(t, found, heading)
 		part, _, _ = strings.Cut(part, "\n## ")
-		rows := strings.Split(strings.TrimSpace(part[strings.Index(part, "| ---"):]), "\n")[1:]
+		table, _, _ := strings.Cut(part[strings.Index(part, "| ---"):], "\n\n")
+		rows := strings.Split(strings.TrimSpace(table), "\n")[1:]
 		require.NotEmpty(t, rows)
 		for _, row := range rows {
 			require.Regexp(t, "`Test\\w+`|simulated", row)
