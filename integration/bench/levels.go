@@ -10,6 +10,7 @@ import (
 	"github.com/go-redsync/redsync/v4"
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/functions"
@@ -27,7 +28,7 @@ const (
 func levels(quick bool) workload {
 	l := workload{
 		Name: "levels", Title: "What safety costs: levels, a quorum, and consensus", Columns: without(usual, mFair),
-		Note: fmt.Sprintf("Uncontended, one client, on a primary with %d replicas; redsync's quorum on %d servers without replicas; etcd is one member without fsync, so it shows "+
+		Note: fmt.Sprintf("Uncontended, one client, on a primary with %d replicas; a quorum on %d servers without replicas; etcd is one member without fsync, so it shows "+
 			"the price of its protocol, and not of its consensus. All servers share one core. Server CPU is that of primaries: a replica's is not counted.", copies, majors),
 	}
 	for _, goroutines := range []int{1, 64} {
@@ -71,15 +72,34 @@ func levelRivals() []rival {
 		level("guard", "Config.Guard, with a server that remembers for long enough", guarded),
 		level("replicas", fmt.Sprintf("Config.Replicas %d, all that there are", copies), replicas),
 		level("both", "with guard and replicas", func(c *client.Config) { guarded(c); replicas(c) }),
-		quorumRival(),
+		quorumRival(), redsyncQuorum(),
 	}
 }
 
-// quorumRival is redsync as its documentation means it: several servers that know nothing of each
-// other.
+// quorumRival is our own.
 func quorumRival() rival {
+	r := holdfastRival()
+	r.Name, r.Level, r.Quorum = fmt.Sprintf("%s on %d servers", holdfastName, majors), true, true
+	r.Settings = "client.OpenQuorum, with servers that remember for long enough"
+	r.Open = func(_ context.Context, p place, u use) (locker, error) {
+		var options []rueidis.ClientOption
+		for _, addr := range p.Redis {
+			options = append(options, place{Redis: []string{addr}}.option())
+		}
+		c, err := client.OpenQuorum(options, client.Config{Lease: u.Lease})
+		if err != nil {
+			return nil, err
+		}
+		return holdfastLocker{c}, nil
+	}
+	return r
+}
+
+// redsyncQuorum is redsync as its documentation means it: several servers that know nothing of each
+// other.
+func redsyncQuorum() rival {
 	r := redsyncRival()
-	r.Name, r.Level = fmt.Sprintf("redsync on %d servers", majors), true
+	r.Name, r.Level, r.Quorum = fmt.Sprintf("redsync on %d servers", majors), true, true
 	r.Open = func(_ context.Context, p place, u use) (locker, error) {
 		var pools []redsyncredis.Pool
 		var closers []func() error
@@ -101,13 +121,13 @@ func (w *world) levelFor(ctx context.Context, r rival) (s *site, err error) {
 	switch {
 	case r.Etcd:
 		return w.whereFor(ctx, r)
-	case r.Level && r.Renews || r.Name == holdfastName:
+	case !r.Quorum:
 		if w.replicated == nil {
 			if w.replicated, err = w.start(ctx, server.Spec{Kind: server.KindReplicated, Replicas: copies}); err != nil {
 				return nil, err
 			}
 		}
-		return w.replicated, errors.Join(w.replicated.empty(ctx), w.replicated.remember(ctx))
+		return w.replicated, errors.Join(w.replicated.empty(ctx), remember(ctx, w.replicated.primaries[0]))
 	}
 	if w.majority == nil {
 		w.majority = &site{}
@@ -119,7 +139,11 @@ func (w *world) levelFor(ctx context.Context, r rival) (s *site, err error) {
 			w.majority.add(one)
 		}
 	}
-	return w.majority, w.majority.empty(ctx)
+	err = w.majority.empty(ctx)
+	for _, primary := range w.majority.primaries {
+		err = errors.Join(err, remember(ctx, primary))
+	}
+	return w.majority, err
 }
 
 // add makes the servers of another site some of this one.
@@ -129,9 +153,9 @@ func (s *site) add(one *site) {
 	s.place.Redis = append(s.place.Redis, one.place.Redis...)
 }
 
-// remember makes the memory of the primary old enough for any guard.
-func (s *site) remember(ctx context.Context) error {
-	m, err := s.primaries[0].Do(ctx, "FCALL", functions.Memory, "0")
+// remember makes the memory of a primary old enough for any guard.
+func remember(ctx context.Context, primary *server.Node) error {
+	m, err := primary.Do(ctx, "FCALL", functions.Memory, "0")
 	if err != nil {
 		return err
 	}
@@ -139,6 +163,6 @@ func (s *site) remember(ctx context.Context) error {
 	if err != nil || len(memory) != 3 {
 		return fmt.Errorf("%s: %v, %w", functions.Memory, memory, err)
 	}
-	_, err = s.primaries[0].Do(ctx, "FCALL", functions.Memory, "0", memory[0], memory[1], "1")
+	_, err = primary.Do(ctx, "FCALL", functions.Memory, "0", memory[0], memory[1], "1")
 	return err
 }

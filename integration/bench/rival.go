@@ -20,10 +20,11 @@ type rival struct {
 	Baseline bool // not a lock: the cost of the bare commands
 	// a rival once more, with our connection settings, for where they matter most: without
 	// contention
-	Tuned bool
-	Bare  bool // the baseline as functions, for the server's capacity only
-	Etcd  bool // it works on etcd, not on Redis
-	Level bool // it takes part in the workload levels, and in no other
+	Tuned  bool
+	Bare   bool // the baseline as functions, for the server's capacity only
+	Etcd   bool // it works on etcd, not on Redis
+	Quorum bool // on several independent servers
+	Level  bool // it takes part in the workload levels, and in no other
 
 	// Open connects one client, as one process would have it.
 	Open func(ctx context.Context, p place, u use) (locker, error)
