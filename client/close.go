@@ -21,6 +21,9 @@ func (c *Client) Close() {
 	c.gate.close(patience)
 	c.keepalive.close(patience)
 	c.inbox.Close(patience)
+	if c.quorum != nil {
+		c.quorum.Close()
+	}
 	var closing sync.WaitGroup
 	for _, d := range c.deployments {
 		closing.Go(d.close)

@@ -58,7 +58,7 @@ func (w *wait) queue(ctx context.Context) (*Lock, error) {
 		if !errors.Is(err, quorum.ErrNoLine) || w.until.Err() != nil {
 			return l, err
 		}
-		w.owes = false
+		w.owes, w.polls = false, true
 		w.concede()
 		if err := w.sleep(w.set.interval/2 + c.jitter(w.set.interval)); err != nil {
 			return nil, err
@@ -97,7 +97,7 @@ func (w *wait) line(ctx context.Context, slot uint16) (*Lock, error) {
 // has ended, and often enough that a grant whose message was lost, and a dead holder of one, cost
 // about a second.
 func (w *wait) stand(ctx context.Context, waiter *inbox.Waiter) (*Lock, error) {
-	for patience := silence; ; patience = w.set.interval {
+	for patience := w.patience(); ; patience = w.set.interval {
 		w.asks() // for the subscription, to begin with
 		state, err := waiter.Ready(w.until, patience)
 		if err != nil {
@@ -134,6 +134,14 @@ func (w *wait) stand(ctx context.Context, waiter *inbox.Waiter) (*Lock, error) {
 			return l, err
 		}
 	}
+}
+
+// patience is for the first subscription.
+func (w *wait) patience() time.Duration {
+	if w.polls {
+		return 0
+	}
+	return silence
 }
 
 // done says that what was granted is given back already, if it could not be taken up.

@@ -20,6 +20,7 @@ type wait struct {
 	retried  bool      // the first call in line was repeated
 	short    time.Time // since when too few replicas have what it was granted; zero: they do, or nobody asked
 	unheard  int       // answers in a row that found no subscriber on our channel
+	polls    bool      // the server that has the line could not be waited at
 	owes     bool      // the owner may stand in line, or have been granted the lock
 }
 

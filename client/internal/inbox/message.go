@@ -3,8 +3,8 @@ package inbox
 import (
 	"context"
 	"strconv"
-	"sync"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"

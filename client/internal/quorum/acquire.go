@@ -124,7 +124,7 @@ func (s *Servers) collect(ctx context.Context, b *ballot, key string, r fcall.Re
 	answers, n := ask(ctx, s, length(r.TTL), func(ctx context.Context, i int, c *fcall.Caller) (fcall.Reply, error) {
 		return s.vote(ctx, i, b, key, func() (fcall.Reply, error) { return c.Acquire(ctx, fcall.Copies{}, key, r) })
 	}, skip...)
-	return receive(ctx, s, answers, n, func(a answer[fcall.Reply]) bool {
+	return receive(ctx, s.closing, s, answers, n, func(a answer[fcall.Reply]) bool {
 		t.add(a)
 		return t.decided()
 	})
@@ -148,7 +148,7 @@ func (s *Servers) raise(ctx context.Context, key string, r fcall.Request, fence 
 	})
 	yes, no := 0, 0
 	var failed []error
-	err := receive(ctx, s, answers, n, func(a answer[fcall.Reply]) bool {
+	err := receive(ctx, s.closing, s, answers, n, func(a answer[fcall.Reply]) bool {
 		switch {
 		case a.err != nil:
 			failed = append(failed, a.err)

@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
@@ -63,7 +62,8 @@ func (b *Batch) Send(ctx context.Context) []fcall.Outcome {
 		limit = time.Until(deadline)
 	}
 	answers, n := ask(ctx, s, limit, b.send)
-	err := receive(ctx, s, answers, n, func(a answer[[]fcall.Outcome]) bool {
+	// what is given back while the client closes shall arrive
+	_ = receive(ctx, s.done, s, answers, n, func(a answer[[]fcall.Outcome]) bool {
 		decided := true
 		for i := range counts {
 			counts[i].add(a.from, a.value, i, a.err)
@@ -73,7 +73,7 @@ func (b *Batch) Send(ctx context.Context) []fcall.Outcome {
 	})
 	outcomes := make([]fcall.Outcome, len(counts))
 	for i := range counts {
-		outcomes[i] = s.outcome(&counts[i], err)
+		outcomes[i] = s.outcome(&counts[i])
 	}
 	return outcomes
 }
@@ -196,8 +196,8 @@ func (c *count) decided() bool {
 	return c.yes >= c.need || c.no > c.servers-c.need
 }
 
-// outcome is what a majority says; interrupted is why no more answers were waited for.
-func (s *Servers) outcome(c *count, interrupted error) (o fcall.Outcome) {
+// outcome is what a majority says.
+func (s *Servers) outcome(c *count) (o fcall.Outcome) {
 	answered := c.yes + c.no + len(c.standings)
 	standing, agreed := majority(c.standings, s.need)
 	switch {
@@ -212,8 +212,6 @@ func (s *Servers) outcome(c *count, interrupted error) (o fcall.Outcome) {
 	case c.call.verb == renew && c.no > len(s.members)-s.need: // another can have a majority
 		s.ballots.end(c.call.owner)
 		s.late(c.call.key, c.call.owner) // the votes that are left are of no use
-	case interrupted != nil && errors.Is(interrupted, context.Cause(s.closing)):
-		o.Err = interrupted
 	default:
 		o.Err = s.failure(answered, c.failed)
 	}

@@ -45,7 +45,7 @@ func (s *Servers) Release(ctx context.Context, key, owner, hold string, last int
 	})
 	yes, no := 0, 0
 	var failed []error
-	err := receive(ctx, s, answers, n, func(a answer[fcall.Reply]) bool {
+	err := receive(ctx, s.closing, s, answers, n, func(a answer[fcall.Reply]) bool {
 		switch {
 		case a.err != nil:
 			failed = append(failed, a.err)
@@ -91,7 +91,7 @@ func (s *Servers) standing(ctx context.Context, key string, call func(context.Co
 	var got []fcall.Standing
 	var failed []error
 	line, waiters := s.Line(key), int64(0)
-	err := receive(ctx, s, answers, n, func(a answer[fcall.Standing]) bool {
+	err := receive(ctx, s.closing, s, answers, n, func(a answer[fcall.Standing]) bool {
 		if a.err != nil {
 			failed = append(failed, a.err)
 			return false
@@ -145,7 +145,7 @@ func (s *Servers) Version(ctx context.Context) (string, error) {
 	answers, n := ask(ctx, s, lasting, func(ctx context.Context, _ int, c *fcall.Caller) (string, error) { return c.Version(ctx) })
 	var versions []string
 	var failed []error
-	err := receive(ctx, s, answers, n, func(a answer[string]) bool {
+	err := receive(ctx, s.closing, s, answers, n, func(a answer[string]) bool {
 		if a.err != nil {
 			failed = append(failed, a.err)
 		} else {

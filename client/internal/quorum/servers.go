@@ -36,7 +36,9 @@ type Member func() (*fcall.Caller, error)
 type Servers struct {
 	members []Member
 	need    int
-	closing context.Context
+	closing context.Context // ends the calls that somebody waits for, by its cause
+	done    context.Context // ends the rest: Close
+	close   context.CancelFunc
 	ballots ballots
 	late    func(key, owner string)
 }
@@ -44,8 +46,13 @@ type Servers struct {
 // New returns Servers. closing ends all calls, by its cause. late is told of an owner that may have
 // got a vote after it had given up: what it has is to be given back once more.
 func New(members []Member, closing context.Context, late func(key, owner string)) *Servers {
-	return &Servers{members: members, need: len(members)/2 + 1, closing: closing, late: late, ballots: newBallots(len(members))}
+	s := &Servers{members: members, need: len(members)/2 + 1, closing: closing, late: late, ballots: newBallots(len(members))}
+	s.done, s.close = context.WithCancel(context.Background())
+	return s
 }
+
+// Close ends what goes on in the background, and batches.
+func (s *Servers) Close() { s.close() }
 
 // Line is the server that has the line of a key.
 func (s *Servers) Line(key string) int {
@@ -76,6 +83,7 @@ func ask[T any](ctx context.Context, s *Servers, limit time.Duration, call func(
 			if a.err = err; err == nil {
 				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 				defer cancel()
+				defer context.AfterFunc(s.done, cancel)()
 				a.value, a.err = call(ctx, i, c)
 			}
 			answers <- a
@@ -84,9 +92,9 @@ func ask[T any](ctx context.Context, s *Servers, limit time.Duration, call func(
 	return answers, n
 }
 
-// receive takes n answers, until enough says so or ctx ends. Once a majority has answered, it waits
+// receive takes n answers, until enough says so, or ctx or closing ends. Once a majority has answered, it waits
 // for the others no longer than it has waited by then, and a moment.
-func receive[T any](ctx context.Context, s *Servers, answers <-chan answer[T], n int, enough func(answer[T]) bool) error {
+func receive[T any](ctx, closing context.Context, s *Servers, answers <-chan answer[T], n int, enough func(answer[T]) bool) error {
 	began, heard := time.Now(), 0
 	var patience <-chan time.Time
 	for range n {
@@ -105,8 +113,8 @@ func receive[T any](ctx context.Context, s *Servers, answers <-chan answer[T], n
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.closing.Done():
-			return context.Cause(s.closing)
+		case <-closing.Done():
+			return context.Cause(closing)
 		}
 	}
 	return nil
