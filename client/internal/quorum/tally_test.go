@@ -1,0 +1,136 @@
+package quorum
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+)
+
+func votes(fences ...int64) (v []vote) {
+	for i, fence := range fences {
+		v = append(v, vote{i, fence})
+	}
+	return v
+}
+
+func TestFenceIsTheHighestOfAMajorityThatAgreesOnTheTime(t *testing.T) {
+	const far = apart + 1000
+	for _, c := range []struct {
+		fences []int64
+		want   int64
+	}{
+		{nil, 0},
+		{[]int64{100, 200}, 0},
+		{[]int64{100, 300, 200}, 300},
+		{[]int64{100, 300, 200, 400, 350}, 400},
+		{[]int64{100, 100 + far, 200, 300}, 300},
+		{[]int64{100, 100 + far, 200}, 0},
+		{[]int64{100 + far, 200 + far, 300 + far, 100}, 300 + far},
+		{[]int64{100, 100 + apart, 200}, 100 + apart},
+	} {
+		tally := tally{servers: 5, need: 3, yes: votes(c.fences...)}
+		assert.Equal(t, c.want, tally.fence(), c.fences)
+		assert.Equal(t, c.want > 0, tally.won(), c.fences)
+	}
+}
+
+// Whatever the clocks of five servers say: who gets a majority after another, and has a server with
+// it that the other one's token was raised at, gets a higher token.
+func TestTokensOfMajoritiesGrow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		clock, last := [5]int64{}, [5]int64{}
+		for i := range clock {
+			clock[i] = 1_000_000_000 + rng.Int64N(2*apart)*rng.Int64N(2)
+		}
+		before := int64(0)
+		for range 6 {
+			var granted []int
+			tally := tally{servers: 5, need: 3}
+			for i := range clock {
+				if clock[i] += rng.Int64N(1000); rng.IntN(4) > 0 {
+					last[i] = max(clock[i], last[i]+1)
+					tally.yes, granted = append(tally.yes, vote{i, last[i]}), append(granted, i)
+				}
+			}
+			fence, raised := tally.fence(), 0
+			if fence == 0 {
+				continue
+			}
+			for _, i := range granted {
+				if fence <= clock[i]+60_000_000 && rng.IntN(8) > 0 { // as holdfast_raise does
+					last[i] = max(last[i], fence)
+					raised++
+				}
+			}
+			if raised < 3 {
+				continue // it did not get the lock
+			}
+			if fence <= before {
+				t.Fatalf("token %d after %d, clocks %v", fence, before, clock)
+			}
+			before = fence
+		}
+	}
+}
+
+func TestTallyIsDecided(t *testing.T) {
+	yes := func(from int) answer[fcall.Reply] { return answer[fcall.Reply]{from, fcall.Reply{Yes: true, Fence: 1}, nil} }
+	no := func(from int) answer[fcall.Reply] { return answer[fcall.Reply]{from, fcall.Reply{Holder: "x"}, nil} }
+	closed := func(from int) answer[fcall.Reply] { return answer[fcall.Reply]{from, fcall.Reply{Remaining: 1}, nil} }
+	down := func(from int) answer[fcall.Reply] { return answer[fcall.Reply]{from, fcall.Reply{}, fcall.ErrUnreachable} }
+	for name, c := range map[string]struct {
+		answers []answer[fcall.Reply]
+		decided bool
+	}{
+		"a majority without the line's server":   {[]answer[fcall.Reply]{yes(1), yes(2), yes(3)}, false},
+		"a majority with it":                     {[]answer[fcall.Reply]{yes(0), yes(2), yes(3)}, true},
+		"a majority, and it is down":             {[]answer[fcall.Reply]{yes(1), yes(2), yes(3), down(0)}, true},
+		"a majority, and it has forgotten":       {[]answer[fcall.Reply]{yes(1), yes(2), yes(3), closed(0)}, true},
+		"it says no":                             {[]answer[fcall.Reply]{no(0)}, true},
+		"too many are down":                      {[]answer[fcall.Reply]{down(0), down(1), down(2)}, true},
+		"no majority is possible, nor an answer": {[]answer[fcall.Reply]{down(1), down(2), no(3)}, false},
+		"no majority is possible":                {[]answer[fcall.Reply]{down(1), no(2), no(3), yes(4)}, true},
+		"two against one":                        {[]answer[fcall.Reply]{yes(1), yes(2), no(3)}, false},
+	} {
+		tally := tally{servers: 5, need: 3, line: 0}
+		for _, a := range c.answers {
+			tally.add(a)
+		}
+		assert.Equal(t, c.decided, tally.decided(), name)
+	}
+}
+
+func TestMajorityOfStandings(t *testing.T) {
+	held := func(owner string, fence int64, left time.Duration) fcall.Standing {
+		return fcall.Standing{Held: true, Owner: owner, Fence: fence, Remaining: left}
+	}
+	s, agreed := majority([]fcall.Standing{held("a", 7, 3), held("b", 9, 9), held("a", 5, 4), held("a", 7, 9), held("a", 7, 8)}, 3)
+	assert.True(t, agreed)
+	assert.Equal(t, fcall.Standing{Held: true, Owner: "a", Holds: 1, Fence: 7, Remaining: 4}, s)
+	s, agreed = majority([]fcall.Standing{held("a", 7, 3), held("b", 9, 9), {}}, 3)
+	assert.True(t, agreed)
+	assert.False(t, s.Held)
+	_, agreed = majority([]fcall.Standing{{}, {}}, 3)
+	assert.False(t, agreed)
+}
+
+func TestAVoteIsAskedForAgainALeaseAfterTheLastYes(t *testing.T) {
+	all, now := newBallots(3), time.Now()
+	b := all.open(fcall.Request{Owner: "a", TTL: "1000"})
+	assert.True(t, b.lapsed(0, now), "it never voted")
+	assert.False(t, b.answered(0, b.asked(0), now, fcall.Reply{Yes: true}, nil))
+	assert.False(t, b.lapsed(0, now.Add(time.Second)), "it may have been broken there")
+	assert.True(t, b.lapsed(0, now.Add(1001*time.Millisecond)))
+	assert.Same(t, b, all.end("a"))
+	assert.False(t, b.lapsed(0, now.Add(time.Hour)), "it is over")
+	assert.True(t, b.answered(1, b.asked(1), now, fcall.Reply{Yes: true}, nil), "the vote is too late")
+	assert.True(t, b.answered(2, b.asked(2), now, fcall.Reply{}, fcall.ErrUnreachable), "it may have voted")
+	assert.False(t, b.gone(0))
+	assert.False(t, b.gone(1))
+	assert.True(t, b.gone(2))
+}
