@@ -18,7 +18,7 @@ type ballot struct {
 	lease time.Duration
 	over  bool        // it was given back: a vote that comes now is one too many
 	maybe []bool      // by server: a request left whose outcome is unknown, or was a vote
-	heard []time.Time // when the request was sent that the server last said yes to; zero: never
+	lasts []time.Time // by server: the end of the last lease that it said yes to, from when that was asked for
 	used  time.Time
 	turns int // at the line's server, without a majority
 }
@@ -44,7 +44,7 @@ func (b *ballot) answered(from int, before bool, sent time.Time, r fcall.Reply, 
 	defer b.mu.Unlock()
 	switch unknown := err != nil && fcall.Unknown(err); {
 	case err == nil && r.Yes:
-		b.heard[from] = sent
+		b.lasts[from] = sent.Add(b.lease)
 		return b.over
 	case unknown:
 		return b.over
@@ -59,7 +59,7 @@ func (b *ballot) renewed(from int, sent time.Time, ttl string, yes bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.lease = length(ttl); yes {
-		b.heard[from] = sent
+		b.lasts[from] = sent.Add(b.lease)
 	}
 	b.used = sent
 }
@@ -70,7 +70,7 @@ func (b *ballot) renewed(from int, sent time.Time, ttl string, yes bool) {
 func (b *ballot) lapsed(from int, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.over && now.Sub(b.heard[from]) > b.lease
+	return !b.over && now.After(b.lasts[from])
 }
 
 // matters reports whether a server may have something to give back.
@@ -128,7 +128,7 @@ func (all *ballots) open(r fcall.Request) *ballot {
 	defer all.mu.Unlock()
 	b := all.by[r.Owner]
 	if b == nil {
-		b = &ballot{owner: r.Owner, maybe: make([]bool, all.servers), heard: make([]time.Time, all.servers)}
+		b = &ballot{owner: r.Owner, maybe: make([]bool, all.servers), lasts: make([]time.Time, all.servers)}
 		all.by[r.Owner] = b
 		if all.opened++; all.opened%sweepEvery == 0 {
 			all.sweep(now)

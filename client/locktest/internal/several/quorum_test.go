@@ -98,3 +98,20 @@ func TestTheLineIsServedInOrder(t *testing.T) {
 		assert.IsIncreasing(b, fences)
 	})
 }
+
+// A server that says that nobody has the lock may have been told to break it.
+func TestABrokenLockIsNotTakenBack(t *testing.T) {
+	on(t, 3, func(b *bed) {
+		c, other := b.client(client.Config{}), b.client(client.Config{})
+		defer c.Close()
+		defer other.Close()
+		l, err := c.TryAcquire(b.Context(), "x")
+		require.NoError(b, err)
+		time.Sleep(800 * time.Millisecond) // it is not known yet where the holder hears of that
+		info, err := other.Break(b.Context(), "x", "a test")
+		require.NoError(b, err)
+		assert.True(b, info.Held)
+		assert.ErrorIs(b, l.RenewFor(b.Context(), 500*time.Millisecond), client.ErrLost)
+		assert.Zero(b, b.votes("x", l.Owner()))
+	})
+}
