@@ -18,7 +18,13 @@ type tally struct {
 	no            []fcall.Reply
 	turned        *fcall.Reply // the line's server said no
 	ruled         bool         // it has answered, or cannot
+	leads         bool         // it said yes
+	limit         int64        // tokens above are of clocks that are far ahead
 	failed        []error
+}
+
+func (s *Servers) newTally(line int) *tally {
+	return &tally{servers: len(s.members), need: s.need, line: line, ruled: line < 0, limit: time.Now().UnixMicro() + ahead}
 }
 
 // vote is a server's, with its token.
@@ -34,6 +40,7 @@ func (t *tally) add(a answer[fcall.Reply]) {
 		t.failed = append(t.failed, a.err)
 	case a.value.Yes:
 		t.yes = append(t.yes, vote{a.from, a.value.Fence})
+		t.leads = t.leads || a.from == t.line
 	default:
 		t.no = append(t.no, a.value)
 		if a.from == t.line && a.value.Holder != "" { // one that has forgotten has no line either
@@ -42,7 +49,21 @@ func (t *tally) add(a answer[fcall.Reply]) {
 	}
 }
 
-func (t *tally) won() bool { return t.fence() > 0 }
+// ahead is how far a server's tokens may be ahead of this process's clock, in microseconds, to count
+// at once. It is less than what holdfast_raise refuses to raise to.
+const ahead = 50_000_000
+
+// won reports whether a majority has voted, not counting servers whose clocks seem to be far ahead: a
+// token of theirs could not be raised to elsewhere.
+func (t *tally) won() bool {
+	sound := 0
+	for _, v := range t.yes {
+		if v.fence <= t.limit {
+			sound++
+		}
+	}
+	return sound >= t.need
+}
 
 // decided reports whether further answers change nothing. A lock is busy if a majority can say so.
 func (t *tally) decided() bool {
@@ -51,34 +72,38 @@ func (t *tally) decided() bool {
 	return t.turned != nil || lost || t.won() && t.ruled
 }
 
-// apart is how far the tokens of votes that count may be from each other, in microseconds: a server
-// whose clock is wrong by more does not count. It is less than what holdfast_raise refuses.
-const apart = 50_000_000
-
-// fence is the highest token of a majority of votes that count; 0 if there is none. Of two such
-// majorities, the later one has a server that was raised to the token of the earlier one, and counts
-// its vote: so its own token is higher.
-func (t *tally) fence() int64 {
-	fences := make([]int64, len(t.yes))
-	for i, v := range t.yes {
-		fences[i] = v.fence
+// fences are the tokens that the holder can have, the best first: each is the highest of a majority of
+// votes. Of two majorities, the later one has a server that was raised to the token of the earlier one,
+// and counts its vote: so its own token is higher.
+func (t *tally) fences() (all []int64) {
+	for _, v := range t.yes {
+		all = append(all, v.fence)
 	}
-	slices.Sort(fences)
-	for last := len(fences) - 1; last >= t.need-1; last-- {
-		if fences[last]-fences[last-t.need+1] <= apart {
-			return fences[last]
+	slices.Sort(all)
+	if len(all) < t.need {
+		return nil
+	}
+	all = slices.Compact(all[t.need-1:])
+	slices.Reverse(all)
+	sound := slices.IndexFunc(all, func(fence int64) bool { return fence <= t.limit })
+	return all[max(0, sound):] // none: it is this process's clock that is wrong
+}
+
+// others reports whether a majority has the lock as one other's.
+func (t *tally) others() bool {
+	votes := map[string]int{}
+	for _, r := range t.no {
+		if votes[r.Holder]++; r.Holder != "" && votes[r.Holder] >= t.need {
+			return true
 		}
 	}
-	return 0
+	return false
 }
 
 // error is why a round is no answer, or nil.
 func (s *Servers) error(t *tally) error {
-	switch answered := len(t.yes) + len(t.no); {
-	case answered < s.need:
+	if answered := len(t.yes) + len(t.no); answered < s.need {
 		return s.failure(answered, t.failed)
-	case len(t.yes) >= s.need:
-		return fmt.Errorf("%w: the clocks of the servers are too far apart, by their tokens %v", fcall.ErrInvalid, t.yes)
 	}
 	return nil
 }
@@ -96,22 +121,47 @@ func (t *tally) busy() fcall.Reply {
 	return fcall.Reply{Remaining: nth(closed, max(1, t.need-len(t.yes)))}
 }
 
+// tries is how often who has the vote of the line's server asks for those of the others, which others
+// that tried at the same moment are giving back.
+const tries = 5
+
 // Acquire takes the lock if a majority gives it, and the server that has its line, if that one can
 // say. The token is one that a majority has. What it got of a lock that it did not get is the
 // caller's to give back, by Leave, and the owner is then used up.
 func (s *Servers) Acquire(ctx context.Context, _ fcall.Copies, key string, r fcall.Request) (fcall.Reply, error) {
 	b := s.ballots.open(r)
-	t := &tally{servers: len(s.members), need: s.need, line: s.Line(key)}
-	if err := s.collect(ctx, b, key, r, t); err != nil {
-		return fcall.Reply{}, err
+	for try := 1; ; try++ {
+		t := s.newTally(s.Line(key))
+		if err := s.collect(ctx, b, key, r, t); err != nil {
+			return fcall.Reply{}, err
+		}
+		switch err := s.error(t); {
+		case t.turned != nil:
+			return *t.turned, nil
+		case len(t.yes) >= s.need:
+			return s.elect(ctx, key, r, t)
+		case err != nil:
+			return fcall.Reply{}, err
+		case !t.leads || t.others() || try == tries:
+			return t.busy(), nil
+		}
+		if err := s.pause(ctx, time.Millisecond<<(try-1)); err != nil {
+			return fcall.Reply{}, err
+		}
 	}
-	if t.turned != nil {
-		return *t.turned, nil
+}
+
+func (s *Servers) pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.closing.Done():
+		return context.Cause(s.closing)
 	}
-	if t.won() {
-		return s.raise(ctx, key, r, t.fence())
-	}
-	return t.busy(), s.error(t)
 }
 
 // AcquireTracked is Acquire: no server alone knows when the lock is free.
@@ -138,6 +188,17 @@ func (s *Servers) vote(_ context.Context, from int, b *ballot, key string, reque
 		s.late(key, b.owner)
 	}
 	return r, err
+}
+
+// elect makes the highest token that can be known to a majority the holder's.
+func (s *Servers) elect(ctx context.Context, key string, r fcall.Request, t *tally) (reply fcall.Reply, err error) {
+	for _, fence := range t.fences() {
+		reply, err = s.raise(ctx, key, r, fence)
+		if !errors.Is(err, fcall.ErrInvalid) {
+			break
+		}
+	}
+	return reply, err
 }
 
 // raise makes fence the token at a majority. Those that have voted late are among those that it asks.
@@ -188,12 +249,13 @@ func (s *Servers) Wait(ctx context.Context, key string, r fcall.Request) (fcall.
 		return turn, err
 	}
 	r.Channel, r.MaxWait = "", 0
-	t := &tally{servers: len(s.members), need: s.need, line: -1, ruled: true, yes: []vote{{line, turn.Fence}}}
+	t := s.newTally(-1)
+	t.yes = []vote{{line, turn.Fence}}
 	if err := s.collect(ctx, b, key, r, t, line); err != nil {
 		return fcall.Reply{}, err
 	}
-	if t.won() {
-		return s.raise(ctx, key, r, t.fence())
+	if len(t.yes) >= s.need {
+		return s.elect(ctx, key, r, t)
 	}
 	if err := s.error(t); err != nil {
 		return fcall.Reply{}, err

@@ -17,72 +17,77 @@ func votes(fences ...int64) (v []vote) {
 	return v
 }
 
-func TestFenceIsTheHighestOfAMajorityThatAgreesOnTheTime(t *testing.T) {
-	const far = apart + 1000
+func TestTheTokensThatAMajorityCanHave(t *testing.T) {
+	const now, far = 1_000_000, 1_000_000 + 1
 	for _, c := range []struct {
-		fences []int64
-		want   int64
+		votes, want []int64
+		won         bool
 	}{
-		{nil, 0},
-		{[]int64{100, 200}, 0},
-		{[]int64{100, 300, 200}, 300},
-		{[]int64{100, 300, 200, 400, 350}, 400},
-		{[]int64{100, 100 + far, 200, 300}, 300},
-		{[]int64{100, 100 + far, 200}, 0},
-		{[]int64{100 + far, 200 + far, 300 + far, 100}, 300 + far},
-		{[]int64{100, 100 + apart, 200}, 100 + apart},
+		{nil, nil, false},
+		{[]int64{100, 200}, nil, false},
+		{[]int64{100, 300, 200}, []int64{300}, true},
+		{[]int64{100, 300, 200, 400, 350}, []int64{400, 350, 300}, true},
+		{[]int64{100, 200, 200, 200}, []int64{200}, true},
+		{[]int64{100, far, 200}, []int64{far}, false},
+		{[]int64{100, far, 200, 300}, []int64{300}, true},
+		{[]int64{far + 2, far, far + 1}, []int64{far + 2}, false},
 	} {
-		tally := tally{servers: 5, need: 3, yes: votes(c.fences...)}
-		assert.Equal(t, c.want, tally.fence(), c.fences)
-		assert.Equal(t, c.want > 0, tally.won(), c.fences)
+		tally := tally{servers: 5, need: 3, yes: votes(c.votes...), limit: now}
+		assert.Equal(t, c.want, tally.fences(), c.votes)
+		assert.Equal(t, c.won, tally.won(), c.votes)
 	}
 }
 
-// Whatever the clocks of five servers say: who gets a majority after another, and has a server with
-// it that the other one's token was raised at, gets a higher token.
+// Whatever the clocks of five servers say, and that of the process: who gets a majority after another
+// gets a higher token.
 func TestTokensOfMajoritiesGrow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
+	got := 0
 	for range 20_000 {
 		clock, last := [5]int64{}, [5]int64{}
 		for i := range clock {
-			clock[i] = 1_000_000_000 + rng.Int64N(2*apart)*rng.Int64N(2)
+			clock[i] = 1_000_000_000 + rng.Int64N(2*ahead)*rng.Int64N(2)
 		}
 		before := int64(0)
 		for range 6 {
-			var granted []int
-			tally := tally{servers: 5, need: 3}
+			tally := tally{servers: 5, need: 3, limit: 1_000_000_000 + rng.Int64N(3*ahead)}
 			for i := range clock {
 				if clock[i] += rng.Int64N(1000); rng.IntN(4) > 0 {
 					last[i] = max(clock[i], last[i]+1)
-					tally.yes, granted = append(tally.yes, vote{i, last[i]}), append(granted, i)
+					tally.yes = append(tally.yes, vote{i, last[i]})
 				}
 			}
-			fence, raised := tally.fence(), 0
-			if fence == 0 {
-				continue
-			}
-			for _, i := range granted {
-				if fence <= clock[i]+60_000_000 && rng.IntN(8) > 0 { // as holdfast_raise does
-					last[i] = max(last[i], fence)
-					raised++
+			for _, fence := range tally.fences() {
+				raised := 0
+				for _, v := range tally.yes {
+					if fence <= clock[v.from]+60_000_000 && rng.IntN(8) > 0 { // as holdfast_raise does
+						last[v.from] = max(last[v.from], fence)
+						raised++
+					}
 				}
+				if raised < 3 {
+					continue
+				}
+				if fence <= before {
+					t.Fatalf("token %d after %d, clocks %v", fence, before, clock)
+				}
+				before, got = fence, got+1
+				break
 			}
-			if raised < 3 {
-				continue // it did not get the lock
-			}
-			if fence <= before {
-				t.Fatalf("token %d after %d, clocks %v", fence, before, clock)
-			}
-			before = fence
 		}
 	}
+	assert.Greater(t, got, 10_000)
 }
 
 func TestTallyIsDecided(t *testing.T) {
-	yes := func(from int) answer[fcall.Reply] { return answer[fcall.Reply]{from, fcall.Reply{Yes: true, Fence: 1}, nil} }
+	yes := func(from int) answer[fcall.Reply] {
+		return answer[fcall.Reply]{from, fcall.Reply{Yes: true, Fence: 1}, nil}
+	}
 	no := func(from int) answer[fcall.Reply] { return answer[fcall.Reply]{from, fcall.Reply{Holder: "x"}, nil} }
 	closed := func(from int) answer[fcall.Reply] { return answer[fcall.Reply]{from, fcall.Reply{Remaining: 1}, nil} }
-	down := func(from int) answer[fcall.Reply] { return answer[fcall.Reply]{from, fcall.Reply{}, fcall.ErrUnreachable} }
+	down := func(from int) answer[fcall.Reply] {
+		return answer[fcall.Reply]{from, fcall.Reply{}, fcall.ErrUnreachable}
+	}
 	for name, c := range map[string]struct {
 		answers []answer[fcall.Reply]
 		decided bool
@@ -97,7 +102,7 @@ func TestTallyIsDecided(t *testing.T) {
 		"no majority is possible":                {[]answer[fcall.Reply]{down(1), no(2), no(3), yes(4)}, true},
 		"two against one":                        {[]answer[fcall.Reply]{yes(1), yes(2), no(3)}, false},
 	} {
-		tally := tally{servers: 5, need: 3, line: 0}
+		tally := tally{servers: 5, need: 3, line: 0, limit: 1}
 		for _, a := range c.answers {
 			tally.add(a)
 		}
