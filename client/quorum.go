@@ -88,6 +88,8 @@ func NewQuorum(redis []rueidis.Client, cfg Config) (*Client, error) {
 	return c, nil
 }
 
+var errConnecting = errors.New("no connection yet")
+
 var errCluster = errors.New("is a Cluster, which cannot be a member of a quorum")
 
 func newQuorum(servers int, cfg Config) (*Client, error) {
@@ -114,7 +116,7 @@ func (c *Client) vote() {
 
 // late hears of an owner that may have got a vote after it had given up.
 func (c *Client) late(key, owner string) {
-	c.giveUp(&held{core: &c.core, key: key, owner: owner, terms: &c.settings.terms}, c.settings.terms.longest)
+	c.giveUp(&held{core: &c.core, key: key, owner: owner, terms: &c.settings.terms}, c.settings.terms.longest+lineTime)
 }
 
 // elect waits until a majority has answered, and a moment for the others.
@@ -224,5 +226,8 @@ func (d *deployment) member() (*fcall.Caller, error) {
 	if c := d.calls(); c != nil {
 		return c, nil
 	}
-	return nil, fcall.NotConnected(d.failed.Load())
+	if err := d.failed.Load(); err != nil {
+		return nil, fcall.NotConnected(*err)
+	}
+	return nil, fcall.NotConnected(errConnecting)
 }

@@ -66,15 +66,8 @@ func (e *failure) Unwrap() []error {
 	return []error{ErrUnreachable, e.err}
 }
 
-// NotConnected is the error of a call to a server that nobody could connect to yet, because of err:
-// nothing was sent.
-func NotConnected(err *error) error {
-	cause := errors.New("no connection yet")
-	if err != nil {
-		cause = *err
-	}
-	return &failure{&net.OpError{Op: "dial", Net: "tcp", Err: cause}}
-}
+// NotConnected is the error of a call that was not sent, because of err.
+func NotConnected(err error) error { return &failure{&net.OpError{Op: "dial", Net: "tcp", Err: err}} }
 
 func isContext(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)

@@ -142,7 +142,7 @@ func (s *Servers) Acquire(ctx context.Context, _ fcall.Copies, key string, r fca
 			return s.elect(ctx, key, r, t)
 		case err != nil:
 			return fcall.Reply{}, err
-		case !t.leads || t.others() || try == tries:
+		case !t.leads || try == tries: // a majority of one other may be about to be given back too
 			return t.busy(), nil
 		}
 		if err := s.pause(ctx, time.Millisecond<<(try-1)); err != nil {

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
@@ -40,13 +41,15 @@ type Servers struct {
 	done    context.Context // ends the rest: Close
 	close   context.CancelFunc
 	ballots ballots
+	flying  []atomic.Int64 // calls of each server under way
 	late    func(key, owner string)
 }
 
 // New returns Servers. closing ends all calls, by its cause. late is told of an owner that may have
 // got a vote after it had given up: what it has is to be given back once more.
 func New(members []Member, closing context.Context, late func(key, owner string)) *Servers {
-	s := &Servers{members: members, need: len(members)/2 + 1, closing: closing, late: late, ballots: newBallots(len(members))}
+	s := &Servers{members: members, need: len(members)/2 + 1, closing: closing, late: late, ballots: newBallots(len(members)),
+		flying: make([]atomic.Int64, len(members))}
 	s.done, s.close = context.WithCancel(context.Background())
 	return s
 }
@@ -79,8 +82,9 @@ func ask[T any](ctx context.Context, s *Servers, limit time.Duration, call func(
 		n++
 		go func() {
 			a := answer[T]{from: i}
-			c, err := member()
+			c, err := s.reach(i, member)
 			if a.err = err; err == nil {
+				defer s.flying[i].Add(-1)
 				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 				defer cancel()
 				defer context.AfterFunc(s.done, cancel)()
@@ -91,6 +95,28 @@ func ask[T any](ctx context.Context, s *Servers, limit time.Duration, call func(
 	}
 	return answers, n
 }
+
+// What is asked of a server that does not answer. More is not sent: calls would pile up, each with its
+// goroutines, for as long as rueidis waits.
+const (
+	silence   = time.Second
+	unheardOf = 128
+)
+
+// reach returns the caller of a server for one more call.
+func (s *Servers) reach(i int, member Member) (*fcall.Caller, error) {
+	c, err := member()
+	if err != nil {
+		return nil, err
+	}
+	if s.flying[i].Add(1) > unheardOf && c.Silent() > silence {
+		s.flying[i].Add(-1)
+		return nil, fcall.NotConnected(errSilent)
+	}
+	return c, nil
+}
+
+var errSilent = errors.New("it has not answered for a second")
 
 // receive takes n answers, until enough says so, or ctx or closing ends. Once a majority has answered, it waits
 // for the others no longer than it has waited by then, and a moment.
