@@ -155,17 +155,21 @@ func (c *contest) everybodyEnters(bound time.Duration) {
 	}
 }
 
-// lock is what the primary knows of the lock, for people.
+// lock is what the primary knows of the lock, or each of several servers, for people.
 func (c *contest) lock() any {
-	m, err := c.pair[0].Do(c.Ctx, "HGETALL", prefix+contested)
-	if err != nil {
-		return err
+	from := c.pair[:1]
+	if c.D.Kind == server.KindSeveral {
+		from = c.D.Nodes()
 	}
-	fields, err := m.AsStrMap()
-	if err != nil {
-		return err
+	var known []any
+	for _, n := range from {
+		ctx, cancel := context.WithTimeout(c.Ctx, time.Second) // it may be paused
+		m, err := n.Do(ctx, "HGETALL", prefix+contested)
+		cancel()
+		fields, _ := m.AsStrMap()
+		known = append(known, fields, err)
 	}
-	return fields
+	return known
 }
 
 // contend lets all clients want the lock until the returned func is called.

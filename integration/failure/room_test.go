@@ -45,6 +45,7 @@ func (o overlap) admitted(failover span) bool {
 // period is what happened over one failover.
 type period struct {
 	entries     [contenders]int
+	at          []time.Time // of the entries, in order
 	overlaps    []overlap
 	disorder    int           // entries with a token that was not above all before
 	lost        int           // calls that said so of their lock
@@ -59,6 +60,19 @@ func (p period) total() (n int) {
 		n += some
 	}
 	return n
+}
+
+// within counts the entries of a span, and returns the longest time in it without one.
+func (p period) within(s span) (entries int, longest time.Duration) {
+	last := s.from
+	for _, at := range p.at {
+		if at.Before(s.from) || at.After(s.to) {
+			continue
+		}
+		entries++
+		longest, last = max(longest, at.Sub(last)), at
+	}
+	return entries, max(longest, s.to.Sub(last))
 }
 
 // room is where only the holder of the lock may be.
@@ -85,6 +99,7 @@ func (r *room) enter(i int, l *client.Lock) {
 	r.top = max(r.top, l.Fence())
 	r.inside[i] = &e
 	r.now.entries[i]++
+	r.now.at = append(r.now.at, e.at)
 	if !r.now.last.IsZero() {
 		r.now.gap = max(r.now.gap, e.at.Sub(r.now.last))
 	}
@@ -119,6 +134,20 @@ func (r *room) counts() [contenders]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.now.entries
+}
+
+// seen returns what was counted so far.
+func (r *room) seen() period {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.now
+}
+
+// highest is the highest token so far.
+func (r *room) highest() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.top
 }
 
 // reset returns what was counted, and begins anew.

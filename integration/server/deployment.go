@@ -60,6 +60,13 @@ func Cluster(tb testing.TB, opts ...Option) *Deployment {
 	return forTest(tb, Spec{Kind: KindCluster}, opts)
 }
 
+// Several starts servers that know nothing of each other, for the time of the
+// test. All are primaries; see ClientOptions.
+func Several(tb testing.TB, servers int, opts ...Option) *Deployment {
+	tb.Helper()
+	return forTest(tb, Spec{Kind: KindSeveral, Servers: servers}, opts)
+}
+
 func forTest(tb testing.TB, spec Spec, opts []Option) *Deployment {
 	tb.Helper()
 	for _, o := range opts {
@@ -141,6 +148,8 @@ func (d *Deployment) plan(spec *Spec) error {
 		replicas = 2
 	case KindCluster:
 		primaries, replicas = 3, 3
+	case KindSeveral:
+		primaries = spec.Servers
 	}
 	for i := range primaries + replicas {
 		n, err := d.newNode(RolePrimary)
@@ -174,7 +183,8 @@ func (d *Deployment) Nodes() []*Node { return d.nodes }
 func (d *Deployment) Sentinels() []*Node { return d.sentinels }
 
 // Addrs returns the addresses for a client to start from: of the sentinels if
-// there are any, of all data nodes in Cluster, and otherwise of the primary.
+// there are any, of all data nodes in Cluster, and otherwise of the
+// first primary.
 func (d *Deployment) Addrs() []string {
 	from := d.nodes[:1]
 	switch d.Kind {
@@ -202,6 +212,15 @@ func (d *Deployment) ClientOption() rueidis.ClientOption {
 		Password:    d.password,
 		Sentinel:    rueidis.SentinelOption{MasterSet: d.SentinelMaster},
 	}
+}
+
+// ClientOptions is ClientOption for each server of KindSeveral.
+func (d *Deployment) ClientOptions() []rueidis.ClientOption {
+	options := make([]rueidis.ClientOption, len(d.nodes))
+	for i, n := range d.nodes {
+		options[i] = rueidis.ClientOption{InitAddress: []string{n.Addr}, Password: d.password}
+	}
+	return options
 }
 
 // Close kills all nodes and deletes their files. It is safe to repeat; the

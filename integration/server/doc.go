@@ -1,5 +1,6 @@
 // Package server starts real Redis and Valkey servers for tests, demos and
-// benchmarks: a single server, a primary with replicas, Sentinel, and Cluster.
+// benchmarks: a single server, a primary with replicas, Sentinel, Cluster, and
+// several servers that know nothing of each other.
 //
 // The server is the first of these that the machine has:
 //

@@ -56,11 +56,11 @@ var connect = sync.OnceValues(func() (*engine, error) {
 	return e, e.reap()
 })
 
-// reachable gives a deployment of several servers a local flavour where
-// containers cannot reach each other.
+// reachable gives a deployment whose servers talk to each other a local flavour
+// where containers cannot do that.
 func reachable(ctx context.Context, spec *Spec) error {
 	e, err := connect()
-	if err != nil || e.hostNetwork || spec.Kind == KindSingle {
+	if err != nil || e.hostNetwork || spec.Kind == KindSingle || spec.Kind == KindSeveral {
 		return err
 	}
 	found, _, err := binaries(ctx)

@@ -49,7 +49,8 @@ type Node struct {
 	proc          process               // nil for the server at HOLDFAST_REDIS
 	external      *rueidis.ClientOption // of the server at HOLDFAST_REDIS
 	tb            testing.TB
-	mu            sync.Mutex // one of Kill, Stop, Pause, Resume, Restart at a time
+	mu            sync.Mutex // one of Kill, Stop, Pause, Resume, Restart, Replace at a time
+	lives         int        // under mu; how often it was replaced
 }
 
 // Kill ends the node with SIGKILL and blocks until it is gone, paused or not.
@@ -80,13 +81,37 @@ func (n *Node) Restart() error {
 		if err := n.end(syscall.SIGKILL); err != nil {
 			return err
 		}
-		if err := n.proc.restart(); err != nil {
+		return n.again()
+	})
+}
+
+// Replace starts an empty server at the node's address, also where the Spec says
+// that data is kept, and blocks until it answers. A node that still runs is
+// killed first. A Restart that follows starts the new one again.
+func (n *Node) Replace() error {
+	return n.act("replace", func() error {
+		if err := n.end(syscall.SIGKILL); err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
-		defer cancel()
-		return n.ready(ctx)
+		n.lives++
+		var files conf // names that no server here has used
+		files.set("appenddirname", fmt.Sprintf("appendonlydir-%d", n.lives))
+		files.set("dbfilename", fmt.Sprintf("dump-%d.rdb", n.lives))
+		if err := n.proc.put("redis.conf", n.Conf+files.String()); err != nil {
+			return err
+		}
+		return n.again()
 	})
+}
+
+// again starts a node that has ended.
+func (n *Node) again() error {
+	if err := n.proc.restart(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
+	defer cancel()
+	return n.ready(ctx)
 }
 
 // Put writes a file into the node's working directory, in place of one of its

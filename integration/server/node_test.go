@@ -20,11 +20,7 @@ func TestKillAndRestart(t *testing.T) {
 		require.NoError(t, n.Kill(), "a second time")
 		require.NoError(t, n.Restart())
 		require.NoError(t, do(n, "PING"), "answers as soon as Restart returns")
-		m, err := n.Do(context.Background(), "DBSIZE")
-		require.NoError(t, err)
-		size, err := m.ToInt64()
-		require.NoError(t, err)
-		require.Zero(t, size, "nothing is persisted by default")
+		require.Zero(t, size(t, n), "nothing is persisted by default")
 	})
 }
 
@@ -42,6 +38,31 @@ func TestRestartKeepsWhatIsPersisted(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "v", v)
 	})
+}
+
+func TestReplace(t *testing.T) {
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		n := server.Single(t, server.WithFlavour(f), server.WithConfig("appendonly", "yes")).Nodes()[0]
+		require.NoError(t, do(n, "SET", "k", "v"))
+		require.NoError(t, do(n, "SAVE"))
+		require.NoError(t, n.Replace())
+		require.Zero(t, size(t, n))
+		require.NoError(t, do(n, "SET", "l", "w"))
+		require.NoError(t, n.Restart())
+		require.EqualValues(t, 1, size(t, n), "what the new one has is persisted")
+		require.NoError(t, n.Kill())
+		require.NoError(t, n.Replace())
+		require.Zero(t, size(t, n))
+	})
+}
+
+func size(t *testing.T, n *server.Node) int64 {
+	t.Helper()
+	m, err := n.Do(context.Background(), "DBSIZE")
+	require.NoError(t, err)
+	size, err := m.ToInt64()
+	require.NoError(t, err)
+	return size
 }
 
 func TestPause(t *testing.T) {

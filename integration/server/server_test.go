@@ -110,6 +110,19 @@ func TestFailover(t *testing.T) {
 	})
 }
 
+func TestSeveral(t *testing.T) {
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		d := server.Several(t, 3, server.WithFlavour(f))
+		require.Len(t, d.ClientOptions(), 3)
+		d.Load(t)
+		for i, o := range d.ClientOptions() {
+			require.NoError(t, set(clientOf(t, o), "k", "v"))
+			require.EqualValues(t, 1, size(t, d.Nodes()[i]))
+			require.Equal(t, "0", d.Nodes()[i].Info(t.Context(), "replication", "connected_slaves"))
+		}
+	})
+}
+
 func client(t *testing.T, d *server.Deployment) rueidis.Client {
 	t.Helper()
 	return clientOf(t, d.ClientOption())

@@ -14,11 +14,12 @@ const (
 	KindReplicated             // one primary and its replicas
 	KindSentinel               // one primary, two replicas, three sentinels
 	KindCluster                // three primaries with one replica each
+	KindSeveral                // servers that know nothing of each other
 )
 
 // String returns the name of the kind in lower case.
 func (k Kind) String() string {
-	return [...]string{"single", "replicated", "sentinel", "cluster"}[k]
+	return [...]string{"single", "replicated", "sentinel", "cluster", "several"}[k]
 }
 
 // Spec says what to start. The zero value is a single server of the default
@@ -26,6 +27,7 @@ func (k Kind) String() string {
 type Spec struct {
 	Kind     Kind
 	Replicas int         // replicas of KindReplicated; the other kinds have fixed numbers
+	Servers  int         // of KindSeveral
 	Flavour  Flavour     // which server; zero means Default
 	Config   [][2]string // directives for every data node, in order, after the package's own
 	ACL      []string    // lines as in an ACL file: "user alice on >secret ~lock:* +@all"

@@ -46,16 +46,21 @@ func Lay(tb testing.TB, d *server.Deployment, prefix string) *Bed {
 // the bed's keys, and says nothing about losses, if cfg does not say otherwise.
 func (b *Bed) Connect(option rueidis.ClientOption, cfg client.Config) *client.Client {
 	b.TB.Helper()
+	c, err := client.Open(option, b.Configured(cfg))
+	require.NoError(b.TB, err)
+	b.TB.Cleanup(c.Close)
+	return c
+}
+
+// Configured is cfg as Connect uses it.
+func (b *Bed) Configured(cfg client.Config) client.Config {
 	if cfg.Prefix == "" {
 		cfg.Prefix = b.Prefix
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	c, err := client.Open(option, cfg)
-	require.NoError(b.TB, err)
-	b.TB.Cleanup(c.Close)
-	return c
+	return cfg
 }
 
 // Through returns a client of its own behind a proxy of its own to the first
