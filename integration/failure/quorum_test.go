@@ -29,11 +29,10 @@ type fleet struct {
 	nodes []*server.Node
 }
 
-// fleet starts five servers, and as many clients as contend.
-func newFleet(t *testing.T, f server.Flavour, opts ...server.Option) *fleet {
+// newFleet starts five servers, and as many clients as contend.
+func newFleet(t *testing.T, opts ...server.Option) *fleet {
 	t.Helper()
-	opts = append(opts, server.Owned(), server.WithFlavour(f))
-	b := lay(t, server.Several(t, 5, opts...))
+	b := lay(t, server.Several(t, 5, append(opts, server.Owned())...))
 	q := &fleet{contest: contest{bed: b}, t: t, nodes: b.D.Nodes()}
 	for range contenders {
 		q.clients = append(q.clients, b.quorum(client.Config{Lease: votingLease, Guard: votingGuard, AutoLoad: true}))
@@ -61,46 +60,32 @@ var persisted = []server.Option{
 // ever inside beside another. HOLDFAST_LOSSES is how often each of this is done (default 2).
 func TestQuorumLocksSurviveTheLossOfTwo(t *testing.T) {
 	losses := times(t, "HOLDFAST_LOSSES", 2)
-	server.Each(t, func(t *testing.T, f server.Flavour) {
-		q := newFleet(t, f, persisted...)
-		var cancel context.CancelFunc
-		q.Ctx, cancel = context.WithTimeout(t.Context(), time.Duration(losses+4)*time.Minute)
-		defer cancel()
-		defer q.contend()()
-		q.everybodyEnters(votingGuard + recovery)
-		sums := map[string]*sum{}
-		defer func() {
-			for how, s := range sums {
-				t.Logf("%s: %v", how, s)
-			}
-		}()
-		for i := range losses {
-			for _, how := range []string{"empty", "with data", "in a row, empty", "in a row, with data", "paused"} {
-				if i%2 == 0 && how == "in a row, empty" || i%2 == 1 && how == "in a row, with data" {
-					continue // they are one kind: each half as often
-				}
-				if sums[how] == nil {
-					sums[how] = &sum{}
-				}
-				q.reset()
-				switch how {
-				case "empty":
-					q.losesTwo(sums[how], (*server.Node).Replace)
-				case "with data":
-					q.losesTwo(sums[how], (*server.Node).Restart)
-				case "in a row, empty":
-					q.losesTwoInARow(sums[how], (*server.Node).Replace)
-				case "in a row, with data":
-					q.losesTwoInARow(sums[how], (*server.Node).Restart)
-				case "paused":
-					q.pausesTwo(sums[how])
-				}
-				if t.Failed() {
-					t.Fatalf("loss %d, %s", i+1, how)
-				}
-			}
+	q := newFleet(t, persisted...)
+	var cancel context.CancelFunc
+	q.Ctx, cancel = context.WithTimeout(t.Context(), time.Duration(losses+4)*time.Minute)
+	defer cancel()
+	defer q.contend()()
+	q.everybodyEnters(votingGuard + recovery)
+	var empty, data, emptyInARow, dataInARow, paused sum
+	defer func() {
+		t.Logf("two killed, back empty: %v", empty)
+		t.Logf("two killed, back with their data: %v", data)
+		t.Logf("two killed, and two more when they were back empty: %v", emptyInARow)
+		t.Logf("two killed, and two more when they were back with their data: %v", dataInARow)
+		t.Logf("two paused: %v", paused)
+	}()
+	q.reset()
+	for i := range losses {
+		q.losesTwo(&empty, (*server.Node).Replace)
+		q.losesTwo(&data, (*server.Node).Restart)
+		if i%2 == 0 {
+			q.losesTwoInARow(&emptyInARow, (*server.Node).Replace)
+		} else {
+			q.losesTwoInARow(&dataInARow, (*server.Node).Restart)
 		}
-	})
+		q.pausesTwo(&paused)
+		require.False(t, t.Failed(), "loss %d", i+1)
+	}
 }
 
 // sum is what happened over the losses of one kind.
@@ -111,15 +96,19 @@ type sum struct {
 	pauses []time.Duration // for each loss of the majority, the time until an entry
 }
 
-func (s *sum) String() string {
-	text := fmt.Sprintf("%d losses; %d entries, of these %d with two servers lost; %d beside another, %d tokens out of order; %d locks lost, %d calls unreachable",
-		s.losses, s.entries, s.during, s.overlaps, s.disorder, s.lost, s.unreachable)
-	for what, some := range map[string][]time.Duration{"without an entry while two were lost": s.gaps, "until an entry after a majority was lost": s.pauses} {
-		if slices.Sort(some); len(some) > 0 {
-			text += fmt.Sprintf("; longest %s %v, median %v", what, some[len(some)-1].Round(time.Millisecond), some[len(some)/2].Round(time.Millisecond))
-		}
+func (s sum) String() string {
+	return fmt.Sprintf("%d losses; %d entries, of these %d while two were lost; %d beside another, %d tokens out of order; "+
+		"%d locks lost, %d calls unreachable; longest time without an entry of each loss of two: %s; until an entry after the loss of four: %s",
+		s.losses, s.entries, s.during, s.overlaps, s.disorder, s.lost, s.unreachable, spread(s.gaps), spread(s.pauses))
+}
+
+func spread(some []time.Duration) string {
+	n := len(some)
+	if n == 0 {
+		return "-"
 	}
-	return text
+	slices.Sort(some)
+	return fmt.Sprintf("median %v, 95%% %v, longest %v", some[n/2].Round(time.Millisecond), some[n*95/100].Round(time.Millisecond), some[n-1].Round(time.Millisecond))
 }
 
 func (s *sum) add(p period) {
@@ -134,13 +123,25 @@ func (s *sum) add(p period) {
 // that these had given are over by then.
 func (q *fleet) goesOn(s *sum, from time.Time) {
 	q.t.Helper()
-	q.everybodyEnters(recovery)
+	q.enter(contenders, recovery)
 	<-time.After(time.Until(from.Add(votingLease * 5 / 4))) // the length of the loss, not an event
-	q.everybodyEnters(recovery)
+	q.enter(contenders, recovery)
 	entries, longest := q.seen().within(span{from, time.Now()})
 	s.losses++
 	s.during += entries
 	s.gaps = append(s.gaps, longest)
+}
+
+// enter blocks until so many entries more, of anybody: those who poll have no order.
+func (q *fleet) enter(entries int, bound time.Duration) {
+	q.t.Helper()
+	total, deadline := q.seen().total()+entries, time.Now().Add(bound)
+	for q.seen().total() < total {
+		if time.Now().After(deadline) {
+			require.Fail(q.t, "nobody is inside", "%d of %d entries in %v; on the servers: %v", q.seen().total()-total+entries, entries, bound, q.lock())
+		}
+		<-time.After(2 * time.Millisecond)
+	}
 }
 
 // losesTwo kills two servers, and brings them back when work went on. It blocks until they vote.
@@ -167,7 +168,7 @@ func (q *fleet) losesTwoInARow(s *sum, back func(*server.Node) error) {
 	require.NoError(q.t, q.together(first, back))
 	q.kill(next)
 	gone := time.Now()
-	q.everybodyEnters(votingGuard + recovery)
+	q.enter(contenders, votingGuard+recovery)
 	p := q.seen()
 	closed := span{gone.Add(lateness), began.Add(votingGuard)}
 	entries, _ := p.within(closed)
