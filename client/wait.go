@@ -60,8 +60,33 @@ func (w *wait) queue(ctx context.Context) (*Lock, error) {
 		}
 		w.owes, w.polls = false, true
 		w.concede()
-		if err := w.sleep(w.set.interval/2 + c.jitter(w.set.interval)); err != nil {
-			return nil, err
+		stop := error(nil)
+		if errors.Is(err, quorum.ErrForgotten) {
+			stop = w.yield()
+		} else {
+			stop = w.sleep(w.set.interval/2 + c.jitter(w.set.interval))
+		}
+		if stop != nil {
+			return nil, stop
+		}
+	}
+}
+
+// yield waits while another has the lock, and the server that has the line does not know. It asks for
+// no vote meanwhile: there is one that the holder is to get back.
+func (w *wait) yield() error {
+	for pause := w.set.interval; ; pause = min(2*pause, max(w.set.interval, time.Second)) {
+		if err := w.sleep(pause/2 + w.client.jitter(pause)); err != nil {
+			return err
+		}
+		w.asks()
+		left, forgotten := w.client.quorum.Forgotten(w.until, w.key)
+		if !forgotten {
+			return nil
+		}
+		w.answered(w.last)
+		if left > 0 {
+			pause = min(pause, left+time.Millisecond)
 		}
 	}
 }

@@ -241,7 +241,7 @@ const (
 // turn, it collects the votes of the others. If they are not enough yet, the reply says so by Again:
 // the owner keeps its turn, and the votes that it has.
 //
-// Errors: ErrNoLine, and as Acquire.
+// Errors: ErrNoLine, ErrForgotten, and as Acquire.
 func (s *Servers) Wait(ctx context.Context, key string, r fcall.Request) (fcall.Reply, error) {
 	b, line := s.ballots.open(r), s.Line(key)
 	turn, err := s.queue(ctx, b, line, key, r)
@@ -260,9 +260,24 @@ func (s *Servers) Wait(ctx context.Context, key string, r fcall.Request) (fcall.
 	if err := s.error(t); err != nil {
 		return fcall.Reply{}, err
 	}
+	again, patient := b.again()
+	if !patient && t.others() {
+		return fcall.Reply{}, ErrForgotten
+	}
 	busy := t.busy()
-	busy.Waiters, busy.Again = 1, b.again()
+	busy.Waiters, busy.Again = 1, again
 	return busy, nil
+}
+
+// others reports whether a majority has the lock as one other's.
+func (t *tally) others() bool {
+	votes := map[string]int{}
+	for _, r := range t.no {
+		if votes[r.Holder]++; r.Holder != "" && votes[r.Holder] >= t.need {
+			return true
+		}
+	}
+	return false
 }
 
 // queue asks the server that has the line.

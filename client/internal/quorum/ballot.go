@@ -88,12 +88,17 @@ func (b *ballot) gone(from int) bool {
 	return !slices.Contains(b.maybe, true)
 }
 
-// again is how long to wait before the votes are collected once more.
-func (b *ballot) again() time.Duration {
+// patience is how often the votes are collected in vain before whoever has them is not believed to be
+// giving the lock back just now: a giving back reaches one server before the others.
+const patience = 5
+
+// again is how long to wait before the votes are collected once more, and whether that is one of the
+// first times.
+func (b *ballot) again() (pause time.Duration, patient bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.turns++
-	return time.Millisecond << min(b.turns-1, 6)
+	return time.Millisecond << min(b.turns-1, 6), b.turns <= patience
 }
 
 func (b *ballot) end() {

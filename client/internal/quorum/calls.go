@@ -112,6 +112,31 @@ func (s *Servers) standing(ctx context.Context, key string, call func(context.Co
 	return standing, nil
 }
 
+// Forgotten reports whether a majority has the lock as one owner's, and the server that has the line
+// does not; and how long that majority's lease lasts. It is false when that cannot be found out.
+func (s *Servers) Forgotten(ctx context.Context, key string) (left time.Duration, forgotten bool) {
+	answers, n := ask(ctx, s, lasting, func(ctx context.Context, _ int, c *fcall.Caller) (fcall.Standing, error) {
+		return c.Inspect(ctx, key)
+	})
+	var got []fcall.Standing
+	var there *fcall.Standing // at the server that has the line
+	line := s.Line(key)
+	err := receive(ctx, s, answers, n, func(a answer[fcall.Standing]) bool {
+		if a.err == nil {
+			got = append(got, a.value)
+			if a.from == line {
+				there = &a.value
+			}
+		}
+		return false
+	})
+	if err != nil || there == nil {
+		return 0, false
+	}
+	standing, _ := majority(got, s.need)
+	return standing.Remaining, standing.Held && there.Owner != standing.Owner
+}
+
 // majority is how the lock stands with so many servers: held by one owner, with the lease that they
 // all have; or held by nobody. agreed says that so many have answered.
 func majority(standings []fcall.Standing, need int) (s fcall.Standing, agreed bool) {

@@ -30,6 +30,12 @@ import (
 // too much to grant anything yet.
 var ErrNoLine = fcall.NewKind("the server that has the line cannot be waited at", fcall.ErrUnreachable)
 
+// ErrForgotten is the ErrNoLine of an owner that has its turn while another one has the lock with a
+// majority: the server that has the line was restarted, or was not there, and does not know. Its vote
+// is the holder's, who asks for it at each renewal. So the turn is given back, and not asked for again
+// until the server knows: see Forgotten.
+var ErrForgotten = fcall.NewKind("the server that has the line has forgotten who has the lock", ErrNoLine)
+
 // Member returns the caller of one server, or why there is none yet.
 type Member func() (*fcall.Caller, error)
 
