@@ -683,6 +683,8 @@ local function renew(key, owner, ttl, channel, fence, hold, raised)
     fail('HFARG raised must be no more than 60 s ahead of the clock of this server')
   end
   lock = settle(key, lock, us)
+  -- A memory that has forgotten the lock begins here: its vote counts again when that is old enough.
+  if raised and not held_by(lock, owner) then age(us) end
   if not lock or lock.foreign then return busy(lock, us) end
   local mine = held_by(lock, owner) and (not fence or fence == lock.fence)
   if mine and hold then mine = lock.holds > 0 and has_hold(read_holds(key, lock), hold) end

@@ -87,7 +87,7 @@ func TestALockOutlivesAllItsServers(t *testing.T) {
 		info, err := operator.Inspect(b.Ctx, "x")
 		require.NoError(t, err)
 		require.Equal(t, l.Owner(), info.Holder.Owner)
-		require.Equal(t, l.Fence(), info.Fence)
+		require.GreaterOrEqual(t, info.Fence, l.Fence(), "servers that voted later have tokens of their own")
 
 		at := time.Now()
 		info, err = operator.Break(b.Ctx, "x", "it takes too long")

@@ -89,17 +89,6 @@ func (t *tally) fences() (all []int64) {
 	return all[max(0, sound):] // none: it is this process's clock that is wrong
 }
 
-// others reports whether a majority has the lock as one other's.
-func (t *tally) others() bool {
-	votes := map[string]int{}
-	for _, r := range t.no {
-		if votes[r.Holder]++; r.Holder != "" && votes[r.Holder] >= t.need {
-			return true
-		}
-	}
-	return false
-}
-
 // error is why a round is no answer, or nil.
 func (s *Servers) error(t *tally) error {
 	if answered := len(t.yes) + len(t.no); answered < s.need {

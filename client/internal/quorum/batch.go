@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
@@ -146,8 +147,12 @@ func (b *Batch) restore(ctx context.Context, from int, c *fcall.Caller, lapsed [
 		if call.ballot.answered(from, before[n], sent, taken.Reply, taken.Err) {
 			b.servers.late(call.key, call.owner)
 		}
-		if taken.Err == nil && taken.Reply.Yes {
+		switch {
+		case taken.Err == nil && taken.Reply.Yes:
 			outcomes[i] = raised
+		case taken.Err == nil && taken.Reply.Holder == "":
+			// it has forgotten the vote, and nobody else has it: no reason to give the lock up
+			outcomes[i].Err = fmt.Errorf("%w: it grants nothing for %v", fcall.ErrUnreachable, taken.Reply.Remaining)
 		}
 	}
 }

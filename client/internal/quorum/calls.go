@@ -121,7 +121,7 @@ func (s *Servers) Forgotten(ctx context.Context, key string) (left time.Duration
 	var got []fcall.Standing
 	var there *fcall.Standing // at the server that has the line
 	line := s.Line(key)
-	err := receive(ctx, s, answers, n, func(a answer[fcall.Standing]) bool {
+	err := receive(ctx, s.closing, s, answers, n, func(a answer[fcall.Standing]) bool {
 		if a.err == nil {
 			got = append(got, a.value)
 			if a.from == line {

@@ -43,10 +43,8 @@ var mutations = []mutation{
 	{
 		"renewal of an ended lease",
 		"  lock = settle(key, lock, us)\n" +
-			"  if not lock or lock.foreign then return busy(lock, us) end\n" +
-			"  local mine",
-		"  if not lock or lock.foreign then return busy(lock, us) end\n" +
-			"  local mine",
+			"  -- A memory that has forgotten",
+		"  -- A memory that has forgotten",
 	},
 	{
 		"release without a look at the owner",

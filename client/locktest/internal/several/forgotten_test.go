@@ -53,3 +53,30 @@ func TestAHolderGetsItsVotesBackFromThoseWhoWait(t *testing.T) {
 		}
 	}
 }
+
+// The servers are restarted a guard apart, empty, and nobody but the holder asks for the lock. The
+// memory of each begins with the first renewal that it hears of, so its vote is back before the next
+// one is missed.
+func TestServersMayBeRestartedAGuardApart(t *testing.T) {
+	for phase := range 8 { // of the renewals
+		for _, servers := range []int{3, 5} {
+			on(t, servers, func(b *bed) {
+				c := b.client(client.Config{AutoLoad: true})
+				defer c.Close()
+				l, err := c.Acquire(b.Context(), "x")
+				require.NoError(b, err)
+				time.Sleep(time.Duration(phase) * lease / 24)
+				for range 3 {
+					for i, n := range b.nodes {
+						n.Restart(redis.Nothing)
+						time.Sleep(lease)
+						require.NoError(b, l.Context().Err(), "server %d of %d, phase %d", i, servers, phase)
+					}
+				}
+				time.Sleep(lease)
+				assert.Equal(b, servers, b.votes("x", l.Owner()))
+				require.NoError(b, l.Release(b.Context()))
+			})
+		}
+	}
+}
