@@ -76,7 +76,7 @@ fuzz: prepare ## Fuzz the functions, FUZZTIME (20s) for each target
 
 simulate: ## Simulate schedules of faults for TIME (60s) at each level, from SEED on; then put defects back, and find each
 	$(SIMULATE)
-	for level in replicated guarded; do \
+	for level in replicated guarded quorum; do \
 		(HOLDFAST_PROFILE=$$level; export HOLDFAST_PROFILE; $(SIMULATE)) || exit 1; \
 	done
 	cd client/locktest && go test -count=1 -v -timeout 40m -run 'TestDefectsAreFound' ./internal/simulation

@@ -63,13 +63,17 @@ func (o *observer) audit(idle bool) {
 	calmFrom, calm := o.calm(now)
 	for _, l := range o.locks {
 		o.sample(l, now, idle)
+		if o.need > 0 {
+			o.auditMajority(l, now, calm, calmFrom.Add(recovery+profiles[o.profile].guard))
+			continue
+		}
 		if !calm {
 			continue
 		}
 		if l.owner == "" {
 			o.auditFree(l, now, calmFrom.Add(recovery))
 		} else {
-			o.auditKept(l, now, calmFrom.Add(recovery))
+			o.auditKept(l, l.owner, l.since, now, calmFrom.Add(recovery))
 		}
 	}
 }
@@ -129,10 +133,10 @@ func (l *lock) believedBy(p *process) bool {
 	return false
 }
 
-// auditKept looks for a lock that the server keeps for a process that does not want it.
-func (o *observer) auditKept(l *lock, now, from time.Time) {
-	label := labelOf(l.owner)
-	if label == "" || l.ghosts[l.owner] || now.Sub(from) < 0 {
+// auditKept looks for a lock that the server keeps, since then, for a process that does not want it.
+func (o *observer) auditKept(l *lock, owner string, kept, now, from time.Time) {
+	label := labelOf(owner)
+	if label == "" || l.ghosts[owner] || now.Sub(from) < 0 {
 		return
 	}
 	since := l.wanted[label]
@@ -154,21 +158,21 @@ func (o *observer) auditKept(l *lock, now, from time.Time) {
 		if at := h.ended.Add(h.grace); !h.ended.IsZero() && at.After(since) {
 			since = at
 		}
-		if h.minHold.After(since) && h.owner == l.owner {
+		if h.minHold.After(since) && h.owner == owner {
 			since = h.minHold
 		}
 	}
 	if o.hosts[label] == nil || o.hosts[label].gone {
 		return
 	}
-	for _, t := range []time.Time{from, l.since} { // a place in line that was left behind can be served late
+	for _, t := range []time.Time{from, kept} { // a place in line that was left behind can be served late
 		if t.After(since) {
 			since = t
 		}
 	}
 	o.report.Checks["8 kept"]++
 	if now.Sub(since) > forgotten {
-		o.broken(l.name, 8, "the server keeps it for %s, which nobody there wants since %v", l.owner, now.Sub(since))
+		o.broken(l.name, 8, "the server keeps it for %s, which nobody there wants since %v", owner, now.Sub(since))
 		l.wantedBy(&process{label: label}, now.Add(time.Hour)) // once
 	}
 }

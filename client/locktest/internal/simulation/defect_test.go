@@ -168,6 +168,31 @@ var defects = []defect{
 		source:  []string{"lock.closed = has_line(lock) and too_young(lock.guard, us) or 0", "lock.closed = 0"},
 		finds:   `invariant 1:`,
 	},
+	{
+		name:    "the second round raises nothing",
+		profile: "quorum",
+		source:  []string{"if mine and raised > lock.fence then", "if false then"},
+		finds:   `invariant 3:`,
+	},
+	{
+		name:    "a server votes before it is old enough",
+		profile: "quorum",
+		source:  []string{"return math.max(0, guard - ms(age(us)))", "return 0"},
+		finds:   `invariant [13]: .* enters `,
+	},
+	{
+		name:    "a server votes twice",
+		profile: "quorum",
+		source: []string{"  if not lock then return take(key, us, owner, ttl, block, hold, '', guard, closed) end",
+			"  if not held_by(lock, owner) then return take(key, us, owner, ttl, block, hold, '', guard, closed) end"},
+		finds: `invariant 1: .* enters `,
+	},
+	{
+		name:    "half of the votes are enough",
+		profile: "quorum",
+		client:  map[string]string{"internal/quorum/servers.go": "need: len(members)/2 + 1," + becomes + "need: len(members) / 2,"},
+		finds:   `invariant 1: .* enters `,
+	},
 }
 
 // TestDefectsAreFound puts each defect back and runs schedules until one finds it.

@@ -1,6 +1,6 @@
 // Package simulation runs schedules of faults over the unchanged client and the unchanged library,
-// in virtual time. A schedule is made of a seed: a deployment (a single server, Sentinel or
-// Cluster), processes with goroutines that take locks in every way that the client has, and faults
+// in virtual time. A schedule is made of a seed: a deployment (a single server, Sentinel, Cluster, or
+// a quorum of independent servers), processes with goroutines that take locks in every way that the client has, and faults
 // of servers, networks and processes. An observer sees both sides, and checks at every step what
 // must always hold:
 //
@@ -17,6 +17,10 @@
 // under faults of the network (see profiles), hostile writers of keys, ACLs, RESP2, the cost of
 // calls, and clients made with New over another rueidis client. What is known not to hold is in
 // known.go, each with a bound.
+//
+// On a quorum the server's side is a vote of each server, and a majority of them what a single
+// server's lease is elsewhere. A lock that is free is with a live waiter within 3 s there, once the
+// faults and the guard are over.
 //
 // What the guarantees' table admits is decided from the faults that were injected, for one owner of
 // one lock, and counted.

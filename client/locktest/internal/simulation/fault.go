@@ -102,7 +102,7 @@ func (in *injector) path() (redis.Path, string) {
 			p.Host, text = process.label, process.label
 		}
 	}
-	if in.rng.IntN(3) == 0 {
+	if in.rng.IntN(3) == 0 || in.run.kind == onQuorum && in.rng.IntN(2) == 0 {
 		p.Node = in.run.nodes[in.rng.IntN(len(in.run.nodes))]
 		text += " and " + p.Node.Addr()
 	}

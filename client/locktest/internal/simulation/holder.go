@@ -114,6 +114,11 @@ func (o *observer) checkAlone(l *lock, h *holder) {
 	}
 	o.report.Checks["1 entry"]++
 	l.holders = live
+	if o.need > 0 {
+		o.checkVotes(l, h, 0)
+		o.checkOrder(l, h)
+		return
+	}
 	if h.fence > l.token {
 		l.token = h.fence // passed on in memory
 	} else if !known && h.fence < l.token && l.owner != h.owner && l.lost(h) == "" {
@@ -125,6 +130,12 @@ func (o *observer) checkAlone(l *lock, h *holder) {
 func (o *observer) admits(l *lock, a, b *holder) string {
 	guarded := profiles[o.profile].guard > 0
 	for _, h := range []*holder{a, b} {
+		if o.need > 0 {
+			if why := l.lostMajority(h, o.need); why != "" {
+				return why
+			}
+			continue
+		}
 		if why := l.lostBy(h, func(why string) bool { return !guarded || why != deposed && why != unreplicated && why != restarted }); why != "" {
 			return why
 		}
@@ -206,6 +217,10 @@ func (o *observer) checkDeadline(l *lock, h *holder) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if released || h.released || remaining == 0 || !h.alive() {
+		return
+	}
+	if o.need > 0 {
+		o.checkVotes(l, h, remaining)
 		return
 	}
 	o.report.Checks["2 remaining"]++

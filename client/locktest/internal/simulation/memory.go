@@ -45,8 +45,12 @@ func (o *observer) retell(n *redis.Node, names []string, why string) {
 		l := o.locks[name]
 		s := stateOf(fields)
 		o.retold[n] = why
-		o.compare(l, s, n, now)
-		o.note(l, s, redis.Write{Node: n, NowUS: now})
+		if o.need > 0 {
+			o.recall(l, n, s, now, why)
+		} else {
+			o.compare(l, s, n, now)
+			o.note(l, s, redis.Write{Node: n, NowUS: now})
+		}
 		o.mu.Unlock()
 	}
 	o.mu.Lock()

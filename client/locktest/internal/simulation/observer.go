@@ -28,7 +28,8 @@ type observer struct {
 	drift   map[*redis.Node]float64
 	began   map[*redis.Node]time.Time // its memory, by what it said last
 	retold  map[*redis.Node]string    // why its memory may be another than the primary's before
-	moving  map[string]bool           // keys that migrate, or are deleted by hand
+	moving  map[string]bool           // keys that migrate, or are deleted by hand; of several servers with '@' and the server
+	need    int                       // servers that make a majority; 0: each lock has one primary
 	skewed  bool                      // clocks were stepped: tokens may fall with a memory that is lost
 	forgot  bool                      // a server's memory of tokens was lost
 
@@ -57,6 +58,9 @@ type lock struct {
 	closed time.Time // until when nobody gets it, by a guard
 	moved  bool      // its slot has moved: rueidis looks where it is once a second, so new waiters ask at first
 
+	votes      map[*redis.Node]*votes // of several servers
+	tokenOwner string                 // of several servers: whose token is
+
 	token    int64 // the highest that was seen
 	holders  []*holder
 	wants    map[*want]bool
@@ -78,7 +82,7 @@ func newObserver(seed uint64, profile string, names []string) *observer {
 		cause: map[*redis.Node]redis.Call{}, stale: map[*redis.Node]bool{}, drift: map[*redis.Node]float64{}, began: map[*redis.Node]time.Time{}, retold: map[*redis.Node]string{}, moving: map[string]bool{},
 		hosts: map[string]*hostState{}, calmFrom: time.Now()}
 	for _, name := range names {
-		o.locks[name] = &lock{name: name, level: profiles[profile].replicated, free: time.Now(), wants: map[*want]bool{}, told: map[string]time.Time{}, ghosts: map[string]bool{}, wanted: map[string]time.Time{}, sampled: time.Now()}
+		o.locks[name] = &lock{name: name, level: profiles[profile].replicated, free: time.Now(), votes: map[*redis.Node]*votes{}, wants: map[*want]bool{}, told: map[string]time.Time{}, ghosts: map[string]bool{}, wanted: map[string]time.Time{}, sampled: time.Now()}
 	}
 	return o
 }
@@ -216,6 +220,10 @@ func (o *observer) wrote(w redis.Write) {
 	o.checkKey(l, w)
 	if after.owner != "" && after.fence != before.fence {
 		l.granted(after.fence, after.owner)
+	}
+	if o.need > 0 {
+		o.voted(l, w, before, after, c, called)
+		return
 	}
 	if o.stale[w.Node] {
 		if after.live(w.NowUS) {

@@ -62,8 +62,24 @@ func (r *run) options(host string) rueidis.ClientOption {
 	return opt
 }
 
+// connect opens a client.
+func (r *run) connect(opt rueidis.ClientOption, cfg client.Config) (*client.Client, error) {
+	if r.kind != onQuorum {
+		return client.Open(opt, cfg)
+	}
+	all := make([]rueidis.ClientOption, len(r.nodes))
+	for i, n := range r.nodes {
+		all[i] = opt
+		all[i].InitAddress, all[i].ForceSingleClient = []string{n.Addr()}, true
+	}
+	return client.OpenQuorum(all, cfg)
+}
+
 // covered is a lease that a guard covers, with time for a primary that was deposed and does not know it.
 func (r *run) covered(lease time.Duration) time.Duration {
+	if r.kind == onQuorum {
+		return min(lease, r.profile.guard-wrong)
+	}
 	if r.profile.guard > 0 {
 		return min(lease, r.profile.guard/2)
 	}
@@ -91,7 +107,7 @@ func (r *run) open(ctx context.Context, i int) error {
 		cfg.Lease = r.covered(30 * time.Second)
 	}
 	for {
-		c, err := client.Open(opt, cfg)
+		c, err := r.connect(opt, cfg)
 		if err == nil {
 			s.mu.Lock()
 			s.now = &process{run: r, label: label, c: c, conns: conns}

@@ -21,9 +21,10 @@ const (
 	onSingle kind = iota
 	onSentinel
 	onCluster
+	onQuorum // independent servers
 )
 
-func (k kind) String() string { return [...]string{"single", "sentinel", "cluster"}[k] }
+func (k kind) String() string { return [...]string{"single", "sentinel", "cluster", "quorum"}[k] }
 
 // Options are the settings of a schedule beside its seed.
 type Options struct {
@@ -51,6 +52,7 @@ type run struct {
 	keepAlive  time.Duration // between the pings of rueidis
 	world      *redis.World
 	nodes      []*redis.Node
+	clocks     []wander // of a quorum
 	sentinels  []*redis.Node
 	replicas   int // of each primary
 	names      []string
@@ -114,7 +116,7 @@ func (r *run) build(t *testing.T, profileName string) {
 		opt.Latency = -1
 	}
 	for i := range 1 + r.rng.IntN(4) {
-		if p.oneLock && i > 0 {
+		if p.oneLock && i > 0 || r.kind == onQuorum && i > 1 { // each call is several
 			break
 		}
 		r.names = append(r.names, fmt.Sprintf("%c%d", 'a'+i, r.rng.IntN(1000)))
@@ -129,7 +131,11 @@ func (r *run) build(t *testing.T, profileName string) {
 	r.seen.mu.Lock()
 	r.seen.history.add("", "world", "%v, %v, latency %v, step %v, early %v, peaceful %v", r.kind, r.flavour, opt.Latency, opt.Step, opt.Early, r.peaceful)
 	r.seen.mu.Unlock()
-	for i := range 2 + r.rng.IntN(5) {
+	processes := 2 + r.rng.IntN(5)
+	if r.kind == onQuorum {
+		processes = min(processes, 4)
+	}
+	for i := range processes {
 		r.slots = append(r.slots, &slot{})
 		if err := r.open(t.Context(), i); err != nil {
 			t.Fatalf("seed %d: open: %v", r.seed, err)
@@ -144,6 +150,13 @@ func (r *run) deploy(t *testing.T) {
 		primaries = 1 + r.rng.IntN(3)
 		r.replicas = 1 + r.rng.IntN(2)
 		r.nodes = r.world.Cluster(primaries, r.replicas)
+	case onQuorum:
+		primaries = 3 + 2*r.rng.IntN(2)
+		r.seen.need = primaries/2 + 1
+		for i := range primaries {
+			r.nodes = append(r.nodes, r.world.Node(fmt.Sprintf("q%d:6379", i+1)))
+		}
+		r.disagree()
 	default:
 		r.nodes = []*redis.Node{r.world.Node("a:6379")}
 		r.replicas = 1 + r.rng.IntN(2)
@@ -275,6 +288,9 @@ func (r *run) settle() {
 		}
 	}
 	time.Sleep(recovery)
+	if r.kind == onQuorum {
+		time.Sleep(r.profile.guard)
+	}
 	for _, name := range r.names {
 		r.last(r.slots[0].process(), name)
 	}

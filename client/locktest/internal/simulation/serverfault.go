@@ -23,6 +23,10 @@ var serverFaults = []fault{
 	{"clock", 4, (*injector).clock},
 	{"break at a grant", 3, (*injector).breakGrants},
 	{"loss and refusal", 2, (*injector).loseAndRefuse},
+	{"restarts", 0, (*injector).restarts},
+	{"pauses", 0, (*injector).pauses},
+	{"step", 0, (*injector).step},
+	{"del at one", 0, (*injector).delAtOne},
 }
 
 // primaries returns the nodes that are primaries now.
@@ -81,6 +85,11 @@ func (in *injector) restart() {
 	disk := redis.Disk([]int{0, 0, 1, 2}[in.rng.IntN(4)])
 	end := in.server("restart", fmt.Sprintf("%s, disk %d", n.Addr(), disk))
 	defer end()
+	in.reboot(n, disk)
+}
+
+// reboot ends a server and starts it again, with what it has on its disk.
+func (in *injector) reboot(n *redis.Node, disk redis.Disk) {
 	if disk == redis.FromSave {
 		n.Save()
 		in.wait(time.Millisecond, 3*time.Second)
