@@ -54,9 +54,13 @@ func (w *wait) queue(ctx context.Context) (*Lock, error) {
 				return l, err
 			}
 		}
+		asking := w.asking
 		l, err := w.line(ctx, slot)
 		if !errors.Is(err, quorum.ErrNoLine) || w.until.Err() != nil {
 			return l, err
+		}
+		if !w.heard.IsZero() { // the others have answered
+			w.asking = asking
 		}
 		w.owes, w.polls = false, true
 		w.concede()

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 )
 
 func TestALockIsWithAllServers(t *testing.T) {
@@ -113,5 +114,22 @@ func TestABrokenLockIsNotTakenBack(t *testing.T) {
 		assert.True(b, info.Held)
 		assert.ErrorIs(b, l.RenewFor(b.Context(), 500*time.Millisecond), client.ErrLost)
 		assert.Zero(b, b.votes("x", l.Owner()))
+	})
+}
+
+// Servers that grant nothing yet do answer: who stops waiting for them did not meet an outage.
+func TestServersThatAreTooYoungAreNoOutage(t *testing.T) {
+	on(t, 3, func(b *bed) {
+		for _, n := range b.nodes {
+			n.Kill()
+			n.Restart(redis.Everything)
+		}
+		c := b.client(client.Config{Interval: time.Second})
+		defer c.Close()
+		ctx, cancel := context.WithTimeout(b.Context(), 450*time.Millisecond)
+		defer cancel()
+		_, err := c.Acquire(ctx, "x")
+		assert.ErrorIs(b, err, client.ErrTimeout)
+		assert.NotErrorIs(b, err, client.ErrUnreachable)
 	})
 }
