@@ -106,6 +106,9 @@ func (r *run) open(ctx context.Context, i int) error {
 	if cfg.Guard = r.profile.guard; cfg.Guard > 0 {
 		cfg.Lease = r.covered(30 * time.Second)
 	}
+	if r.kind == onQuorum && r.seed%4 > 0 {
+		cfg.Interval = 300 * time.Millisecond // who polls costs real time
+	}
 	for {
 		c, err := r.connect(opt, cfg)
 		if err == nil {

@@ -39,7 +39,7 @@ var profiles = map[string]profile{
 		faults: map[string]int{"forced failover": 20, "restart": 20, "graceful failover": 3, "stall": 30, "silence": 15, "lost replies": 5, "pause": 3,
 			"flush functions": 2}},
 	// No lease is longer than the guard, less what the steps of a clock and the drift come to.
-	"quorum": {kind: of(onQuorum), busy: true, guard: 8 * time.Second, length: 40 * time.Second, calm: 16 * time.Second,
+	"quorum": {kind: of(onQuorum), busy: true, guard: 8 * time.Second, length: 50 * time.Second, calm: 22 * time.Second,
 		deeds: map[string]int{"stranger": 0, "plain": 0, "share": 0, "end": 2}, onlyFaults: true,
 		faults: map[string]int{"restarts": 30, "pauses": 10, "refusal": 8, "flush functions": 4, "del at one": 4, "step": 4,
 			"stall": 20, "silence": 8, "delay": 8, "reset": 8, "refuse": 8, "lost replies": 10, "close": 4, "stop": 4}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -52,7 +53,8 @@ type run struct {
 	keepAlive  time.Duration // between the pings of rueidis
 	world      *redis.World
 	nodes      []*redis.Node
-	clocks     []wander // of a quorum
+	clocks     []wander      // of a quorum
+	absent     []*redis.Node // of a quorum: never there
 	sentinels  []*redis.Node
 	replicas   int // of each primary
 	names      []string
@@ -129,7 +131,7 @@ func (r *run) build(t *testing.T, profileName string) {
 	r.world = redis.New(opt)
 	r.deploy(t)
 	r.seen.mu.Lock()
-	r.seen.history.add("", "world", "%v, %v, latency %v, step %v, early %v, peaceful %v", r.kind, r.flavour, opt.Latency, opt.Step, opt.Early, r.peaceful)
+	r.seen.history.add("", "world", "%v, %v, %d nodes, absent %q, latency %v, step %v, early %v, peaceful %v", r.kind, r.flavour, len(r.nodes), addrs(r.absent), opt.Latency, opt.Step, opt.Early, r.peaceful)
 	r.seen.mu.Unlock()
 	processes := 2 + r.rng.IntN(5)
 	if r.kind == onQuorum {
@@ -157,6 +159,7 @@ func (r *run) deploy(t *testing.T) {
 			r.nodes = append(r.nodes, r.world.Node(fmt.Sprintf("q%d:6379", i+1)))
 		}
 		r.disagree()
+		r.miss()
 	default:
 		r.nodes = []*redis.Node{r.world.Node("a:6379")}
 		r.replicas = 1 + r.rng.IntN(2)
@@ -168,6 +171,9 @@ func (r *run) deploy(t *testing.T) {
 		}
 	}
 	for _, n := range r.nodes[:primaries] {
+		if slices.Contains(r.absent, n) {
+			continue
+		}
 		if got := n.Do("FUNCTION", "LOAD", "REPLACE", r.source); got != functions.Library {
 			t.Fatalf("seed %d: FUNCTION LOAD: %v", r.seed, got)
 		}

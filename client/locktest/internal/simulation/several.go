@@ -42,24 +42,48 @@ func (r *run) disagree() {
 	}
 }
 
+// miss takes a minority away for the whole schedule, in some of them: it refuses connections, or is
+// silent. It is no fault: everything must work all the same.
+func (r *run) miss() {
+	way := r.rng.IntN(6)
+	if way > 1 {
+		return
+	}
+	n := 1 + r.rng.IntN(len(r.nodes)/2)
+	at := r.rng.IntN(len(r.nodes))
+	for i := range n {
+		gone := r.nodes[(at+i)%len(r.nodes)]
+		r.absent = append(r.absent, gone)
+		if way == 0 {
+			gone.Kill()
+		} else {
+			r.world.Stall(redis.Path{Node: gone}, redis.Both)
+		}
+	}
+}
+
+func addrs(nodes []*redis.Node) string {
+	var all []string
+	for _, n := range nodes {
+		all = append(all, n.Addr())
+	}
+	return strings.Join(all, " ")
+}
+
 // several chooses the servers that a fault strikes: mostly one, at times all.
 func (in *injector) several() (nodes []*redis.Node, names string) {
-	nodes = slices.Clone(in.run.nodes)
+	nodes = slices.DeleteFunc(slices.Clone(in.run.nodes), func(n *redis.Node) bool { return slices.Contains(in.run.absent, n) })
 	in.rng.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 	n := 1
 	switch in.rng.IntN(8) {
 	case 4, 5:
 		n = len(nodes) / 2
 	case 6:
-		n = in.run.seen.need
+		n = min(in.run.seen.need, len(nodes))
 	case 7:
 		n = len(nodes)
 	}
-	var addrs []string
-	for _, node := range nodes[:n] {
-		addrs = append(addrs, node.Addr())
-	}
-	return nodes[:n], strings.Join(addrs, " ")
+	return nodes[:n], addrs(nodes[:n])
 }
 
 // strike does something to each of several servers at once.
