@@ -29,7 +29,9 @@ const (
 // token known to a majority, so that tokens grow from holder to holder. WithOwner and Replicas are
 // ErrArgument, goroutines of one process do not pass a lock on among themselves, and there is no
 // client-side caching. A server that comes back empty does not vote for Config.Guard, which is the
-// Lease by default; so when all servers are new, nobody gets a lock for so long.
+// Lease by default, counted from the first time that it is asked to take or renew a lock. So all may
+// be restarted one after the other, twice Guard apart; but when all servers are new, nobody gets a
+// lock for so long.
 //
 // Each lock has its line at one of the servers, chosen by its name. While that one is down, those who
 // wait try all servers, about every Interval, and the order is lost.

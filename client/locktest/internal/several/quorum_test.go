@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/functions"
 )
 
 func TestALockIsWithAllServers(t *testing.T) {
@@ -131,5 +132,25 @@ func TestServersThatAreTooYoungAreNoOutage(t *testing.T) {
 		_, err := c.Acquire(ctx, "x")
 		assert.ErrorIs(b, err, client.ErrTimeout)
 		assert.NotErrorIs(b, err, client.ErrUnreachable)
+	})
+}
+
+// A server that was restarted empty votes again after Guard and two renewals, also if nobody takes a
+// lock meanwhile: its memory begins at the first of them.
+func TestAllMayBeRestartedUnderALock(t *testing.T) {
+	on(t, 3, func(b *bed) {
+		c := b.client(client.Config{})
+		defer c.Close()
+		l, err := c.TryAcquire(b.Context(), "x")
+		require.NoError(b, err)
+		for _, n := range b.nodes {
+			n.Kill()
+			n.Restart(redis.Nothing)
+			require.Equal(b, functions.Library, n.Do("FUNCTION", "LOAD", "REPLACE", functions.Source))
+			time.Sleep(lease + 2*lease/3 + time.Second)
+			require.NoError(b, l.Context().Err())
+			assert.Equal(b, 3, b.votes("x", l.Owner()))
+		}
+		assert.NoError(b, l.Release(b.Context()))
 	})
 }
