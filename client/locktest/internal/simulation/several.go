@@ -58,6 +58,7 @@ func (r *run) miss() {
 			gone.Kill()
 		} else {
 			r.world.Stall(redis.Path{Node: gone}, redis.Both)
+			r.seen.silent = true
 		}
 	}
 }
