@@ -154,6 +154,9 @@ func (c *Client) elect(answers <-chan error, servers int) error {
 func distinct(options []rueidis.ClientOption) error {
 	seen := map[string]int{}
 	for i, o := range options {
+		if len(o.InitAddress) == 0 {
+			return fmt.Errorf("%w: server %d has no InitAddress", ErrArgument, i)
+		}
 		for _, addr := range o.InitAddress {
 			name := o.Sentinel.MasterSet + "@" + addr
 			if first, twice := seen[name]; twice && first != i {
@@ -211,9 +214,12 @@ func (c *Client) independent(redis rueidis.Client) error {
 	}
 	ctx, cancel := context.WithTimeout(c.closing, asksIdentity)
 	defer cancel()
-	info, err := redis.Do(ctx, redis.B().Info().Section("replication").Build()).ToString()
+	info, err := redis.Do(ctx, redis.B().Info().Section("replication", "cluster").Build()).ToString()
 	if err != nil {
 		return nil // its calls will tell
+	}
+	if strings.Contains(info, "\ncluster_enabled:1") {
+		return fmt.Errorf("%w: it %w", ErrArgument, errCluster)
 	}
 	_, rest, _ := strings.Cut(info, "\nmaster_replid:")
 	id, _, _ := strings.Cut(rest, "\r")

@@ -53,7 +53,7 @@ func (w *wait) failed(err error) error {
 		return w.error(canceled(w.until))
 	case !w.short.IsZero():
 		return w.error(fmt.Errorf("%w: until the wait's end", ErrNotReplicated))
-	case !w.asking.IsZero() && time.Since(w.asking) >= silence:
+	case !w.asking.IsZero() && time.Since(w.asking) >= silence && (w.client.quorum == nil || w.client.calls.Silent() >= silence):
 		return w.error(fmt.Errorf("%w: no answer before the wait's end", ErrUnreachable))
 	}
 	return w.error(timeout(w.until))

@@ -69,7 +69,7 @@ func (t *tally) won() bool {
 func (t *tally) decided() bool {
 	spare := t.servers - t.need
 	lost := len(t.no)+len(t.failed) > spare && (len(t.yes)+len(t.no) >= t.need || len(t.failed) > spare)
-	return t.turned != nil || lost || t.won() && t.ruled
+	return lost || t.won() && t.ruled
 }
 
 // fences are the tokens that the holder can have, the best first: each is the highest of a majority of
@@ -125,7 +125,7 @@ func (s *Servers) Acquire(ctx context.Context, _ fcall.Copies, key string, r fca
 			return fcall.Reply{}, err
 		}
 		switch err := s.error(t); {
-		case t.turned != nil:
+		case t.turned != nil && (len(t.yes) < s.need || !s.doubts.of(key, t.turned.Holder)):
 			return *t.turned, nil
 		case len(t.yes) >= s.need:
 			return s.elect(ctx, key, r, t)
@@ -234,8 +234,13 @@ const (
 func (s *Servers) Wait(ctx context.Context, key string, r fcall.Request) (fcall.Reply, error) {
 	b, line := s.ballots.open(r), s.Line(key)
 	turn, err := s.queue(ctx, b, line, key, r)
-	if err != nil || !turn.Yes {
+	switch {
+	case err != nil:
 		return turn, err
+	case !turn.Yes && turn.Waiters == 1 && b.waitsAgain() && s.free(ctx, key) && s.doubts.of(key, turn.Holder):
+		return turn, noLine(fmt.Errorf("it has the lock as %q's, who has it nowhere else", turn.Holder))
+	case !turn.Yes:
+		return turn, nil
 	}
 	r.Channel, r.MaxWait = "", 0
 	t := s.newTally(-1)
@@ -287,6 +292,12 @@ func (s *Servers) queue(ctx context.Context, b *ballot, line int, key string, r 
 		return reply, noLine(fmt.Errorf("it grants nothing for %v", reply.Remaining))
 	}
 	return reply, err
+}
+
+// free reports whether a majority answers, and nobody has the lock with one.
+func (s *Servers) free(ctx context.Context, key string) bool {
+	standing, err := s.Inspect(ctx, key)
+	return err == nil && !standing.Held
 }
 
 func noLine(err error) error { return fmt.Errorf("%w: %v", ErrNoLine, err) }

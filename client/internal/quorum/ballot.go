@@ -21,6 +21,7 @@ type ballot struct {
 	lasts []time.Time // by server: the end of the last lease that it said yes to, from when that was asked for
 	used  time.Time
 	turns int // at the line's server, without a majority
+	waits int // answers of it that said no
 }
 
 // length is a lease as the library takes it.
@@ -99,6 +100,14 @@ func (b *ballot) again() (pause time.Duration, patient bool) {
 	defer b.mu.Unlock()
 	b.turns++
 	return time.Millisecond << min(b.turns-1, 6), b.turns <= patience
+}
+
+// waitsAgain notes a question to the server that has the line. It reports whether it is not the first.
+func (b *ballot) waitsAgain() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waits++
+	return b.waits > 1
 }
 
 func (b *ballot) end() {

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -47,6 +48,7 @@ type Servers struct {
 	done    context.Context // ends the rest: Close
 	close   context.CancelFunc
 	ballots ballots
+	doubts  doubts
 	flying  []atomic.Int64 // calls of each server under way
 	late    func(key, owner string)
 }
@@ -54,7 +56,7 @@ type Servers struct {
 // New returns Servers. closing ends all calls, by its cause. late is told of an owner that may have
 // got a vote after it had given up: what it has is to be given back once more.
 func New(members []Member, closing context.Context, late func(key, owner string)) *Servers {
-	s := &Servers{members: members, need: len(members)/2 + 1, closing: closing, late: late, ballots: newBallots(len(members)),
+	s := &Servers{members: members, need: len(members)/2 + 1, closing: closing, late: late, ballots: newBallots(len(members)), doubts: doubts{about: map[string]doubt{}},
 		flying: make([]atomic.Int64, len(members))}
 	s.done, s.close = context.WithCancel(context.Background())
 	return s
@@ -186,6 +188,8 @@ func (s *Servers) Silent() time.Duration {
 	for _, member := range s.members {
 		if c, err := member(); err == nil {
 			silent = append(silent, c.Silent())
+		} else {
+			silent = append(silent, math.MaxInt64)
 		}
 	}
 	return nth(silent, s.need)

@@ -96,7 +96,7 @@ func TestTallyIsDecided(t *testing.T) {
 		"a majority with it":                     {[]answer[fcall.Reply]{yes(0), yes(2), yes(3)}, true},
 		"a majority, and it is down":             {[]answer[fcall.Reply]{yes(1), yes(2), yes(3), down(0)}, true},
 		"a majority, and it has forgotten":       {[]answer[fcall.Reply]{yes(1), yes(2), yes(3), closed(0)}, true},
-		"it says no":                             {[]answer[fcall.Reply]{no(0)}, true},
+		"it says no":                             {[]answer[fcall.Reply]{no(0)}, false},
 		"too many are down":                      {[]answer[fcall.Reply]{down(0), down(1), down(2)}, true},
 		"no majority is possible, nor an answer": {[]answer[fcall.Reply]{down(1), down(2), no(3)}, false},
 		"no majority is possible":                {[]answer[fcall.Reply]{down(1), no(2), no(3), yes(4)}, true},
