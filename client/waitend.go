@@ -53,11 +53,23 @@ func (w *wait) failed(err error) error {
 		return w.error(canceled(w.until))
 	case !w.short.IsZero():
 		return w.error(fmt.Errorf("%w: until the wait's end", ErrNotReplicated))
-	case !w.asking.IsZero() && time.Since(w.asking) >= silence && (w.client.quorum == nil || w.client.calls.Silent() >= silence):
+	case w.unanswered():
 		return w.error(fmt.Errorf("%w: no answer before the wait's end", ErrUnreachable))
 	}
 	return w.error(timeout(w.until))
 }
+
+// unanswered reports whether the wait ends in an outage. One of several servers may be silent.
+func (w *wait) unanswered() bool {
+	if w.client.quorum != nil && !w.heard.IsZero() && time.Since(w.heard) < majoritySilence {
+		return false
+	}
+	return !w.asking.IsZero() && time.Since(w.asking) >= silence
+}
+
+// majoritySilence is longer than it takes to find that the server that has the line is silent, and to
+// ask the others.
+const majoritySilence = time.Second
 
 // timeout is the error of a wait that a deadline ended.
 func timeout(until context.Context) error {

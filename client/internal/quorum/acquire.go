@@ -68,8 +68,8 @@ func (t *tally) won() bool {
 // decided reports whether further answers change nothing. A lock is busy if a majority can say so.
 func (t *tally) decided() bool {
 	spare := t.servers - t.need
-	lost := len(t.no)+len(t.failed) > spare && (len(t.yes)+len(t.no) >= t.need || len(t.failed) > spare)
-	return lost || t.won() && t.ruled
+	lost := len(t.no)+len(t.failed) > spare && len(t.yes)+len(t.no) >= t.need
+	return len(t.failed) > spare || t.ruled && (lost || t.won())
 }
 
 // fences are the tokens that the holder can have, the best first: each is the highest of a majority of
@@ -128,7 +128,11 @@ func (s *Servers) Acquire(ctx context.Context, _ fcall.Copies, key string, r fca
 		case t.turned != nil && (len(t.yes) < s.need || !s.doubts.of(key, t.turned.Holder)):
 			return *t.turned, nil
 		case len(t.yes) >= s.need:
-			return s.elect(ctx, key, r, t)
+			reply, err := s.elect(ctx, key, r, t)
+			if refused(err) && len(t.no) > 0 { // those that are busy have the right time
+				return t.busy(), nil
+			}
+			return reply, err
 		case err != nil:
 			return fcall.Reply{}, err
 		case !t.leads || try == tries: // a majority of one other may be about to be given back too
@@ -183,7 +187,7 @@ func (s *Servers) vote(_ context.Context, from int, b *ballot, key string, reque
 func (s *Servers) elect(ctx context.Context, key string, r fcall.Request, t *tally) (reply fcall.Reply, err error) {
 	for _, fence := range t.fences() {
 		reply, err = s.raise(ctx, key, r, fence)
-		if !errors.Is(err, fcall.ErrInvalid) {
+		if !refused(err) {
 			break
 		}
 	}
@@ -214,11 +218,15 @@ func (s *Servers) raise(ctx context.Context, key string, r fcall.Request, fence 
 		return fcall.Reply{}, err
 	case yes >= s.need:
 		return fcall.Reply{Yes: true, Fence: fence, Holds: 1, Block: 1}, nil
+	case slices.ContainsFunc(failed, refused):
+		return fcall.Reply{}, failed[slices.IndexFunc(failed, refused)]
 	case yes+no >= s.need:
 		return fcall.Reply{}, fmt.Errorf("%w: only %d of %d servers still had the lock in the second round, and %d must", fcall.ErrUnreachable, yes, len(s.members), s.need)
 	}
 	return fcall.Reply{}, s.failure(yes+no, failed)
 }
+
+func refused(err error) bool { return errors.Is(err, fcall.ErrInvalid) }
 
 // patience is for the server that has the line, as a part of the lease, and at most.
 const (

@@ -99,7 +99,8 @@ func TestTallyIsDecided(t *testing.T) {
 		"it says no":                             {[]answer[fcall.Reply]{no(0)}, false},
 		"too many are down":                      {[]answer[fcall.Reply]{down(0), down(1), down(2)}, true},
 		"no majority is possible, nor an answer": {[]answer[fcall.Reply]{down(1), down(2), no(3)}, false},
-		"no majority is possible":                {[]answer[fcall.Reply]{down(1), no(2), no(3), yes(4)}, true},
+		"no majority is possible, as yet":        {[]answer[fcall.Reply]{down(1), no(2), no(3), yes(4)}, false},
+		"no majority is possible":                {[]answer[fcall.Reply]{down(1), no(2), no(3), yes(4), yes(0)}, true},
 		"two against one":                        {[]answer[fcall.Reply]{yes(1), yes(2), no(3)}, false},
 	} {
 		tally := tally{servers: 5, need: 3, line: 0, limit: 1}
