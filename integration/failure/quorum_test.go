@@ -130,6 +130,7 @@ func (q *fleet) goesOn(s *sum, from time.Time) {
 	s.losses++
 	s.during += entries
 	s.gaps = append(s.gaps, longest)
+	q.t.Logf("two lost for %v: %d entries, longest without one %v", time.Since(from).Round(time.Millisecond), entries, longest.Round(time.Millisecond))
 }
 
 // enter blocks until so many entries more, of anybody: those who poll have no order.
@@ -268,7 +269,6 @@ func (q *fleet) judge(s *sum, how string, nodes []*server.Node, began time.Time)
 	for _, n := range nodes {
 		names = append(names, fmt.Sprint("s", slices.Index(q.nodes, n)))
 	}
-	entries, longest := p.within(span{began, time.Now()})
-	q.t.Logf("%s %s for %v: %d entries, longest without one %v, %d locks lost, %d calls unreachable", how, strings.Join(names, " "),
-		time.Since(began).Round(time.Millisecond), entries, longest.Round(time.Millisecond), p.lost, p.unreachable)
+	q.t.Logf("%s: %s; vote again after %v: %d entries, %d locks lost, %d calls unreachable", how, strings.Join(names, " "),
+		time.Since(began).Round(time.Millisecond), p.total(), p.lost, p.unreachable)
 }
