@@ -168,16 +168,19 @@ func distinct(options []rueidis.ClientOption) error {
 	return nil
 }
 
-// connect connects, again and again, and reports the first outcome.
+// connect connects, again and again, and reports the first outcome. The log has that, and what is wrong
+// with the options where that shows later.
 func (c *Client) connect(d *deployment, option rueidis.ClientOption, first chan<- error) {
+	wrong := false
 	for pause := nextConnect; ; pause = min(2*pause, lastConnect) {
 		err := c.once(d, option)
+		if c.closing.Err() == nil && err != nil && (first != nil || errors.Is(err, ErrArgument) && !wrong) {
+			c.journal.absent(option.InitAddress, err)
+		}
+		wrong = errors.Is(err, ErrArgument)
 		if first != nil {
 			first <- err
 			first = nil
-			if err != nil && c.closing.Err() == nil {
-				c.journal.absent(option.InitAddress, err)
-			}
 		}
 		if err == nil {
 			return
@@ -199,6 +202,9 @@ func (c *Client) once(d *deployment, option rueidis.ClientOption) error {
 	}
 	err = c.independent(redis)
 	if err != nil || c.closing.Err() != nil {
+		if err != nil {
+			d.failed.Store(&err)
+		}
 		redis.Close()
 		return err
 	}
@@ -207,7 +213,7 @@ func (c *Client) once(d *deployment, option rueidis.ClientOption) error {
 }
 
 // independent reports an error if a server is a Cluster, or shares its data with one that has been
-// connected to.
+// connected to, or does not say: it could have two votes.
 func (c *Client) independent(redis rueidis.Client) error {
 	if redis.Mode() == rueidis.ClientModeCluster {
 		return fmt.Errorf("%w: it %w", ErrArgument, errCluster)
@@ -216,7 +222,7 @@ func (c *Client) independent(redis rueidis.Client) error {
 	defer cancel()
 	info, err := redis.Do(ctx, redis.B().Info().Section("replication", "cluster").Build()).ToString()
 	if err != nil {
-		return nil // its calls will tell
+		return fcall.Classify(context.Background(), err)
 	}
 	if strings.Contains(info, "\ncluster_enabled:1") {
 		return fmt.Errorf("%w: it %w", ErrArgument, errCluster)
