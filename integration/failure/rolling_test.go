@@ -44,13 +44,13 @@ func (b *bed) owners(name string) []string {
 	return owners
 }
 
-// voted blocks until so many servers have the lock as a holder's, or none as anybody's.
+// voted blocks until so many servers have the lock as that owner's.
 func (b *bed) voted(name, owner string, votes int) {
 	b.TB.Helper()
 	b.Eventually("votes", func() bool {
 		n := 0
 		for _, has := range b.owners(name) {
-			if has == owner && owner != "" {
+			if has == owner {
 				n++
 			}
 		}

@@ -217,6 +217,7 @@ func (s *Servers) raise(ctx context.Context, key string, r fcall.Request, fence 
 	case err != nil:
 		return fcall.Reply{}, err
 	case yes >= s.need:
+		s.ballots.won(r.Owner, fence)
 		return fcall.Reply{Yes: true, Fence: fence, Holds: 1, Block: 1}, nil
 	case slices.ContainsFunc(failed, refused):
 		return fcall.Reply{}, failed[slices.IndexFunc(failed, refused)]

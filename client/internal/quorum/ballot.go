@@ -20,8 +20,9 @@ type ballot struct {
 	maybe []bool      // by server: a request left whose outcome is unknown, or was a vote
 	lasts []time.Time // by server: the end of the last lease that it said yes to, from when that was asked for
 	used  time.Time
-	turns int // at the line's server, without a majority
-	waits int // answers of it that said no
+	fence int64 // of the lock, when it was won
+	turns int   // at the line's server, without a majority
+	waits int   // answers of it that said no
 }
 
 // length is a lease as the library takes it.
@@ -167,6 +168,30 @@ func (all *ballots) find(owner string) *ballot {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	return all.by[owner]
+}
+
+// won notes the token that a majority has for an owner.
+func (all *ballots) won(owner string, fence int64) {
+	if b := all.find(owner); b != nil {
+		b.mu.Lock()
+		b.fence = fence
+		b.mu.Unlock()
+	}
+}
+
+// known is how a lock stands, with the holder's token if that is known here: servers that voted late
+// have higher ones.
+func (all *ballots) known(s fcall.Standing) fcall.Standing {
+	b := all.find(s.Owner)
+	if b == nil || !s.Held {
+		return s
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fence > 0 {
+		s.Fence = b.fence
+	}
+	return s
 }
 
 // end notes that an owner gives back what it has.

@@ -211,7 +211,7 @@ func (s *Servers) outcome(c *count) (o fcall.Outcome) {
 	case c.call.verb == leave:
 		o.Err = s.failure(answered, c.failed)
 	case c.call.verb == look && agreed:
-		o.Standing = standing
+		o.Standing = s.ballots.known(standing)
 	case c.call.verb == renew && c.yes >= s.need:
 		o.Reply = fcall.Reply{Yes: true, Fence: c.call.renewal.Fence, Holds: 1, Block: 1}
 	case c.call.verb == renew && c.no > len(s.members)-s.need: // another can have a majority

@@ -109,7 +109,7 @@ func (s *Servers) standing(ctx context.Context, key string, call func(context.Co
 	}
 	standing, _ := majority(got, s.need)
 	standing.Waiters = waiters
-	return standing, nil
+	return s.ballots.known(standing), nil
 }
 
 // Forgotten reports whether a majority has the lock as one owner's, and the server that has the line
