@@ -214,9 +214,9 @@ func (s *Servers) outcome(c *count) (o fcall.Outcome) {
 		o.Standing = s.ballots.known(standing)
 	case c.call.verb == renew && c.yes >= s.need:
 		o.Reply = fcall.Reply{Yes: true, Fence: c.call.renewal.Fence, Holds: 1, Block: 1}
-	case c.call.verb == renew && c.no > len(s.members)-s.need: // another can have a majority
-		s.ballots.end(c.call.owner)
-		s.late(c.call.key, c.call.owner) // the votes that are left are of no use
+	case c.call.verb == renew && c.no > len(s.members)-s.need:
+		// Another can have a majority. What is left is the caller's to give back, when nobody works
+		// under the lock any more: until then it may be what keeps that other one out.
 	default:
 		o.Err = s.failure(answered, c.failed)
 	}

@@ -154,3 +154,29 @@ func TestAllMayBeRestartedUnderALock(t *testing.T) {
 		assert.NoError(b, l.Release(b.Context()))
 	})
 }
+
+// A holder that lost a majority works until it hears of that: what it still has must keep others out
+// until then.
+func TestVotesAreKeptUntilTheContextEnds(t *testing.T) {
+	on(t, 3, func(b *bed) {
+		c := b.client(client.Config{})
+		defer c.Close()
+		l, err := c.Acquire(b.Context(), "x")
+		require.NoError(b, err)
+		time.Sleep(2 * time.Second) // it is subscribed: the news of a break is waited for
+		for _, n := range b.nodes[1:] {
+			require.Equal(b, int64(1), n.Do("DEL", "lock:x"))
+		}
+		renewed := make(chan error)
+		go func() { renewed <- l.Renew(b.Context()) }()
+		for b.votes("x", l.Owner()) > 0 {
+			time.Sleep(10 * time.Microsecond)
+		}
+		select {
+		case <-l.Context().Done():
+		default:
+			assert.Fail(b, "the context is alive after the last vote was given back")
+		}
+		assert.ErrorIs(b, <-renewed, client.ErrLost)
+	})
+}
