@@ -96,7 +96,17 @@ func (b *Batch) send(ctx context.Context, from int, c *fcall.Caller) ([]fcall.Ou
 	if len(lapsed) > 0 {
 		b.restore(ctx, from, c, lapsed, outcomes)
 	}
-	return outcomes, nil
+	return outcomes, silence(outcomes)
+}
+
+// silence is the error of a server that answered no call, or nil.
+func silence(outcomes []fcall.Outcome) error {
+	for _, o := range outcomes {
+		if o.Err == nil {
+			return nil
+		}
+	}
+	return outcomes[0].Err
 }
 
 func (b *Batch) deliver(ctx context.Context, from int, c *fcall.Caller) []fcall.Outcome {
@@ -171,7 +181,7 @@ type count struct {
 func (c *count) add(from int, outcomes []fcall.Outcome, i int, err error) {
 	c.heard++
 	var o fcall.Outcome
-	if err == nil {
+	if len(outcomes) > 0 { // it was sent
 		o, err = outcomes[i], outcomes[i].Err
 	}
 	switch {

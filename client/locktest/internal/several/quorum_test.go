@@ -180,3 +180,21 @@ func TestVotesAreKeptUntilTheContextEnds(t *testing.T) {
 		assert.ErrorIs(b, <-renewed, client.ErrLost)
 	})
 }
+
+// A server that refuses at once is no reason to wait less for one that is far away.
+func TestRenewalsWaitForServersThatAreFar(t *testing.T) {
+	on(t, 5, func(b *bed) {
+		c := b.client(client.Config{})
+		defer c.Close()
+		for _, n := range b.nodes[:2] {
+			b.world.Delay(redis.Path{Node: n}, 100*time.Millisecond)
+		}
+		l, err := c.TryAcquire(b.Context(), "x")
+		require.NoError(b, err)
+		for _, n := range b.nodes[3:] {
+			n.Kill()
+		}
+		time.Sleep(time.Minute)
+		assert.NoError(b, l.Context().Err())
+	})
+}
