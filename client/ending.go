@@ -24,9 +24,6 @@ func (h *held) refused(why error, reason string) error {
 	e := h.lose(why, reason)
 	h.ended(e)
 	h.keepalive.update(&h.entry)
-	if e.first && h.quorum != nil { // a minority may have it still
-		h.core.giveUp(&held{core: h.core, key: h.key, owner: h.owner, terms: h.terms}, h.terms.longest)
-	}
 	return e.cause
 }
 

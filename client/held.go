@@ -224,7 +224,11 @@ func (h *held) due(now time.Time) (lease.Action, *ending) {
 func (h *held) lose(why error, reason string) *ending {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.machine.Refused()
+	if h.quorum != nil { // a minority may have it still
+		h.machine.Outvoted(time.Now())
+	} else {
+		h.machine.Refused()
+	}
 	return h.end(why, reason)
 }
 

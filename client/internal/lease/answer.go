@@ -85,6 +85,14 @@ func (l *Lease) Failed(action Action, now time.Time) {
 // Refused reports that the server says that the lock is not ours, or that it was broken.
 func (l *Lease) Refused() { l.move(refused) }
 
+// Outvoted is Refused by most of several servers. What the others have is given back.
+func (l *Lease) Outvoted(now time.Time) {
+	if l.state <= Stopping {
+		l.move(expired)
+		l.asking, l.giveAt, l.retry = false, now, 0
+	}
+}
+
 // Noticed reports that the lock's key has changed: it is looked at soon, at once after a quiet
 // time.
 func (l *Lease) Noticed(now time.Time) {
