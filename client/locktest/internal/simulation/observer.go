@@ -30,7 +30,7 @@ type observer struct {
 	retold  map[*redis.Node]string    // why its memory may be another than the primary's before
 	moving  map[string]bool           // keys that migrate, or are deleted by hand; of several servers with '@' and the server
 	need    int                       // servers that make a majority; 0: each lock has one primary
-	silent  bool                      // a minority of them never answers
+	partial bool                      // a minority of them is never there
 	skewed  bool                      // clocks were stepped: tokens may fall with a memory that is lost
 	forgot  bool                      // a server's memory of tokens was lost
 

@@ -53,12 +53,11 @@ func (r *run) miss() {
 	at := r.rng.IntN(len(r.nodes))
 	for i := range n {
 		gone := r.nodes[(at+i)%len(r.nodes)]
-		r.absent = append(r.absent, gone)
+		r.absent, r.seen.partial = append(r.absent, gone), true
 		if way == 0 {
 			gone.Kill()
 		} else {
 			r.world.Stall(redis.Path{Node: gone}, redis.Both)
-			r.seen.silent = true
 		}
 	}
 }
