@@ -246,6 +246,8 @@ func (s *Servers) Wait(ctx context.Context, key string, r fcall.Request) (fcall.
 	switch {
 	case err != nil:
 		return turn, err
+	case !turn.Yes && b.elsewhere(line, time.Now()):
+		return turn, noLine(errors.New("the owner has lost its turn, and has votes that the next one needs"))
 	case !turn.Yes && turn.Waiters == 1 && b.waitsAgain() && s.free(ctx, key) && s.doubts.of(key, turn.Holder):
 		return turn, noLine(fmt.Errorf("it has the lock as %q's, who has it nowhere else", turn.Holder))
 	case !turn.Yes:

@@ -75,6 +75,18 @@ func (b *ballot) lapsed(from int, now time.Time) bool {
 	return !b.over && now.After(b.lasts[from])
 }
 
+// elsewhere reports whether another server than that has a vote for the owner.
+func (b *ballot) elsewhere(than int, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for from, until := range b.lasts {
+		if from != than && until.After(now) {
+			return true
+		}
+	}
+	return false
+}
+
 // matters reports whether a server may have something to give back.
 func (b *ballot) matters(from int) bool {
 	b.mu.Lock()

@@ -28,7 +28,8 @@ import (
 )
 
 // ErrNoLine is the error of Wait when the server that has the line does not answer, or has forgotten
-// too much to grant anything yet.
+// too much to grant anything yet, or has taken the turn from an owner that has votes of others. The
+// owner is to be given up, and another one to try again.
 var ErrNoLine = fcall.NewKind("the server that has the line cannot be waited at", fcall.ErrUnreachable)
 
 // ErrForgotten is the ErrNoLine of an owner that has its turn while another one has the lock with a
