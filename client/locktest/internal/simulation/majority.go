@@ -59,17 +59,6 @@ func (o *observer) old() (at time.Time) {
 	return at
 }
 
-// split reports whether several have votes.
-func (l *lock) split(now time.Time) bool {
-	owners := map[string]bool{}
-	for _, v := range l.votes {
-		if v.has.live(v.has.owner, now) {
-			owners[v.has.owner] = true
-		}
-	}
-	return len(owners) > 1
-}
-
 // auditStarved looks for somebody who waits for a lock that nobody gets.
 func (o *observer) auditStarved(l *lock, now, from time.Time) {
 	for w := range l.wants {
@@ -87,12 +76,7 @@ func (o *observer) auditStarved(l *lock, now, from time.Time) {
 			}
 		}
 		o.report.Checks["5 free"]++
-		waited := now.Sub(since)
-		if waited > splitVotes && waited < splitVotes+profiles[o.profile].guard && l.split(now) {
-			o.report.Admitted["known: who lost its turn at the server that has the line keeps its other votes for a lease"]++
-			continue
-		}
-		if waited > splitVotes {
+		if waited := now.Sub(since); waited > splitVotes {
 			o.broken(l.name, 5, "nobody has it for %v, while %s waits (since %v ago)", waited, w.who, now.Sub(w.began))
 			w.line = false // once
 			return
