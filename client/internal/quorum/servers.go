@@ -108,7 +108,7 @@ func ask[T any](ctx context.Context, s *Servers, limit time.Duration, call func(
 // What is asked of a server that does not answer. More is not sent: calls would pile up, each with its
 // goroutines, for as long as rueidis waits.
 const (
-	silence   = time.Second
+	unheard   = time.Second
 	unheardOf = 128
 )
 
@@ -118,7 +118,7 @@ func (s *Servers) reach(i int, member Member) (*fcall.Caller, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.flying[i].Add(1) > unheardOf && c.Silent() > silence {
+	if s.flying[i].Add(1) > unheardOf && c.Silent() > unheard {
 		s.flying[i].Add(-1)
 		return nil, fcall.NotConnected(errSilent)
 	}
