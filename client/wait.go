@@ -56,8 +56,11 @@ func (w *wait) queue(ctx context.Context) (*Lock, error) {
 		}
 		asking := w.asking
 		l, err := w.line(ctx, slot)
-		if !errors.Is(err, quorum.ErrNoLine) || w.until.Err() != nil {
+		switch {
+		case !errors.Is(err, quorum.ErrNoLine):
 			return l, err
+		case w.until.Err() != nil:
+			return nil, w.failed(w.until.Err())
 		}
 		if !w.heard.IsZero() { // the others have answered
 			w.asking = asking

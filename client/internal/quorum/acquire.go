@@ -196,9 +196,12 @@ func (s *Servers) elect(ctx context.Context, key string, r fcall.Request, t *tal
 
 // raise makes fence the token at a majority. Those that have voted late are among those that it asks.
 func (s *Servers) raise(ctx context.Context, key string, r fcall.Request, fence int64) (fcall.Reply, error) {
-	wanted := fcall.Renewal{Owner: r.Owner, TTL: r.TTL, Fence: fence}
-	answers, n := ask(ctx, s, length(r.TTL), func(ctx context.Context, _ int, c *fcall.Caller) (fcall.Reply, error) {
-		return c.Raise(ctx, key, wanted)
+	wanted, b := fcall.Renewal{Owner: r.Owner, TTL: r.TTL, Fence: fence}, s.ballots.open(r)
+	answers, n := ask(ctx, s, length(r.TTL), func(ctx context.Context, from int, c *fcall.Caller) (fcall.Reply, error) {
+		sent := time.Now()
+		reply, err := c.Raise(ctx, key, wanted)
+		b.renewed(from, sent, r.TTL, err == nil && reply.Yes)
+		return reply, err
 	})
 	yes, no := 0, 0
 	var failed []error
@@ -217,7 +220,7 @@ func (s *Servers) raise(ctx context.Context, key string, r fcall.Request, fence 
 	case err != nil:
 		return fcall.Reply{}, err
 	case yes >= s.need:
-		s.ballots.won(r.Owner, fence)
+		b.won(fence)
 		return fcall.Reply{Yes: true, Fence: fence, Holds: 1, Block: 1}, nil
 	case slices.ContainsFunc(failed, refused):
 		return fcall.Reply{}, failed[slices.IndexFunc(failed, refused)]

@@ -123,6 +123,13 @@ func (b *ballot) waitsAgain() bool {
 	return b.waits > 1
 }
 
+// won notes the token that a majority has.
+func (b *ballot) won(fence int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fence = fence
+}
+
 func (b *ballot) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -180,15 +187,6 @@ func (all *ballots) find(owner string) *ballot {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	return all.by[owner]
-}
-
-// won notes the token that a majority has for an owner.
-func (all *ballots) won(owner string, fence int64) {
-	if b := all.find(owner); b != nil {
-		b.mu.Lock()
-		b.fence = fence
-		b.mu.Unlock()
-	}
 }
 
 // known is how a lock stands, with the holder's token if that is known here: servers that voted late

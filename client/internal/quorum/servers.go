@@ -127,8 +127,8 @@ func (s *Servers) reach(i int, member Member) (*fcall.Caller, error) {
 
 var errSilent = errors.New("it has not answered for a second")
 
-// receive takes n answers, until enough says so, or ctx or closing ends. Once a majority has answered, it waits
-// for the others no longer than it has waited by then, and a moment.
+// receive takes n answers, until enough says so, or ctx or closing ends. Once a majority has answered,
+// it waits for the others no longer than it has waited by then, and a moment.
 func receive[T any](ctx, closing context.Context, s *Servers, answers <-chan answer[T], n int, enough func(answer[T]) bool) error {
 	began, heard := time.Now(), len(s.members)-n // who is not asked has answered before
 	var patience <-chan time.Time
