@@ -139,6 +139,9 @@ func (w *wait) stand(ctx context.Context, waiter *inbox.Waiter) (*Lock, error) {
 		w.owes = true
 		r, err := w.client.calls.Wait(w.until, w.key, w.inLine(state.Channel))
 		if errors.Is(err, quorum.ErrNoLine) {
+			if r.Remaining > 0 { // it has said so itself
+				w.answered(w.busy(r))
+			}
 			return nil, err
 		}
 		if err != nil {
