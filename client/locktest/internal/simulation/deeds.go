@@ -98,6 +98,9 @@ func (t *turn) do() {
 		h = &holder{process: t.process, who: t.who, name: t.name, fence: client.Fence(ctx), began: began, done: ctx.Done()}
 		o.mu.Lock()
 		h.owner = o.locks[t.name].ownerOf(h.fence)
+		if o.need > 0 {
+			h.owner = o.locks[t.name].grantedTo(h.fence, t.process.label)
+		}
 		o.mu.Unlock()
 		o.enterDo(h)
 		o.unwant(t.name, w)

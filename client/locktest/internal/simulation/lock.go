@@ -69,6 +69,17 @@ func (l *lock) ownerOf(fence int64) string {
 	return best.owner
 }
 
+// grantedTo returns to whom of a process a server gave the token. Of several servers two can give the
+// same token to two owners, of whom one gets a majority.
+func (l *lock) grantedTo(fence int64, label string) (owner string) {
+	for _, g := range l.grants {
+		if g.fence == fence && labelOf(g.owner) == label {
+			owner = g.owner
+		}
+	}
+	return owner
+}
+
 type releaseCall struct {
 	owner string
 	at    time.Time
