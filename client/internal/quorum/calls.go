@@ -30,13 +30,17 @@ func interrupted(ctx context.Context, err error) error {
 }
 
 // Release gives the lock back. It returns when a majority has heard of it; what has not is told in
-// the background.
+// the background, but not with a hold, which means that it is not the holder who releases: if that
+// fails, the holder goes on.
 func (s *Servers) Release(ctx context.Context, key, owner, hold string, last int64) (fcall.Reply, error) {
-	b := s.ballots.end(owner)
+	var b *ballot
+	if hold == "" {
+		b = s.ballots.end(owner)
+	}
 	answers, n := ask(ctx, s, lasting, func(ctx context.Context, from int, c *fcall.Caller) (fcall.Reply, error) {
 		r, err := c.Release(ctx, key, owner, hold, last)
 		switch {
-		case err != nil && (b == nil || b.matters(from)):
+		case err != nil && hold == "" && (b == nil || b.matters(from)):
 			s.late(key, owner)
 		case err == nil && b != nil && b.gone(from):
 			s.ballots.forget(owner)

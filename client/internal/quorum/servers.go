@@ -6,7 +6,8 @@
 //   - A server that forgot what it had granted does not vote until the leases that it may have
 //     forgotten are over (the guard of functions/README.md).
 //   - A second round raises the token of the lock on a majority before the holder gets it. So tokens
-//     grow from holder to holder, whatever the clocks of the servers say.
+//     grow from holder to holder, whatever the clocks of the servers say; but a server that loses its
+//     memory has only its clock, and Guard, to be above the tokens that it forgot.
 //   - There is a line, at one server for each lock. Whoever that server grants the lock has its turn,
 //     and the votes of the others to collect.
 //

@@ -254,3 +254,25 @@ func TestAVoteThatComesLateIsGivenBack(t *testing.T) {
 		}
 	})
 }
+
+// ReleaseOwner that fails is over: the holder goes on, and keeps what it has.
+func TestAReleaseByAnotherThatFailsIsNotRepeated(t *testing.T) {
+	on(t, 3, func(b *bed) {
+		c, other := b.client(client.Config{}), b.client(client.Config{})
+		defer c.Close()
+		defer other.Close()
+		l := b.hold(c, "x")
+		for _, p := range []*client.Client{other, c} {
+			b.world.Refuse(redis.Path{Node: b.nodes[1]}, true)
+			b.world.Refuse(redis.Path{Node: b.nodes[2]}, true)
+			b.world.Reset(redis.Path{Node: b.nodes[1]})
+			b.world.Reset(redis.Path{Node: b.nodes[2]})
+			assert.ErrorIs(b, p.ReleaseOwner(b.Context(), "x", l.Owner()), client.ErrUnreachable)
+			b.world.Refuse(redis.Path{}, false)
+			time.Sleep(2 * lease)
+			require.NoError(b, l.Context().Err())
+			assert.Equal(b, 3, b.votes("x", l.Owner()))
+		}
+		assert.NoError(b, l.Release(b.Context()))
+	})
+}
