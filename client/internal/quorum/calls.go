@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -186,7 +185,7 @@ func (s *Servers) Version(ctx context.Context) (string, error) {
 	case err != nil:
 		return "", err
 	case len(versions) < s.need:
-		return "", fmt.Errorf("version: %w", s.failure(len(versions), failed))
+		return "", s.failure(len(versions), failed)
 	}
 	slices.Sort(versions)
 	return strings.Join(slices.Compact(versions), ", "), nil

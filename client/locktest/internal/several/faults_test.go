@@ -276,3 +276,27 @@ func TestAReleaseByAnotherThatFailsIsNotRepeated(t *testing.T) {
 		assert.NoError(b, l.Release(b.Context()))
 	})
 }
+
+// A vote at the server that has the line, of one who has it nowhere else: the lock is to be had all
+// the same, a moment later.
+func TestAVoteThatIsNobodysIsInNobodysWay(t *testing.T) {
+	on(t, 3, func(b *bed) {
+		c := b.client(client.Config{})
+		defer c.Close()
+		line, _ := b.lineOf("x")
+		line.Do("FCALL", "holdfast_acquire", "1", "lock:x", "ghost", "600000", "1", "600000")
+		_, err := c.TryAcquire(b.Context(), "x")
+		assert.ErrorIs(b, err, client.ErrBusy)
+		time.Sleep(200 * time.Millisecond)
+		l, err := c.TryAcquire(b.Context(), "x")
+		require.NoError(b, err)
+		require.NoError(b, l.Release(b.Context()))
+		waits := b.client(client.Config{})
+		defer waits.Close()
+		began := time.Now()
+		m, err := waits.Acquire(b.Context(), "x")
+		require.NoError(b, err)
+		assert.Less(b, time.Since(began), 3*time.Second)
+		require.NoError(b, m.Release(b.Context()))
+	})
+}

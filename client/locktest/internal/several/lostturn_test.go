@@ -13,7 +13,7 @@ import (
 )
 
 // line is the server that has the line of a lock, and the others.
-func (b *bed) line(name string) (line *redis.Node, others []*redis.Node) {
+func (b *bed) lineOf(name string) (line *redis.Node, others []*redis.Node) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte("lock:" + name))
 	at := int(h.Sum32() % uint32(len(b.nodes)))
@@ -28,7 +28,7 @@ func (b *bed) line(name string) (line *redis.Node, others []*redis.Node) {
 // Who loses its turn between the votes and the second round has votes that the next one needs.
 func TestALostTurnGivesItsVotesBack(t *testing.T) {
 	on(t, 5, func(b *bed) {
-		line, others := b.line("x")
+		line, others := b.lineOf("x")
 		for _, n := range others[2:] {
 			n.Kill()
 		}
