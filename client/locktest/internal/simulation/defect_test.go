@@ -96,7 +96,7 @@ var defects = []defect{
 	{
 		name:    "a grant older than the answer is believed",
 		profile: "breaks",
-		client:  map[string]string{"wait.go": "	if g.Fence <= r.Fence || w.hold != \"\" {" + becomes + "	if w.hold != \"\" {"},
+		client:  map[string]string{"wait.go": "	if g.Fence <= r.Fence || w.hold != \"\" || w.client.quorum != nil {" + becomes + "	if w.hold != \"\" {"},
 		finds:   `invariant [12]:`,
 	},
 	{
@@ -171,7 +171,7 @@ var defects = []defect{
 	{
 		name:    "the second round raises nothing",
 		profile: "quorum",
-		source:  []string{"if mine and raised > lock.fence then", "if false then"},
+		source:  []string{"if raised and raised > lock.fence then", "if false then"},
 		finds:   `invariant 3:`,
 	},
 	{
