@@ -203,7 +203,7 @@ func (s *Servers) raise(ctx context.Context, key string, r fcall.Request, fence 
 		b.renewed(from, sent, r.TTL, err == nil && reply.Yes)
 		return reply, err
 	})
-	yes, no := 0, 0
+	yes, no, busy := 0, 0, fcall.Reply{}
 	var failed []error
 	err := receive(ctx, s.closing, s, answers, n, func(a answer[fcall.Reply]) bool {
 		switch {
@@ -212,7 +212,7 @@ func (s *Servers) raise(ctx context.Context, key string, r fcall.Request, fence 
 		case a.value.Yes:
 			yes++
 		default:
-			no++
+			no, busy = no+1, a.value
 		}
 		return yes >= s.need || no+len(failed) > len(s.members)-s.need
 	})
@@ -222,6 +222,8 @@ func (s *Servers) raise(ctx context.Context, key string, r fcall.Request, fence 
 	case yes >= s.need:
 		b.won(fence)
 		return fcall.Reply{Yes: true, Fence: fence, Holds: 1, Block: 1}, nil
+	case slices.ContainsFunc(failed, refused) && busy.Holder != "": // of the servers with the right time
+		return busy, nil
 	case slices.ContainsFunc(failed, refused):
 		return fcall.Reply{}, failed[slices.IndexFunc(failed, refused)]
 	case yes+no >= s.need:
@@ -230,7 +232,8 @@ func (s *Servers) raise(ctx context.Context, key string, r fcall.Request, fence 
 	return fcall.Reply{}, s.failure(yes+no, failed)
 }
 
-func refused(err error) bool { return errors.Is(err, fcall.ErrInvalid) }
+// refused reports whether a server's clock is too far behind for a token.
+func refused(err error) bool { return errors.Is(err, fcall.ErrArgument) }
 
 // patience is for the server that has the line, as a part of the lease, and at most.
 const (
@@ -262,8 +265,11 @@ func (s *Servers) Wait(ctx context.Context, key string, r fcall.Request) (fcall.
 	if err := s.collect(ctx, b, key, r, t, line); err != nil {
 		return fcall.Reply{}, err
 	}
+	busy := t.busy()
 	if len(t.yes) >= s.need {
-		return s.elect(ctx, key, r, t)
+		if busy, err = s.elect(ctx, key, r, t); err != nil || busy.Yes {
+			return busy, err
+		}
 	}
 	if err := s.error(t); err != nil {
 		return fcall.Reply{}, err
@@ -272,7 +278,6 @@ func (s *Servers) Wait(ctx context.Context, key string, r fcall.Request) (fcall.
 	if !patient && t.others() {
 		return fcall.Reply{}, ErrForgotten
 	}
-	busy := t.busy()
 	busy.Waiters, busy.Again = 1, again
 	return busy, nil
 }
