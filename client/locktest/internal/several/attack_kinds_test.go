@@ -69,8 +69,9 @@ func TestAttackAMajorityIsGone(t *testing.T) {
 					ctx, cancel = context.WithTimeout(b.Context(), 2*time.Second)
 					defer cancel()
 					b.quick("Acquire", 2100*time.Millisecond, func() {
+						// who stands in line hears only from the server that has it, and that may answer
 						_, err := c.Acquire(ctx, "x")
-						assert.Equal(b, []string{"unreachable"}, kinds(err), "%v", err)
+						assert.Contains(b, [][]string{{"unreachable"}, {"timeout"}}, kinds(err), "%v", err)
 					})
 					ctx, cancel = context.WithTimeout(b.Context(), 2*time.Second)
 					defer cancel()
