@@ -2,12 +2,14 @@ package client
 
 import (
 	"context"
+	"errors"
 	"math/bits"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/client/internal/inbox"
+	"github.com/holdfast-go/holdfast/client/internal/quorum"
 )
 
 const (
@@ -129,7 +131,7 @@ func (f *flights) deliver(batch []errand, copies fcall.Copies) {
 	}
 	var gone []errand
 	for i, e := range batch {
-		if err := outcomes[i].Err; err != nil && f.ctx.Err() == nil {
+		if err := outcomes[i].Err; err != nil && f.ctx.Err() == nil && !errors.Is(err, quorum.ErrOwing) {
 			f.journal.failed(len(batch), err)
 		}
 		if !e.answered(sent, outcomes[i]) {

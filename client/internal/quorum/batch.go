@@ -219,7 +219,7 @@ func (s *Servers) outcome(c *count) (o fcall.Outcome) {
 	case c.call.verb == leave && c.heard == c.servers && c.owing == 0:
 		s.ballots.forget(c.call.owner)
 	case c.call.verb == leave:
-		o.Err = s.failure(answered, c.failed)
+		o.Err = fmt.Errorf("%w: %d of %d have answered", ErrOwing, answered, len(s.members))
 	case c.call.verb == look && agreed:
 		o.Standing = s.ballots.known(standing)
 	case c.call.verb == renew && c.yes >= s.need:

@@ -39,6 +39,10 @@ var ErrNoLine = fcall.NewKind("the server that has the line cannot be waited at"
 // until the server knows: see Forgotten.
 var ErrForgotten = fcall.NewKind("the server that has the line has forgotten who has the lock", ErrNoLine)
 
+// ErrOwing is the error of a giving back that has not reached all servers that it concerns. It is to be
+// repeated; nobody waits for it.
+var ErrOwing = fcall.NewKind("not given back everywhere yet", fcall.ErrUnreachable)
+
 // Member returns the caller of one server, or why there is none yet.
 type Member func() (*fcall.Caller, error)
 

@@ -3,6 +3,8 @@ package several
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -298,5 +300,22 @@ func TestAVoteThatIsNobodysIsInNobodysWay(t *testing.T) {
 		require.NoError(b, err)
 		assert.Less(b, time.Since(began), 3*time.Second)
 		require.NoError(b, m.Release(b.Context()))
+	})
+}
+
+// What cannot be given back to a server that is gone is nobody's trouble: the log says nothing.
+func TestALostServerIsNotAnOutage(t *testing.T) {
+	on(t, 3, func(b *bed) {
+		var text strings.Builder
+		c := b.client(client.Config{Logger: slog.New(slog.NewTextHandler(&text, nil))})
+		defer c.Close()
+		l := b.hold(c, "x")
+		b.nodes[0].Kill()
+		require.NoError(b, l.Release(b.Context()))
+		time.Sleep(2 * lease)
+		m := b.hold(c, "x")
+		time.Sleep(2 * lease)
+		require.NoError(b, m.Release(b.Context()))
+		assert.Empty(b, text.String())
 	})
 }
