@@ -82,6 +82,12 @@
 // message, is renewed in that way before it counts (wait.go, confirm). Config.Guard is the library's
 // work: it goes along with each request for a lock (attempt.go, request).
 //
+// With OpenQuorum the server is several (server.go, quorum.go; deployment.go is one of them):
+// internal/quorum sends each call to all of them, and a majority decides. What is different here: an
+// owner is used up once what it had was given back (attempt.go, concede); a grant in line is a turn,
+// and no lock yet (wait.go, accept and queue); messages come from the server that has the lock's line
+// (core.go, slot).
+//
 // All calls of the library are in internal/fcall, with the classes of their errors. A call whose
 // context can end is left behind when it does, because rueidis does not look at the context
 // everywhere.
@@ -91,7 +97,7 @@
 //
 //	a shard of internal/local, then keepalive.mu, then held.mu
 //
-// The mutexes of the inbox, the tracking cache, the registry, flights and wires are leaves: nothing
-// is taken under them. A lock's context takes the first three when it is asked for its Err, so
+// The mutexes of the inbox, the tracking cache, the registry, flights, wires and doubts are leaves:
+// nothing is taken under them. Of internal/quorum's, that of the ballots comes before that of one. A lock's context takes the first three when it is asked for its Err, so
 // under a mutex only its Done is looked at.
 package client
