@@ -98,6 +98,7 @@
 //	a shard of internal/local, then keepalive.mu, then held.mu
 //
 // The mutexes of the inbox, the tracking cache, the registry, flights, wires and doubts are leaves:
-// nothing is taken under them. Of internal/quorum's, that of the ballots comes before that of one. A lock's context takes the first three when it is asked for its Err, so
-// under a mutex only its Done is looked at.
+// nothing is taken under them. Of internal/quorum's, that of the ballots comes before that of one. A
+// lock's context takes the first three when it is asked for its Err, so under a mutex only its Done is
+// looked at.
 package client
