@@ -18,8 +18,10 @@ type Info struct {
 	Holder Holder // zero when free
 	// on the server: several only of an owner that several processes share; re-entry is not counted
 	// there
-	Holds     int
-	Fence     int64         // 0 for a plain string set by another service
+	Holds int
+	// 0 for a plain string set by another service; of several servers it can be above the holder's token,
+	// when some of them were replaced meanwhile
+	Fence     int64
 	Remaining time.Duration // of the lease; negative: it has none
 	Waiters   int           // places in line; goroutines of one process share one
 	Age       time.Duration // 0 from Inspect; how old a cached answer is
