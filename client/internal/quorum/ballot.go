@@ -17,12 +17,18 @@ type ballot struct {
 	mu    sync.Mutex
 	lease time.Duration
 	over  bool        // it was given back: a vote that comes now is one too many
+	going bool        // that is under way: what it leaves behind is given back after it
+	owed  bool        // it left something behind
 	maybe []bool      // by server: a request left whose outcome is unknown, or was a vote
 	lasts []time.Time // by server: the end of the last lease that it said yes to, from when that was asked for
 	used  time.Time
 	fence int64 // of the lock, when it was won
 	turns int   // at the line's server, without a majority
 	waits int   // answers of it that said no
+}
+
+func newBallot(owner string, servers int) *ballot {
+	return &ballot{owner: owner, maybe: make([]bool, servers), lasts: make([]time.Time, servers)}
 }
 
 // length is a lease as the library takes it.
@@ -47,13 +53,43 @@ func (b *ballot) answered(from int, before bool, sent time.Time, r fcall.Reply, 
 	switch unknown := err != nil && fcall.Unknown(err); {
 	case err == nil && r.Yes:
 		b.lasts[from] = sent.Add(b.lease)
-		return b.over
+		return b.owes()
 	case unknown:
-		return b.over
+		return b.owes()
 	default:
 		b.maybe[from] = before
 		return false
 	}
+}
+
+// owes reports whether a vote is to be given back now. b.mu is held.
+func (b *ballot) owes() bool {
+	b.owed = b.owed || b.going
+	return b.over && !b.going
+}
+
+// goes notes that the lock is being given back. A second giving back that crossed the first would make
+// servers say that it is another's.
+func (b *ballot) goes() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over, b.going = true, true
+}
+
+// unanswered notes that a server may not have heard of that. It reports whether it is over, so that
+// the server is to be told once more.
+func (b *ballot) unanswered() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.owes()
+}
+
+// went notes that it is over. It reports whether something was left behind.
+func (b *ballot) went() (owed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	owed, b.going, b.owed = b.owed, false, false
+	return owed
 }
 
 // renewed notes the answer to a renewal.
@@ -162,7 +198,7 @@ func (all *ballots) open(r fcall.Request) *ballot {
 	defer all.mu.Unlock()
 	b := all.by[r.Owner]
 	if b == nil {
-		b = &ballot{owner: r.Owner, maybe: make([]bool, all.servers), lasts: make([]time.Time, all.servers)}
+		b = newBallot(r.Owner, all.servers)
 		all.by[r.Owner] = b
 		if all.opened++; all.opened%sweepEvery == 0 {
 			all.sweep(now)
@@ -202,6 +238,20 @@ func (all *ballots) known(s fcall.Standing) fcall.Standing {
 		s.Fence = b.fence
 	}
 	return s
+}
+
+// release returns the ballot of an owner that gives the lock back. Of one that is not known here, each
+// server may have something.
+func (all *ballots) release(owner string) *ballot {
+	b := all.find(owner)
+	if b == nil {
+		b = newBallot(owner, all.servers)
+		for from := range b.maybe {
+			b.maybe[from] = true
+		}
+	}
+	b.goes()
+	return b
 }
 
 // end notes that an owner gives back what it has.

@@ -32,16 +32,21 @@ func interrupted(ctx context.Context, err error) error {
 // the background, but not with a hold, which means that it is not the holder who releases: if that
 // fails, the holder goes on.
 func (s *Servers) Release(ctx context.Context, key, owner, hold string, last int64) (fcall.Reply, error) {
-	var b *ballot
+	b := newBallot(owner, len(s.members)) // it matters nowhere
 	if hold == "" {
-		b = s.ballots.end(owner)
+		b = s.ballots.release(owner)
+		defer func() {
+			if b.went() {
+				s.late(key, owner)
+			}
+		}()
 	}
 	answers, n := ask(ctx, s, lasting, func(ctx context.Context, from int, c *fcall.Caller) (fcall.Reply, error) {
 		r, err := c.Release(ctx, key, owner, hold, last)
 		switch {
-		case err != nil && hold == "" && (b == nil || b.matters(from)):
+		case err != nil && b.matters(from) && b.unanswered():
 			s.late(key, owner)
-		case err == nil && b != nil && b.gone(from):
+		case err == nil && hold == "" && b.gone(from):
 			s.ballots.forget(owner)
 		}
 		return r, err

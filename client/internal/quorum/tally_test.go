@@ -140,3 +140,17 @@ func TestAVoteIsAskedForAgainALeaseAfterTheLastYes(t *testing.T) {
 	assert.False(t, b.gone(1))
 	assert.True(t, b.gone(2))
 }
+
+// A vote that comes while the lock is being given back is given back after that.
+func TestAVoteThatCrossesAReleaseWaitsForIt(t *testing.T) {
+	all, now := newBallots(3), time.Now()
+	b := all.open(fcall.Request{Owner: "a", TTL: "1000"})
+	before := b.asked(2)
+	assert.Same(t, b, all.release("a"))
+	assert.False(t, b.answered(2, before, now, fcall.Reply{Yes: true}, nil))
+	assert.True(t, b.went())
+	assert.False(t, b.went(), "once")
+	assert.True(t, b.answered(1, b.asked(1), now, fcall.Reply{Yes: true}, nil))
+	assert.True(t, b.unanswered())
+	assert.True(t, all.release("unknown here").matters(0))
+}
