@@ -21,9 +21,9 @@ import (
 )
 
 // Client takes locks on one deployment: a single server, a primary with replicas, Sentinel or
-// Cluster; or on a majority of several servers, see OpenQuorum. It is safe for concurrent use, and one per process is enough: it renews all its locks
-// from one goroutine and hears of hand-offs on one channel per hash slot (on one channel in all
-// without Cluster).
+// Cluster; or on a majority of several servers, see OpenQuorum. It is safe for concurrent use, and one
+// per process is enough: it renews all its locks from one goroutine and hears of hand-offs on one
+// channel per hash slot (on one channel in all without Cluster).
 type Client struct {
 	core
 	deployments []*deployment
