@@ -165,7 +165,7 @@ func (s *Servers) AcquireTracked(ctx context.Context, key string, r fcall.Reques
 // collect asks for votes until they decide.
 func (s *Servers) collect(ctx context.Context, b *ballot, key string, r fcall.Request, t *tally, skip ...int) error {
 	answers, n := ask(ctx, s, length(r.TTL), func(ctx context.Context, i int, c *fcall.Caller) (fcall.Reply, error) {
-		return s.vote(ctx, i, b, key, func() (fcall.Reply, error) { return c.Acquire(ctx, fcall.Copies{}, key, r) })
+		return s.vote(i, b, key, func() (fcall.Reply, error) { return c.Acquire(ctx, fcall.Copies{}, key, r) })
 	}, skip...)
 	return receive(ctx, s.closing, s, answers, n, func(a answer[fcall.Reply]) bool {
 		t.add(a)
@@ -174,7 +174,7 @@ func (s *Servers) collect(ctx context.Context, b *ballot, key string, r fcall.Re
 }
 
 // vote asks one server. A vote that nobody wants any more is given back.
-func (s *Servers) vote(_ context.Context, from int, b *ballot, key string, request func() (fcall.Reply, error)) (fcall.Reply, error) {
+func (s *Servers) vote(from int, b *ballot, key string, request func() (fcall.Reply, error)) (fcall.Reply, error) {
 	before, sent := b.asked(from), time.Now()
 	r, err := request()
 	if b.answered(from, before, sent, r, err) {
@@ -203,33 +203,25 @@ func (s *Servers) raise(ctx context.Context, key string, r fcall.Request, fence 
 		b.renewed(from, sent, r.TTL, err == nil && reply.Yes)
 		return reply, err
 	})
-	yes, no, busy := 0, 0, fcall.Reply{}
-	var failed []error
+	var p poll
 	err := receive(ctx, s.closing, s, answers, n, func(a answer[fcall.Reply]) bool {
-		switch {
-		case a.err != nil:
-			failed = append(failed, a.err)
-		case a.value.Yes:
-			yes++
-		default:
-			no, busy = no+1, a.value
-		}
-		return yes >= s.need || no+len(failed) > len(s.members)-s.need
+		p.add(a)
+		return p.yes >= s.need || p.no+len(p.failed) > len(s.members)-s.need
 	})
 	switch {
 	case err != nil:
 		return fcall.Reply{}, err
-	case yes >= s.need:
+	case p.yes >= s.need:
 		b.won(fence)
 		return fcall.Reply{Yes: true, Fence: fence, Holds: 1, Block: 1}, nil
-	case slices.ContainsFunc(failed, refused) && busy.Holder != "": // of the servers with the right time
-		return busy, nil
-	case slices.ContainsFunc(failed, refused):
-		return fcall.Reply{}, failed[slices.IndexFunc(failed, refused)]
-	case yes+no >= s.need:
-		return fcall.Reply{}, fmt.Errorf("%w: only %d of %d servers still had the lock in the second round, and %d must", fcall.ErrUnreachable, yes, len(s.members), s.need)
+	case slices.ContainsFunc(p.failed, refused) && p.refusal.Holder != "": // of the servers with the right time
+		return p.refusal, nil
+	case slices.ContainsFunc(p.failed, refused):
+		return fcall.Reply{}, p.failed[slices.IndexFunc(p.failed, refused)]
+	case p.yes+p.no >= s.need:
+		return fcall.Reply{}, fmt.Errorf("%w: only %d of %d servers still had the lock in the second round, and %d must", fcall.ErrUnreachable, p.yes, len(s.members), s.need)
 	}
-	return fcall.Reply{}, s.failure(yes+no, failed)
+	return fcall.Reply{}, s.failure(p.yes+p.no, p.failed)
 }
 
 // refused reports whether a server's clock is too far behind for a token.
@@ -301,7 +293,7 @@ func (s *Servers) queue(ctx context.Context, b *ballot, line int, key string, r 
 	}
 	short, cancel := context.WithTimeout(ctx, min(length(r.TTL)/patiencePart, patienceMost))
 	defer cancel()
-	reply, err := s.vote(ctx, line, b, key, func() (fcall.Reply, error) { return c.Wait(short, key, r) })
+	reply, err := s.vote(line, b, key, func() (fcall.Reply, error) { return c.Wait(short, key, r) })
 	switch {
 	case ctx.Err() != nil:
 		return reply, err

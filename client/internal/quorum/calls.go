@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -51,28 +52,20 @@ func (s *Servers) Release(ctx context.Context, key, owner, hold string, last int
 		}
 		return r, err
 	})
-	yes, no := 0, 0
-	var failed []error
+	var p poll
 	err := receive(ctx, s.closing, s, answers, n, func(a answer[fcall.Reply]) bool {
-		switch {
-		case a.err != nil:
-			failed = append(failed, a.err)
-		case a.value.Yes:
-			yes++
-		default:
-			no++
-		}
-		return yes >= s.need || no > len(s.members)-s.need
+		p.add(a)
+		return p.yes >= s.need || p.no > len(s.members)-s.need
 	})
 	switch {
 	case err != nil:
 		return fcall.Reply{}, err
-	case yes >= s.need:
+	case p.yes >= s.need:
 		return fcall.Reply{Yes: true}, nil
-	case no > len(s.members)-s.need:
+	case p.no > len(s.members)-s.need:
 		return fcall.Reply{}, nil
 	}
-	return fcall.Reply{}, s.failure(yes+no, failed)
+	return fcall.Reply{}, s.failure(p.yes+p.no, p.failed)
 }
 
 // Inspect asks how the lock stands with a majority. The line is that of the server that has it.
@@ -95,53 +88,26 @@ func (s *Servers) Break(ctx context.Context, key, reason string) (fcall.Standing
 }
 
 func (s *Servers) standing(ctx context.Context, key string, call func(context.Context, int, *fcall.Caller) (fcall.Standing, error)) (fcall.Standing, error) {
-	answers, n := ask(ctx, s, lasting, call)
-	var got []fcall.Standing
-	var failed []error
-	line, waiters := s.Line(key), int64(0)
-	err := receive(ctx, s.closing, s, answers, n, func(a answer[fcall.Standing]) bool {
-		if a.err != nil {
-			failed = append(failed, a.err)
-			return false
-		}
-		if got = append(got, a.value); a.from == line {
-			waiters = a.value.Waiters
-		}
-		return false // all that come in time: a break is for all servers
-	})
+	got, err := gather(ctx, s, call)
 	if err != nil {
 		return fcall.Standing{}, err
 	}
-	if len(got) < s.need {
-		return fcall.Standing{}, s.failure(len(got), failed)
-	}
-	standing, _ := majority(got, s.need)
-	standing.Waiters = waiters
+	standing, _ := majority(slices.Collect(maps.Values(got)), s.need)
+	standing.Waiters = got[s.Line(key)].Waiters
 	return s.ballots.known(standing), nil
 }
 
 // Forgotten reports whether a majority has the lock as one owner's, and the server that has the line
 // does not; and how long that majority's lease lasts. It is false when that cannot be found out.
 func (s *Servers) Forgotten(ctx context.Context, key string) (left time.Duration, forgotten bool) {
-	answers, n := ask(ctx, s, lasting, func(ctx context.Context, _ int, c *fcall.Caller) (fcall.Standing, error) {
+	got, err := gather(ctx, s, func(ctx context.Context, _ int, c *fcall.Caller) (fcall.Standing, error) {
 		return c.Inspect(ctx, key)
 	})
-	var got []fcall.Standing
-	var there *fcall.Standing // at the server that has the line
-	line := s.Line(key)
-	err := receive(ctx, s.closing, s, answers, n, func(a answer[fcall.Standing]) bool {
-		if a.err == nil {
-			got = append(got, a.value)
-			if a.from == line {
-				there = &a.value
-			}
-		}
-		return false
-	})
-	if err != nil || there == nil {
+	there, answered := got[s.Line(key)]
+	if err != nil || !answered {
 		return 0, false
 	}
-	standing, _ := majority(got, s.need)
+	standing, _ := majority(slices.Collect(maps.Values(got)), s.need)
 	return standing.Remaining, standing.Held && there.Owner != standing.Owner
 }
 
@@ -175,23 +141,48 @@ func majority(standings []fcall.Standing, need int) (s fcall.Standing, agreed bo
 
 // Version is the version of the library at a majority; if they differ, all of them.
 func (s *Servers) Version(ctx context.Context) (string, error) {
-	answers, n := ask(ctx, s, lasting, func(ctx context.Context, _ int, c *fcall.Caller) (string, error) { return c.Version(ctx) })
-	var versions []string
+	got, err := gather(ctx, s, func(ctx context.Context, _ int, c *fcall.Caller) (string, error) { return c.Version(ctx) })
+	return strings.Join(slices.Compact(slices.Sorted(maps.Values(got))), ", "), err
+}
+
+// gather returns all answers that come in time, by server. It fails if those are not of a majority.
+func gather[T any](ctx context.Context, s *Servers, call func(context.Context, int, *fcall.Caller) (T, error)) (map[int]T, error) {
+	answers, n := ask(ctx, s, lasting, call)
+	got := map[int]T{}
 	var failed []error
-	err := receive(ctx, s.closing, s, answers, n, func(a answer[string]) bool {
+	err := receive(ctx, s.closing, s, answers, n, func(a answer[T]) bool {
 		if a.err != nil {
 			failed = append(failed, a.err)
 		} else {
-			versions = append(versions, a.value)
+			got[a.from] = a.value
 		}
 		return false
 	})
-	switch {
-	case err != nil:
-		return "", err
-	case len(versions) < s.need:
-		return "", s.failure(len(versions), failed)
+	if err == nil && len(got) < s.need {
+		err = s.failure(len(got), failed)
 	}
-	slices.Sort(versions)
-	return strings.Join(slices.Compact(versions), ", "), nil
+	if err != nil {
+		return nil, err
+	}
+	return got, nil
+}
+
+// poll counts the answers to a renewal or a release.
+type poll struct {
+	yes, no int
+	refusal fcall.Reply // one of those that said no, if possible one that names a holder
+	failed  []error
+}
+
+func (p *poll) add(a answer[fcall.Reply]) {
+	switch {
+	case a.err != nil:
+		p.failed = append(p.failed, a.err)
+	case a.value.Yes:
+		p.yes++
+	default:
+		if p.no++; p.refusal.Holder == "" {
+			p.refusal = a.value
+		}
+	}
 }

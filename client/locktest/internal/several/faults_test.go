@@ -319,22 +319,3 @@ func TestALostServerIsNotAnOutage(t *testing.T) {
 		assert.Empty(b, text.String())
 	})
 }
-
-// Votes that come while the lock is given back are given back after that: else some server says that
-// the lock is another's, and its holder hears that it was lost.
-func TestAReleaseThatCrossesVotesIsNoLoss(t *testing.T) {
-	on(t, 5, func(b *bed) {
-		c := b.client(client.Config{})
-		defer c.Close()
-		require.NoError(b, c.Do(b.Context(), "warm", func(context.Context) error { return nil }))
-		for i, n := range b.nodes {
-			b.world.Delay(redis.Path{Node: n}, []time.Duration{200, 1000, 230, 260, 270}[i]*time.Microsecond)
-		}
-		for i := range 400 {
-			l, err := c.TryAcquire(b.Context(), client.Name("x", i))
-			require.NoError(b, err)
-			require.NoError(b, l.Release(b.Context()), i)
-			b.world.Delay(redis.Path{Node: b.nodes[i%5]}, time.Duration(200+(i*37)%900)*time.Microsecond)
-		}
-	})
-}
