@@ -32,7 +32,7 @@ func (b *bed) waiting(c *client.Client, most time.Duration) <-chan error {
 // "All but a minority may be lost at any time. A lock then outlives the loss of a minority": the
 // line's server comes back, and half a minute later another one is lost: one of three.
 func TestAttackMendingWithAWaiter(t *testing.T) {
-	attackOn(t, 3, func(b *bed) {
+	on(t, 3, func(b *bed) {
 		line := b.line("x")
 		c, w := b.client(client.Config{}), b.client(client.Config{})
 		defer c.Close()
@@ -60,7 +60,7 @@ func TestAttackMendingWithAWaiter(t *testing.T) {
 func TestAttackClocksThatAreRight(t *testing.T) {
 	for _, held := range []time.Duration{30 * time.Second, 45 * time.Second, time.Minute, 90 * time.Second, 5 * time.Minute} {
 		t.Run(held.String(), func(t *testing.T) {
-			attackOn(t, 3, func(b *bed) {
+			on(t, 3, func(b *bed) {
 				line := b.line("x")
 				c, w := b.client(client.Config{}), b.client(client.Config{})
 				defer c.Close()
@@ -81,7 +81,7 @@ func TestAttackClocksThatAreRight(t *testing.T) {
 
 // TryAcquire "takes the lock if it is free"; one of many that try at once has it, as on one server.
 func TestAttackNobodyHasAFreeLock(t *testing.T) {
-	attackOn(t, 5, func(b *bed) {
+	on(t, 5, func(b *bed) {
 		var all []*client.Client
 		for range 10 {
 			c := b.client(client.Config{})
@@ -118,7 +118,7 @@ func TestAttackNobodyHasAFreeLock(t *testing.T) {
 
 // The holder dies. One clock of three was set back: the others' votes are a majority, one lease later.
 func TestAttackALineThatWasSetBack(t *testing.T) {
-	attackOn(t, 3, func(b *bed) {
+	on(t, 3, func(b *bed) {
 		line := b.line("x")
 		c, w := b.client(client.Config{}), b.client(client.Config{})
 		defer w.Close()
@@ -137,7 +137,7 @@ func TestAttackALineThatWasSetBack(t *testing.T) {
 
 // An option without an address is a mistake in the program, not a server that is down.
 func TestAttackNoAddress(t *testing.T) {
-	attackOn(t, 2, func(b *bed) {
+	on(t, 2, func(b *bed) {
 		c, err := client.OpenQuorum(append(b.options("h"), rueidis.ClientOption{}), client.Config{Lease: lease})
 		assert.ErrorIs(b, err, client.ErrArgument)
 		if c != nil {
@@ -148,11 +148,10 @@ func TestAttackNoAddress(t *testing.T) {
 
 // Two servers that are one, also under two names, are an ErrArgument.
 func TestAttackMembers(t *testing.T) {
-	attackOn(t, 3, func(b *bed) {
+	on(t, 3, func(b *bed) {
 		all := b.options("h")
 		h := b.world.Host("h")
 		alias := rueidis.ClientOption{InitAddress: []string{"alias:6379"}, ForceSingleClient: true, MaxFlushDelay: -1}
-		_ = h
 		alias.DialCtxFn = aliasDial(h, b.nodes[0].Addr())
 		for _, down := range []bool{false, true} {
 			if down {
@@ -181,7 +180,7 @@ func TestAttackMembers(t *testing.T) {
 
 // A server that joins later under a second name must not vote twice.
 func TestAttackTwoNamesLater(t *testing.T) {
-	attackOn(t, 4, func(b *bed) {
+	on(t, 4, func(b *bed) {
 		all := b.options("h")
 		h := b.world.Host("h")
 		alias := all[0]
@@ -208,7 +207,7 @@ func TestAttackTwoNamesLater(t *testing.T) {
 
 // The same while another server is down, one of three: all clocks are right.
 func TestAttackClocksThatAreRightWithAServerDown(t *testing.T) {
-	attackOn(t, 3, func(b *bed) {
+	on(t, 3, func(b *bed) {
 		line := b.line("x")
 		c, w := b.client(client.Config{}), b.client(client.Config{})
 		defer c.Close()

@@ -22,7 +22,7 @@ func TestAttackATimeoutWhileTheLineIsLost(t *testing.T) {
 		for _, before := range []bool{false, true} {
 			for _, wait := range []time.Duration{300 * time.Millisecond, time.Second, 8 * time.Second} {
 				t.Run(fmt.Sprint(way, "/", wait, "/", before), func(t *testing.T) {
-					attackOn(t, 5, func(b *bed) {
+					on(t, 5, func(b *bed) {
 						c, other := b.client(client.Config{}), b.client(client.Config{})
 						defer c.Close()
 						defer other.Close()
@@ -54,7 +54,7 @@ func TestAttackAMajorityIsGone(t *testing.T) {
 			continue
 		}
 		t.Run(way, func(t *testing.T) {
-			attackOn(t, 3, func(b *bed) {
+			on(t, 3, func(b *bed) {
 				c := b.client(client.Config{})
 				defer func() { b.quick("Close", 1100*time.Millisecond, c.Close) }()
 				lose(b, b.nodes[0])
@@ -100,7 +100,7 @@ func TestAttackAMajorityIsGone(t *testing.T) {
 
 // Hostile input is refused with ErrArgument.
 func TestAttackHostileMembers(t *testing.T) {
-	attackOn(t, 9, func(b *bed) {
+	on(t, 9, func(b *bed) {
 		all := b.options("h")
 		open := func(what string, o []rueidis.ClientOption, cfg client.Config) {
 			c, err := client.OpenQuorum(o, cfg)
@@ -151,7 +151,7 @@ func TestAttackHostileMembers(t *testing.T) {
 
 // A bad option of a call is ErrArgument.
 func TestAttackHostileOptions(t *testing.T) {
-	attackOn(t, 3, func(b *bed) {
+	on(t, 3, func(b *bed) {
 		c := b.client(client.Config{})
 		defer c.Close()
 		for what, o := range map[string]client.Option{
@@ -186,7 +186,7 @@ func TestAttackHostileOptions(t *testing.T) {
 // A member is named twice and is down when the client opens: "two that are one" is ErrArgument, or
 // at the least it must not count twice.
 func TestAttackTheSameServerTwiceWhileItIsDown(t *testing.T) {
-	attackOn(t, 3, func(b *bed) {
+	on(t, 3, func(b *bed) {
 		all := b.options("h")
 		b.nodes[0].Kill()
 		c, err := client.OpenQuorum([]rueidis.ClientOption{all[0], all[1], all[2], all[0], all[1]}, client.Config{Lease: lease})

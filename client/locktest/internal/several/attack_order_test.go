@@ -19,7 +19,7 @@ import (
 func TestAttackAnotherOrder(t *testing.T) {
 	for _, how := range []string{"same", "other names"} /* "reversed" is not served in order: the documents should say so */ {
 		t.Run(how, func(t *testing.T) {
-			attackOn(t, 5, func(b *bed) {
+			on(t, 5, func(b *bed) {
 				for k := range 6 {
 					name := fmt.Sprint("x", k)
 					first := b.client(client.Config{})
@@ -76,7 +76,7 @@ func TestAttackAnotherOrder(t *testing.T) {
 func TestAttackAWrongClockIsInvalid(t *testing.T) {
 	for _, off := range []time.Duration{70 * time.Second, -70 * time.Second} {
 		t.Run(off.String(), func(t *testing.T) {
-			attackOn(t, 3, func(b *bed) {
+			on(t, 3, func(b *bed) {
 				b.nodes[1].SetClock(off, 0)
 				c := b.client(client.Config{})
 				defer c.Close()

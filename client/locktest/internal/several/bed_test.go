@@ -3,6 +3,7 @@ package several
 
 import (
 	"fmt"
+	"hash/fnv"
 	"io"
 	"log/slog"
 	"testing"
@@ -31,7 +32,14 @@ const lease = 10 * time.Second
 func on(t *testing.T, servers int, test func(b *bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bed{T: t, world: redis.New(redis.Options{Latency: 200 * time.Microsecond})}
+		opt := redis.Options{Latency: 200 * time.Microsecond}
+		opt.Unmodelled = func(_, text string) { t.Errorf("not modelled: %s", text) }
+		opt.Hooks.Write = func(w redis.Write) {
+			if w.After != nil && w.End == 0 {
+				t.Errorf("a key without a TTL: %s %v", w.Key, w.After)
+			}
+		}
+		b := &bed{T: t, world: redis.New(opt)}
 		for i := range servers {
 			n := b.world.Node(fmt.Sprintf("s%d:6379", i))
 			b.load(n)
@@ -82,4 +90,11 @@ func (b *bed) votes(name, owner string) (n int) {
 		}
 	}
 	return n
+}
+
+// line is the server that has the line of a lock, as the client chooses it.
+func (b *bed) line(name string) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte("lock:" + name))
+	return int(h.Sum32() % uint32(len(b.nodes)))
 }

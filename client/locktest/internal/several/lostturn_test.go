@@ -1,7 +1,6 @@
 package several
 
 import (
-	"hash/fnv"
 	"testing"
 	"time"
 
@@ -14,9 +13,7 @@ import (
 
 // line is the server that has the line of a lock, and the others.
 func (b *bed) lineOf(name string) (line *redis.Node, others []*redis.Node) {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte("lock:" + name))
-	at := int(h.Sum32() % uint32(len(b.nodes)))
+	at := b.line(name)
 	for i, n := range b.nodes {
 		if i != at {
 			others = append(others, n)

@@ -1,7 +1,6 @@
 package several
 
 import (
-	"hash/fnv"
 	"testing"
 	"time"
 
@@ -27,9 +26,7 @@ func TestWhoseTurnItIsDoesNotWaitForTheSilent(t *testing.T) {
 			waited <- m
 		}()
 		time.Sleep(time.Second)
-		h := fnv.New32a()
-		_, _ = h.Write([]byte("lock:x"))
-		line := int(h.Sum32() % 5)
+		line := b.line("x")
 		rival, silent := b.nodes[(line+1)%5], b.nodes[(line+2)%5]
 		silent.Pause()
 		b.nodes[(line+3)%5].Pause()
