@@ -19,6 +19,13 @@ import (
 // deadline had passed before the call. After an error the lock is not held: if the outcome was
 // unknown, a clean-up goes on in the background.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
+	since := c.observer.asked(ctx, name, false)
+	l, err := c.tryAcquire(ctx, name, opts)
+	c.answer(ctx, name, since, l, err)
+	return l, err
+}
+
+func (c *Client) tryAcquire(ctx context.Context, name string, opts []Option) (*Lock, error) {
 	a, err := c.attempt(name, opts)
 	if err != nil {
 		return nil, opError("try", name, err)
@@ -69,6 +76,13 @@ func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 // was lost. Once it is waiting, it rides out outages of up to one lease. After an error the lock is
 // neither held nor waited for.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
+	since := c.observer.asked(ctx, name, true)
+	l, err := c.acquire(ctx, name, opts)
+	c.answer(ctx, name, since, l, err)
+	return l, err
+}
+
+func (c *Client) acquire(ctx context.Context, name string, opts []Option) (*Lock, error) {
 	a, err := c.attempt(name, opts)
 	if err != nil {
 		return nil, opError("acquire", name, err)
@@ -119,5 +133,16 @@ func (a *attempt) poll(ctx context.Context) (*Lock, error) {
 		if err := w.sleep(a.set.interval); err != nil {
 			return nil, err
 		}
+	}
+}
+
+// answer tells the Observer what a call returns.
+func (c *Client) answer(ctx context.Context, name string, since time.Time, l *Lock, err error) {
+	switch {
+	case c.observer == nil:
+	case l == nil:
+		c.observer.refused(ctx, Refusal{Name: name, Asked: since, Err: err})
+	default:
+		l.shown(ctx, c.observer, since)
 	}
 }

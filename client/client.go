@@ -70,7 +70,7 @@ func New(redis rueidis.Client, cfg Config) (*Client, error) {
 // build makes the parts of a Client that know no server.
 func build(cfg Config, set settings) *Client {
 	c := &Client{cfg: cfg, settings: set}
-	c.journal.log = cfg.Logger
+	c.journal.log, c.journal.observer, c.observer = cfg.Logger, cfg.Observer, cfg.Observer
 	c.identify()
 	c.closing, c.stop = context.WithCancelCause(context.Background())
 	c.gate.idle = make(chan struct{})

@@ -98,6 +98,9 @@ type Config struct {
 	// reached, and can again; tracking is refused), and a line for each lost lock. Default
 	// slog.Default().
 	Logger *slog.Logger
+
+	// Observer is told what happens to locks: for metrics and traces. Default none.
+	Observer *Observer
 }
 
 const (

@@ -18,6 +18,7 @@ type core struct {
 	departed  *departed
 	keepalive *keepalive
 	journal   journal
+	observer  *Observer       // nil: none
 	slotted   bool            // Cluster: a channel belongs to a slot
 	quorum    *quorum.Servers // nil: calls is one deployment
 	closing   context.Context // ends with ErrClosed when Close is called

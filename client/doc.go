@@ -14,6 +14,9 @@
 // resource that the lock guards. [Client.Inspect] shows who has a lock, and [Client.Break] takes it
 // away. Every call returns when its context ends, or a moment later.
 //
+// The commonest jobs are made of that: [Client.Once] runs something at most once per interval,
+// [Client.Lead] while this process leads, and [Client.DoAll] under several locks.
+//
 // # Errors
 //
 // Every error is of exactly one kind, for errors.Is, so the order of the cases of a switch does not
@@ -73,6 +76,10 @@
 //     new tenure, with the next token), or gives it back. keepalive finishes what it had to leave.
 //   - close.go: Close ends all contexts. Locks that are held are not given back: work may still go on
 //     under them.
+//
+// Built upon it, without knowing what is in it: once.go, lead.go, watch.go, all.go. observe.go is told
+// by the others; a tenure is shown to the Observer when its Lock is returned, and hidden by who tells
+// of its end (held.go).
 //
 // A new reason to end the work begins in errors.go; a limit also needs an Action and an event of
 // internal/lease, a line in endings (held.go), and one in limited (ending.go).

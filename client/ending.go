@@ -42,6 +42,9 @@ func (h *held) ended(e *ending) {
 		}
 		h.journal.lost(e.cause)
 	}
+	if e.tells != nil && h.observer.Lost != nil {
+		h.observer.Lost(*e.tells)
+	}
 	if !e.ours {
 		h.close()
 	}

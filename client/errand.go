@@ -95,6 +95,9 @@ func (s sending) answered(sent time.Time, o fcall.Outcome) (ours bool) {
 		yes = o.Standing.Held && o.Standing.Owner == s.owner && o.Standing.Fence == s.first
 	}
 	ours = s.note(s.action, sent, o.Err == nil, yes)
+	if s.action == lease.Renew {
+		s.tellRenewal(sent, o.Err, ours)
+	}
 	if o.Err == nil {
 		s.cache.Drop(s.key)
 	}

@@ -47,14 +47,9 @@ type tenure struct {
 	began time.Time
 
 	cause error      // guarded by held.mu, as the rest; nil: it goes on
+	seen  bool       // the Observer knows of it, and not yet of its end
 	holds []*tenancy // of a re-entrant holder several
 	one   [1]*tenancy
-}
-
-// tenancy is the part of a Lock that held.mu guards.
-type tenancy struct {
-	cancel   func(cause error) // ends the Lock's context
-	released bool
 }
 
 // line is that of one lock. Its leader shows what it holds.
@@ -68,17 +63,6 @@ type (
 type shows struct {
 	terms *terms
 	until context.Context // of its wait
-}
-
-// over reports whether a context has ended. It does not ask a lock's context to look at the clock,
-// which takes mutexes.
-func over(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return true
-	default:
-		return false
-	}
 }
 
 // turn is what the head of the line gets: the lock itself, or the lead, or an error that ends all
@@ -107,6 +91,16 @@ func (h *held) stands() (fence int64, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.tenure.fence, h.machine.Until()
+}
+
+// holder is the present tenure; nil if its time is over.
+func (h *held) holder() *tenure {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.tenure == nil || h.tenure.cause != nil {
+		return nil
+	}
+	return h.tenure
 }
 
 // why returns until when the lease lasts, and why t ended, if it did.
@@ -155,6 +149,28 @@ func (t *tenure) dropped(hold *tenancy) bool {
 	return hold.released
 }
 
+// show makes t known to the Observer, which is told of its end from now on. It returns why t has
+// ended already, if it has: the caller tells that.
+func (t *tenure) show() (cause error) {
+	t.held.mu.Lock()
+	defer t.held.mu.Unlock()
+	t.seen = t.cause == nil
+	return t.cause
+}
+
+// hide reports whether the caller is the one who tells the Observer of t's end.
+func (t *tenure) hide() (tells bool) {
+	t.held.mu.Lock()
+	defer t.held.mu.Unlock()
+	tells, t.seen = t.seen, false
+	return tells
+}
+
+// told is what the Observer is told of a tenure that ended at now.
+func (t *tenure) told(now time.Time, err error) *Tenure {
+	return &Tenure{Name: t.held.name, Owner: t.held.owner, Fence: t.fence, Hold: t, Held: now.Sub(t.began), Err: err}
+}
+
 // refuse takes t away that nobody took up, in the place of drop.
 func (t *tenure) refuse() (last bool, cause error) {
 	h := t.held
@@ -181,14 +197,6 @@ func (h *held) succeed(now time.Time, least time.Duration) *tenure {
 	return h.tenure
 }
 
-// ending is the end of a tenure: what is left to do without the mutex.
-type ending struct {
-	cause error
-	holds []*tenancy // whose contexts are to be cancelled
-	first bool       // the tenure had not ended before
-	ours  bool       // the lock still is
-}
-
 // end ends the present tenure, in one step with the machine: h.mu is held. The first cause stays.
 // The caller calls ended.
 func (h *held) end(why error, reason string) *ending {
@@ -198,14 +206,10 @@ func (h *held) end(why error, reason string) *ending {
 		t.cause = &LostError{Name: h.name, Owner: h.owner, Fence: t.fence, Reason: reason, Err: why}
 	}
 	e.cause = t.cause
+	if t.seen {
+		t.seen, e.tells = false, t.told(time.Now(), t.cause)
+	}
 	return e
-}
-
-// endings are the actions that end the work, and why.
-var endings = map[lease.Action]error{
-	lease.Expire:          ErrExpired,
-	lease.StopMaxHold:     ErrMaxHold,
-	lease.StopMaxRenewals: ErrMaxRenewals,
 }
 
 // due does what is due at now: it returns what to send, or the end of the work, after which more

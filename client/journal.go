@@ -10,6 +10,7 @@ import (
 // journal tells the log of each change of state once, and of each lost lock.
 type journal struct {
 	log                              *slog.Logger
+	observer                         *Observer
 	outage, refused, untracked, deaf atomic.Bool // what it has been told
 }
 
@@ -45,6 +46,7 @@ func (j *journal) absent(addr []string, err error) {
 func (j *journal) failed(locks int, err error) {
 	if !errors.Is(err, context.Canceled) && j.outage.CompareAndSwap(false, true) {
 		j.log.Warn("holdfast: renewals fail; they are tried again until the leases end", "locks", locks, "error", err)
+		j.observer.connection(err)
 	}
 }
 
@@ -52,6 +54,7 @@ func (j *journal) failed(locks int, err error) {
 func (j *journal) answered() {
 	if j.outage.Load() && j.outage.CompareAndSwap(true, false) {
 		j.log.Info("holdfast: the server answers again")
+		j.observer.connection(nil)
 	}
 }
 

@@ -49,3 +49,18 @@ func (h *held) noticed(now time.Time) {
 	h.notice(now)
 	h.keepalive.update(&h.entry)
 }
+
+// tellRenewal tells the Observer what the server answered to a renewal, of a lock that is not over.
+func (h *held) tellRenewal(sent time.Time, err error, ours bool) {
+	if h.observer == nil || h.observer.Renewed == nil {
+		return
+	}
+	t := h.holder()
+	if t == nil {
+		return
+	}
+	if err == nil && !ours {
+		err = ErrTaken
+	}
+	h.observer.Renewed(Renewal{Name: h.name, Hold: t, Took: time.Since(sent), Err: overdue(err)})
+}

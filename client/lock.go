@@ -23,6 +23,7 @@ type Lock struct {
 	tenure *tenure
 	hold   tenancy
 	ctx    lockContext
+	joined bool // by re-entry
 }
 
 // lockContext is a lock's context. It carries the lock, and looks at the clock when it is asked.
@@ -72,7 +73,7 @@ func Fence(ctx context.Context) int64 {
 // lock makes a Lock of a tenure. The first one's holder is counted already; join counts another. It
 // fails if the tenure is over.
 func (t *tenure) lock(parent context.Context, join bool) (*Lock, error) {
-	l := &Lock{tenure: t}
+	l := &Lock{tenure: t, joined: join}
 	inner, cancel := context.WithCancelCause(parent)
 	l.ctx, l.hold.cancel = lockContext{inner, t}, cancel
 	if err := t.add(&l.hold, join); err != nil {
@@ -80,6 +81,19 @@ func (t *tenure) lock(parent context.Context, join bool) (*Lock, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// shown tells the Observer of a Lock that is about to be returned, and takes over its context.
+func (l *Lock) shown(call context.Context, o *Observer, asked time.Time) {
+	t := l.tenure
+	l.ctx.Context = o.acquired(call, l.ctx.Context, Acquisition{Name: t.held.name, Owner: t.held.owner, Fence: t.fence, Hold: t,
+		Asked: asked, Passed: t.fence != t.held.first, Reentered: l.joined})
+	if l.joined {
+		return
+	}
+	if cause := t.show(); cause != nil && o.Lost != nil {
+		o.Lost(*t.told(time.Now(), cause))
+	}
 }
 
 // reenter adds a Lock to a tenure, in memory: its settings are those of the first. It fails if the
@@ -173,6 +187,7 @@ func (l *Lock) RenewFor(ctx context.Context, d time.Duration) error {
 	h.keepalive.update(&h.entry)
 	r, err := h.calls.Renew(ctx, h.terms.copies, h.key, h.renews(fcall.TTL(length), channel))
 	ours := h.extended(sent, length, err == nil, r.Yes && r.Fence == h.first)
+	h.tellRenewal(sent, err, ours)
 	h.keepalive.update(&h.entry)
 	switch {
 	case err != nil:

@@ -39,7 +39,11 @@ func (l *Lock) Release(ctx context.Context) error {
 		return opError("release", h.name, cause)
 	}
 	if cause == nil {
-		return h.handOver(ctx, t, now)
+		passed, err := h.handOver(ctx, t, now)
+		if h.observer != nil {
+			h.tellRelease(t, now, passed, err)
+		}
+		return err
 	}
 	if limited(cause) {
 		if err := h.giveBack(ctx, t); err != nil && !errors.Is(err, ErrLost) {
@@ -49,15 +53,25 @@ func (l *Lock) Release(ctx context.Context) error {
 	return opError("release", h.name, cause)
 }
 
+// tellRelease tells the Observer of a release, unless it was told of a loss meanwhile.
+func (h *held) tellRelease(t *tenure, now time.Time, passed bool, err error) {
+	if !t.hide() || h.observer.Released == nil {
+		return
+	}
+	told := t.told(now, err)
+	told.Passed = passed
+	h.observer.Released(*told)
+}
+
 // handOver passes the lock on in this process, or gives it back. t has no holds any more.
-func (h *held) handOver(ctx context.Context, t *tenure, now time.Time) error {
+func (h *held) handOver(ctx context.Context, t *tenure, now time.Time) (passed bool, err error) {
 	if early := h.terms.minHold - now.Sub(t.began); early > 0 {
-		return h.linger(ctx, t, now, early)
+		return false, h.linger(ctx, t, now, early)
 	}
 	if h.line != nil && h.passOn(t, now) {
-		return nil
+		return true, nil
 	}
-	return h.giveBack(ctx, t)
+	return false, h.giveBack(ctx, t)
 }
 
 // linger leaves the lock with the server for so long, held by nobody, and gives it back then. If

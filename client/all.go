@@ -1,0 +1,139 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Locks are several locks of one caller. It is safe for concurrent use.
+type Locks struct {
+	all []*Lock // sorted by name
+	ctx allContext
+}
+
+// allContext ends with the first of the locks: it is the context of the last one, which was taken
+// under all others.
+type allContext struct {
+	context.Context
+	all []*Lock
+}
+
+// Err looks at the clock too, for each lock.
+func (c *allContext) Err() error {
+	for _, l := range c.all {
+		if err := l.ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AcquireAll takes all of the locks or none, and waits for them as Acquire does. They are taken one
+// after the other in the order of their names, so callers that give the same names in any order
+// never wait for each other in a circle; names that are given twice count once. Those that it has
+// are kept from others while it waits for the next one. It is not one step: each lock has a token,
+// and a lease, of its own. MaxWait is for all of them together.
+//
+// The locks have one context, which ends when the first of them does. An Acquire of each of the
+// names under it re-enters that lock.
+//
+// To hold one lock and wait for another one without AcquireAll can still end in a circle: then MaxWait
+// or the context ends it.
+//
+// Errors: as Acquire, for the lock that could not be had; ErrArgument for no names. After an error
+// none of them is held or waited for; those that were had are given back, in the background if the
+// context has ended.
+func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Locks, error) {
+	if len(names) == 0 {
+		return nil, fmt.Errorf("holdfast: acquire all: %w: the list of names must not be empty", ErrArgument)
+	}
+	set := c.settings
+	WithOptions(opts...)(&set)
+	if err := set.complete(); err != nil {
+		return nil, fmt.Errorf("holdfast: acquire all: %w", err)
+	}
+	until, parent := ctx, ctx
+	if set.parent != nil {
+		parent = set.parent
+	}
+	if set.maxWait > 0 {
+		var cancel context.CancelFunc
+		until, cancel = context.WithTimeoutCause(ctx, set.maxWait, errMaxWait)
+		defer cancel()
+	}
+	s := &Locks{}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		l, err := s.next(until, parent, c, name, opts)
+		if err != nil {
+			_ = s.Release(ctx) // nobody worked under them
+			return nil, err
+		}
+		s.all, parent = append(s.all, l), l.Context()
+	}
+	s.ctx = allContext{parent, s.all}
+	return s, nil
+}
+
+// next waits for one more lock, until one of those that are held is lost.
+func (s *Locks) next(until, parent context.Context, c *Client, name string, opts []Option) (*Lock, error) {
+	if len(s.all) > 0 {
+		var cancel context.CancelFunc
+		until, cancel = context.WithCancel(until)
+		defer cancel()
+		defer context.AfterFunc(parent, cancel)()
+	}
+	l, err := c.Acquire(until, name, WithOptions(opts...), WithMaxWait(0), WithLockContext(parent))
+	for _, held := range s.all {
+		if _, cause := held.tenure.why(); cause != nil {
+			if err == nil {
+				s.all = append(s.all, l)
+			}
+			return nil, opError("acquire all", name, cause)
+		}
+	}
+	return l, err
+}
+
+// Context ends when the first of the locks is lost or released, or when its parent does; see
+// Lock.Context.
+func (s *Locks) Context() context.Context { return &s.ctx }
+
+// Lock returns the lock of that name; nil if it is none of them. To release it ends the context of
+// all.
+func (s *Locks) Lock(name string) *Lock {
+	for _, l := range s.all {
+		if l.Name() == name {
+			return l
+		}
+	}
+	return nil
+}
+
+// Release gives all of them back, as Lock.Release does for one. It blocks for a round trip for each.
+//
+// Errors: the *LostError of one that was lost before, if there is one; else the first error.
+func (s *Locks) Release(ctx context.Context) (err error) {
+	for _, l := range slices.Backward(s.all) {
+		released := l.Release(ctx)
+		if err == nil || errors.Is(released, ErrLost) && !errors.Is(err, ErrLost) {
+			err = released
+		}
+	}
+	return err
+}
+
+// DoAll is Do for several locks: it runs fn while all of them are held, under their context.
+func (c *Client) DoAll(ctx context.Context, names []string, fn func(context.Context) error, opts ...Option) (err error) {
+	s, err := c.AcquireAll(ctx, names, opts...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if lost := s.Release(ctx); err == nil && errors.Is(lost, ErrLost) {
+			err = lost
+		}
+	}()
+	return fn(s.Context())
+}

@@ -1,0 +1,66 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ErrResign is for fn of Lead: it gives the lead up, and campaigns for it again.
+var ErrResign = errors.New("the lead is given up")
+
+// The pauses of Lead between two campaigns.
+const (
+	shortPause = 100 * time.Millisecond
+	longPause  = 10 * time.Second
+)
+
+// Lead campaigns for the lead: it waits in line for the lock, and runs fn while this process has it,
+// under the lock's context. When the lead is lost, it waits until fn has returned, whatever that
+// returns, and campaigns again. When fn returns ErrResign, the next in line leads, and this process
+// campaigns again, after a pause. It rides out outages: pauses between campaigns grow from 0.1 s to
+// 10 s. So it blocks until ctx ends, or fn has returned something else while it led: nil, or an error
+// of its own, ends the campaign. The lock is given back then.
+//
+// Who leads is what Inspect says. With WithLabel its address is there too, for those who want to
+// reach it; Watch tells of changes. WithMaxHold bounds a term. Like every lock it can be lost: do the
+// work under fn's context, and give Fence to what must not hear of two leaders.
+//
+// Errors: what fn returned while it led, untouched; the context's, as Acquire, when ctx ended
+// between two terms; ErrInvalid and ErrClosed, at once.
+func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context) error, opts ...Option) error {
+	pause := shortPause
+	for {
+		lock, err := c.Acquire(ctx, name, WithOptions(opts...), WithoutReentry())
+		switch {
+		case err == nil:
+			if over, err := lead(ctx, lock, fn); over {
+				return err
+			}
+			pause = shortPause
+		case errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed):
+			return err
+		}
+		select {
+		case <-time.After(pause/2 + c.jitter(pause)):
+		case <-ctx.Done():
+			return opError("lead", name, begun(ctx))
+		case <-c.closing.Done():
+			return opError("lead", name, ErrClosed)
+		}
+		pause = min(2*pause, longPause)
+	}
+}
+
+// lead is one term. over: fn ended the campaign, with its error.
+func lead(ctx context.Context, lock *Lock, fn func(context.Context) error) (over bool, err error) {
+	lost := false
+	_, err = run(ctx, lock, func(work context.Context) (struct{}, error) {
+		err := fn(work)
+		lost = lock.tenure.look(time.Now()) != nil
+		return struct{}{}, err
+	})
+	var loss *LostError // only the release may have shown it
+	lost = lost || errors.As(err, &loss) && loss.Owner == lock.Owner()
+	return !lost && !errors.Is(err, ErrResign), err
+}

@@ -1,0 +1,222 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest"
+)
+
+// campaign runs Lead in the background.
+type campaign struct {
+	terms  chan context.Context // each term's
+	does   chan error           // what fn returns
+	result chan error
+}
+
+func leads(ctx context.Context, c *client.Client, opts ...client.Option) *campaign {
+	k := &campaign{make(chan context.Context), make(chan error), make(chan error, 1)}
+	go func() {
+		k.result <- c.Lead(ctx, "leader", func(ctx context.Context) error {
+			k.terms <- ctx
+			select {
+			case err := <-k.does:
+				return err
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}, opts...)
+	}()
+	return k
+}
+
+func TestLead(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		a, b := s.Client(client.Config{}), s.Client(client.Config{})
+		first := leads(ctx, a, client.WithLabel("10.0.0.1:80"))
+		term := <-first.terms
+		second := leads(ctx, b, client.WithLabel("10.0.0.2:80"))
+		queued(s, "leader", 1)
+		info, err := b.Inspect(ctx, "leader")
+		require.NoError(t, err)
+		require.Equal(t, "10.0.0.1:80", info.Holder.Label)
+
+		// The lead is given up: the other one has it, and this one waits for it again.
+		first.does <- client.ErrResign
+		next := <-second.terms
+		require.ErrorIs(t, context.Cause(term), client.ErrReleased)
+		require.Greater(t, client.Fence(next), client.Fence(term))
+		queued(s, "leader", 1)
+
+		// It is lost: whatever fn returns, the campaign goes on.
+		s.Take("leader", 10*time.Second)
+		<-next.Done()
+		queued(s, "leader", 2) // in whichever order
+		select {
+		case term = <-first.terms:
+		case term = <-second.terms:
+			first, second = second, first
+		}
+		require.Greater(t, client.Fence(term), client.Fence(next))
+		queued(s, "leader", 1)
+
+		// fn ends it.
+		wrong := errors.New("out of luck")
+		first.does <- wrong
+		require.Equal(t, wrong, <-first.result)
+		next = <-second.terms
+		second.does <- nil
+		require.NoError(t, <-second.result)
+		require.ErrorIs(t, context.Cause(next), client.ErrReleased)
+		s.Free("leader")
+	})
+}
+
+func TestLeadRidesOutAnOutage(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		c := s.Client(client.Config{Lease: 3 * time.Second})
+		k := leads(ctx, c)
+		term := <-k.terms
+		s.Stop()
+		<-term.Done()
+		require.ErrorIs(t, context.Cause(term), client.ErrExpired)
+		time.Sleep(time.Hour)
+		s.Start()
+		began := time.Now()
+		term = <-k.terms
+		require.Less(t, time.Since(began), 16*time.Second, "the longest pause, and a dial")
+		c.Close()
+		<-term.Done()
+		require.ErrorIs(t, <-k.result, client.ErrClosed)
+	})
+}
+
+func TestLeadEnds(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		c := s.Client(client.Config{})
+		require.ErrorIs(t, c.Lead(ctx, "", nothing), client.ErrArgument)
+
+		leading, cancel := context.WithCancel(ctx)
+		k := leads(leading, c)
+		term := <-k.terms
+		cancel()
+		<-term.Done()
+		require.ErrorIs(t, <-k.result, context.Canceled)
+		s.Free("leader")
+
+		give := s.Take("leader", time.Hour)
+		waiting, cancel := context.WithCancel(ctx)
+		k = leads(waiting, c)
+		queued(s, "leader", 1)
+		cancel()
+		require.ErrorIs(t, <-k.result, context.Canceled)
+		queued(s, "leader", 0)
+		give()
+		s.Free("leader")
+
+		paused, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		s.Stop()
+		k = leads(paused, c)
+		require.Error(t, <-k.result)
+		require.Equal(t, context.DeadlineExceeded, paused.Err())
+		s.Start()
+	})
+}
+
+// MaxHold bounds a term.
+func TestLeadForATerm(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		a, b := s.Client(client.Config{}), s.Client(client.Config{})
+		var terms [2]atomic.Int32
+		until, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		done := make(chan error)
+		for i, c := range []*client.Client{a, b} {
+			go func() {
+				done <- c.Lead(until, "leader", func(ctx context.Context) error {
+					terms[i].Add(1)
+					<-ctx.Done()
+					return nil
+				}, client.WithMaxHold(time.Minute, time.Second))
+			}()
+		}
+		for range 2 {
+			if err := <-done; err != nil {
+				require.ErrorIs(t, err, client.ErrTimeout)
+			}
+		}
+		require.InDelta(t, 30, terms[0].Load(), 2)
+		require.InDelta(t, 30, terms[1].Load(), 2)
+	})
+}
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		c, other := s.Client(client.Config{}), s.Client(client.Config{Label: "it"})
+		watching, cancel := context.WithCancel(ctx)
+		seen, done := make(chan string, 1), make(chan struct{})
+		go func() {
+			defer close(done)
+			for info, err := range c.Watch(watching, "leader") {
+				switch {
+				case err != nil:
+					seen <- kind(err)
+				case !info.Held:
+					seen <- "nobody"
+				default:
+					seen <- info.Holder.Label
+				}
+			}
+		}()
+		soon := func(want string) {
+			t.Helper()
+			began := time.Now()
+			require.Equal(t, want, <-seen)
+			require.Less(t, time.Since(began), 100*time.Millisecond)
+		}
+		soon("nobody")
+		l, err := other.Acquire(ctx, "leader")
+		require.NoError(t, err)
+		soon("it")
+		time.Sleep(time.Hour) // renewals are no change
+		require.NoError(t, l.Release(ctx))
+		soon("nobody")
+		s.Stop()
+		require.Equal(t, client.ErrUnreachable.Error(), <-seen)
+		time.Sleep(time.Minute)
+		s.Start()
+		require.Equal(t, "nobody", <-seen)
+		cancel()
+		<-done
+
+		n := 0
+		for range c.Watch(ctx, "leader") { // the caller ends it
+			n++
+			break
+		}
+		require.Equal(t, 1, n)
+		c.Close()
+		for _, err := range c.Watch(ctx, "leader") {
+			require.ErrorIs(t, err, client.ErrClosed)
+			n++
+		}
+		require.Equal(t, 2, n)
+		for _, err := range other.Watch(ctx, "") {
+			require.ErrorIs(t, err, client.ErrArgument)
+			n++
+		}
+		require.Equal(t, 3, n)
+	})
+}

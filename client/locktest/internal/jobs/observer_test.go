@@ -1,0 +1,332 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest"
+)
+
+// notes is an Observer that writes down what it is told, and finds what does not fit together.
+type notes struct {
+	mu    sync.Mutex
+	list  []string
+	asks  int
+	open  map[any]client.Acquisition
+	wrong []string
+}
+
+type spanKey struct{}
+
+func (n *notes) add(format string, args ...any) {
+	n.list = append(n.list, fmt.Sprintf(format, args...))
+}
+
+func (n *notes) end(what string, t client.Tenure) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	began, known := n.open[t.Hold]
+	if !known || began.Fence != t.Fence || began.Name != t.Name || began.Owner != t.Owner || t.Held < 0 {
+		n.wrong = append(n.wrong, fmt.Sprintf("%s ends %+v, which began as %+v", what, t, began))
+	}
+	delete(n.open, t.Hold)
+	n.add("%s %s passed=%v %v", what, t.Name, t.Passed, kind(t.Err))
+}
+
+// kind is the kind of an error, and for the ends of a lock which one.
+func kind(err error) string {
+	for _, e := range []error{client.ErrExpired, client.ErrTaken, client.ErrBroken, client.ErrMaxHold, client.ErrMaxRenewals,
+		client.ErrBusy, client.ErrTimeout, client.ErrUnreachable, client.ErrClosed, client.ErrLost, client.ErrInvalid, context.Canceled} {
+		if errors.Is(err, e) {
+			return e.Error()
+		}
+	}
+	return fmt.Sprint(err)
+}
+
+func (n *notes) observer() *client.Observer {
+	n.open = map[any]client.Acquisition{}
+	return &client.Observer{
+		Asked: func(_ context.Context, a client.Ask) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.asks++
+			n.add("asked %s wait=%v", a.Name, a.Wait)
+		},
+		Acquired: func(_, lock context.Context, a client.Acquisition) context.Context {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.asks--
+			if _, known := n.open[a.Hold]; known != a.Reentered {
+				n.wrong = append(n.wrong, fmt.Sprintf("begins twice, or re-enters nothing: %+v", a))
+			}
+			if !a.Reentered {
+				n.open[a.Hold] = a
+			}
+			n.add("acquired %s passed=%v reentered=%v", a.Name, a.Passed, a.Reentered)
+			return context.WithValue(lock, spanKey{}, a.Fence)
+		},
+		Refused: func(_ context.Context, r client.Refusal) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.asks--
+			n.add("refused %s: %s", r.Name, kind(r.Err))
+		},
+		Renewed: func(r client.Renewal) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.add("renewed %s: %s", r.Name, kind(r.Err))
+		},
+		Released:   func(t client.Tenure) { n.end("released", t) },
+		Lost:       func(t client.Tenure) { n.end("lost", t) },
+		Connection: func(c client.Connection) { n.mu.Lock(); n.add("connection: %s", kind(c.Err)); n.mu.Unlock() },
+	}
+}
+
+// saw returns what was noted since the last call.
+func (n *notes) saw(t *testing.T) []string {
+	t.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	require.Empty(t, n.wrong)
+	list := n.list
+	n.list = nil
+	return list
+}
+
+func TestTheObserverIsTold(t *testing.T) {
+	t.Parallel()
+	hold := client.Config{Lease: 3 * time.Second}
+	for name, c := range map[string]struct {
+		cfg  client.Config
+		does func(t *testing.T, s *locktest.Server, c *client.Client)
+		want []string
+	}{
+		"a lock": {hold, func(t *testing.T, s *locktest.Server, c *client.Client) {
+			l, err := c.TryAcquire(ctx, "x")
+			require.NoError(t, err)
+			time.Sleep(1500 * time.Millisecond)
+			require.NoError(t, l.Renew(ctx))
+			require.NoError(t, l.Release(ctx))
+		}, []string{"asked x wait=false", "acquired x passed=false reentered=false", "renewed x: <nil>", "released x passed=false <nil>"}},
+		"a refusal": {hold, func(t *testing.T, s *locktest.Server, c *client.Client) {
+			s.Take("x", time.Minute)
+			_, err := c.TryAcquire(ctx, "x")
+			require.ErrorIs(t, err, client.ErrBusy)
+			_, err = c.Acquire(ctx, "x", client.WithMaxWait(time.Second))
+			require.ErrorIs(t, err, client.ErrTimeout)
+			_, err = c.Acquire(ctx, "")
+			require.ErrorIs(t, err, client.ErrArgument)
+		}, []string{"asked x wait=false", "refused x: " + client.ErrBusy.Error(), "asked x wait=true", "refused x: " + client.ErrTimeout.Error(),
+			"asked  wait=true", "refused : " + client.ErrInvalid.Error()}},
+		"re-entry": {hold, func(t *testing.T, s *locktest.Server, c *client.Client) {
+			require.NoError(t, c.Do(ctx, "x", func(ctx context.Context) error {
+				return c.Do(ctx, "x", func(context.Context) error { return nil })
+			}))
+		}, []string{"asked x wait=true", "acquired x passed=false reentered=false", "asked x wait=true", "acquired x passed=false reentered=true",
+			"released x passed=false <nil>"}},
+		"MaxHold": {hold, func(t *testing.T, s *locktest.Server, c *client.Client) {
+			l, err := c.Acquire(ctx, "x", client.WithMaxHold(500*time.Millisecond, 0))
+			require.NoError(t, err)
+			<-l.Context().Done()
+			require.ErrorIs(t, l.Release(ctx), client.ErrMaxHold)
+		}, []string{"asked x wait=true", "acquired x passed=false reentered=false", "lost x passed=false " + client.ErrMaxHold.Error()}},
+		"MinHold": {hold, func(t *testing.T, s *locktest.Server, c *client.Client) {
+			l, err := c.Acquire(ctx, "x", client.WithMinHold(time.Minute))
+			require.NoError(t, err)
+			require.NoError(t, l.Release(ctx))
+			time.Sleep(2 * time.Minute)
+		}, []string{"asked x wait=true", "acquired x passed=false reentered=false", "released x passed=false <nil>"}},
+		"taken": {hold, func(t *testing.T, s *locktest.Server, c *client.Client) {
+			l, err := c.Acquire(ctx, "x")
+			require.NoError(t, err)
+			s.Take("x", time.Minute)
+			<-l.Context().Done()
+			require.ErrorIs(t, l.Release(ctx), client.ErrTaken)
+		}, []string{"asked x wait=true", "acquired x passed=false reentered=false", "renewed x: " + client.ErrTaken.Error(),
+			"lost x passed=false " + client.ErrTaken.Error()}},
+		"found at the release": {hold, func(t *testing.T, s *locktest.Server, c *client.Client) {
+			l, err := c.Acquire(ctx, "x")
+			require.NoError(t, err)
+			s.Take("x", time.Minute)
+			require.ErrorIs(t, l.Release(ctx), client.ErrTaken)
+		}, []string{"asked x wait=true", "acquired x passed=false reentered=false", "released x passed=false " + client.ErrTaken.Error()}},
+		"an outage": {hold, func(t *testing.T, s *locktest.Server, c *client.Client) {
+			l, err := c.Acquire(ctx, "x")
+			require.NoError(t, err)
+			s.Cut()
+			<-l.Context().Done()
+			s.Restore()
+			require.ErrorIs(t, l.Release(ctx), client.ErrExpired)
+			_, err = c.Inspect(ctx, "x")
+			require.NoError(t, err)
+		}, []string{"asked x wait=true", "acquired x passed=false reentered=false",
+			"connection: " + client.ErrUnreachable.Error(), "renewed x: " + client.ErrUnreachable.Error(), "lost x passed=false " + client.ErrExpired.Error(), "connection: <nil>"}},
+		"closed": {hold, func(t *testing.T, s *locktest.Server, c *client.Client) {
+			_, err := c.Acquire(ctx, "x")
+			require.NoError(t, err)
+			c.Close()
+			_, err = c.TryAcquire(ctx, "y")
+			require.ErrorIs(t, err, client.ErrClosed)
+		}, []string{"asked x wait=true", "acquired x passed=false reentered=false", "lost x passed=false " + client.ErrClosed.Error(),
+			"asked y wait=false", "refused y: " + client.ErrClosed.Error()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *locktest.Server) {
+				var n notes
+				c.cfg.Observer = n.observer()
+				c.does(t, s, s.Client(c.cfg))
+				require.Equal(t, c.want, dropRepeats(n.saw(t)))
+			})
+		})
+	}
+}
+
+// dropRepeats leaves of equal renewals the first: the first one is repeated when the client hears on
+// its channel, and one that is not answered is tried again.
+func dropRepeats(list []string) (kept []string) {
+	for _, line := range list {
+		if strings.HasPrefix(line, "renewed ") && slices.Contains(kept, line) {
+			continue
+		}
+		kept = append(kept, line)
+	}
+	return kept
+}
+
+func TestTheObserverIsToldOfAPassWithinTheProcess(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		var n notes
+		c := s.Client(client.Config{Observer: n.observer()})
+		var done sync.WaitGroup
+		for range 5 {
+			done.Go(func() {
+				require.NoError(t, c.Do(ctx, "x", func(context.Context) error { time.Sleep(100 * time.Microsecond); return nil }))
+			})
+		}
+		done.Wait()
+		list := n.saw(t)
+		require.Contains(t, list, "acquired x passed=true reentered=false")
+		require.Contains(t, list, "released x passed=true <nil>")
+		require.Empty(t, n.open)
+	})
+}
+
+// What the Observer puts into a lock's context is found by the work, and the context still ends as a
+// lock's does, with its cause, also one that is derived from it.
+func TestTheObserversContextIsTheLocks(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		var n notes
+		c := s.Client(client.Config{Observer: n.observer()})
+		outer := context.WithValue(ctx, spanKey{}, "the caller's")
+		l, err := c.Acquire(outer, "x")
+		require.NoError(t, err)
+		require.Equal(t, l.Fence(), l.Context().Value(spanKey{}))
+		require.Equal(t, l.Fence(), client.Fence(l.Context()))
+		again, err := c.Acquire(l.Context(), "x")
+		require.NoError(t, err)
+		require.NoError(t, again.Release(ctx))
+		derived, cancel := context.WithCancel(l.Context())
+		defer cancel()
+		time.Sleep(11 * time.Second) // its renewal, from which on it is told of a break
+		s.Break("x", "maintenance")
+		<-derived.Done()
+		require.ErrorIs(t, context.Cause(derived), client.ErrBroken)
+		require.ErrorIs(t, l.Context().Err(), context.Canceled)
+	})
+}
+
+// Whatever happens, each call of Asked is followed by one answer, and each tenure ends once.
+func TestTheObserversBooksBalance(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		bubble(t, func(t *testing.T, s *locktest.Server) {
+			var n notes
+			observer := n.observer()
+			clients := []*client.Client{}
+			for range 2 {
+				clients = append(clients, s.Client(client.Config{Lease: time.Second, Observer: observer}))
+			}
+			deadline, cancel := context.WithTimeout(ctx, 20*time.Second)
+			defer cancel()
+			var work sync.WaitGroup
+			for i := range 6 {
+				work.Go(func() {
+					r := rand.New(rand.NewPCG(seed, uint64(i)))
+					for deadline.Err() == nil {
+						within, cancel := context.WithTimeout(deadline, time.Duration(r.IntN(3000))*time.Millisecond)
+						name := []string{"a", "b"}[r.IntN(2)]
+						opts := [][]client.Option{nil, {client.WithMinHold(200 * time.Millisecond)}, {client.WithMaxHold(300*time.Millisecond, 0)},
+							{client.WithoutRenewal()}}[r.IntN(4)]
+						err := clients[i%2].Do(within, name, func(ctx context.Context) error {
+							time.Sleep(time.Duration(r.IntN(500*r.IntN(6)+1)) * time.Millisecond)
+							return nil
+						}, opts...)
+						cancel()
+						if err != nil {
+							time.Sleep(time.Duration(1+r.IntN(20)) * time.Millisecond)
+						}
+					}
+				})
+			}
+			work.Go(func() {
+				r := rand.New(rand.NewPCG(seed, 99))
+				for deadline.Err() == nil {
+					time.Sleep(time.Duration(r.IntN(800)) * time.Millisecond)
+					switch r.IntN(4) {
+					case 0:
+						s.Break("a", "because")
+					case 1:
+						s.Delete("b")
+					case 2:
+						s.Cut()
+						time.Sleep(time.Duration(r.IntN(1500)) * time.Millisecond)
+						s.Restore()
+					case 3:
+						s.Expire("a")
+					}
+				}
+			})
+			work.Wait()
+			for _, c := range clients {
+				c.Close()
+			}
+			list := n.saw(t)
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			require.Empty(t, n.open, "began and did not end")
+			require.Zero(t, n.asks, "asked and not answered")
+			require.Greater(t, len(list), 100)
+		})
+	}
+}
+
+func TestObserversAreJoined(t *testing.T) {
+	var a, b notes
+	joined := client.JoinObservers(a.observer(), nil, b.observer(), &client.Observer{})
+	for range 2 {
+		joined.Asked(ctx, client.Ask{Name: "x"})
+	}
+	joined.Refused(ctx, client.Refusal{Name: "x", Err: client.ErrBusy})
+	got := joined.Acquired(ctx, ctx, client.Acquisition{Name: "x", Fence: 7, Hold: 1})
+	require.Equal(t, int64(7), got.Value(spanKey{}))
+	joined.Renewed(client.Renewal{Name: "x"})
+	joined.Lost(client.Tenure{Name: "x", Fence: 7, Hold: 1, Err: client.ErrBroken})
+	joined.Connection(client.Connection{})
+	list := a.saw(t)
+	require.Len(t, list, 7)
+	require.Equal(t, list, b.saw(t))
+	require.Nil(t, client.JoinObservers().Asked)
+}

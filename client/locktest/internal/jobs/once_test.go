@@ -1,0 +1,183 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest"
+)
+
+func nothing(context.Context) error { return nil }
+
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		a, b := s.Client(client.Config{Label: "first"}), s.Client(client.Config{})
+		run, err := a.Once(ctx, "report", time.Hour, nothing)
+		require.NoError(t, err)
+		require.True(t, run.Ran)
+		require.Equal(t, "first", run.By.Label)
+		require.InDelta(t, time.Hour, run.End, float64(time.Second))
+
+		time.Sleep(20 * time.Minute)
+		for _, c := range []*client.Client{a, b} {
+			other, err := c.Once(ctx, "report", time.Hour, func(context.Context) error { panic("twice") })
+			require.NoError(t, err)
+			require.False(t, other.Ran)
+			require.Equal(t, "first", other.By.Label)
+			require.InDelta(t, 40*time.Minute, other.End, float64(73*time.Second)) // the lease has a margin
+		}
+
+		a.Close() // the interval is the server's to keep
+		time.Sleep(39 * time.Minute)
+		run, err = b.Once(ctx, "report", time.Hour, func(context.Context) error { panic("twice") })
+		require.NoError(t, err)
+		require.False(t, run.Ran)
+		time.Sleep(3 * time.Minute)
+		wrong := errors.New("the disk is full")
+		run, err = b.Once(ctx, "report", time.Hour, func(ctx context.Context) error {
+			require.NotZero(t, client.Fence(ctx))
+			return wrong
+		})
+		require.Equal(t, wrong, err)
+		require.True(t, run.Ran)
+		run, err = b.Once(ctx, "report", time.Hour, nothing)
+		require.NoError(t, err)
+		require.False(t, run.Ran, "fn that failed ran in this interval")
+	})
+}
+
+func TestOnceThatRunsForLongerThanItsInterval(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		a, b := s.Client(client.Config{RenewEvery: 9 * time.Second}), s.Client(client.Config{})
+		var work sync.WaitGroup
+		work.Go(func() {
+			run, err := a.Once(ctx, "report", time.Second, func(ctx context.Context) error {
+				time.Sleep(10 * time.Second)
+				return ctx.Err()
+			})
+			require.NoError(t, err)
+			require.True(t, run.Ran)
+			require.Zero(t, run.End)
+		})
+		for range 9 {
+			time.Sleep(time.Second)
+			run, err := b.Once(ctx, "report", time.Second, nothing)
+			require.NoError(t, err)
+			require.False(t, run.Ran)
+		}
+		work.Wait()
+		run, err := b.Once(ctx, "report", time.Second, nothing)
+		require.NoError(t, err)
+		require.True(t, run.Ran)
+	})
+}
+
+func TestOnceOutlivesItsProcess(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		a, b := s.Client(client.Config{}), s.Client(client.Config{})
+		began := make(chan struct{})
+		go func() {
+			_, _ = a.Once(ctx, "report", time.Hour, func(ctx context.Context) error {
+				close(began)
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		<-began
+		s.Cut(a) // nothing is heard of it any more
+		time.Sleep(59 * time.Minute)
+		run, err := b.Once(ctx, "report", time.Hour, nothing)
+		require.NoError(t, err)
+		require.False(t, run.Ran)
+		time.Sleep(time.Hour) // it may have renewed its lease before
+		run, err = b.Once(ctx, "report", time.Hour, nothing)
+		require.NoError(t, err)
+		require.True(t, run.Ran)
+		s.Restore()
+	})
+}
+
+func TestOnceErrors(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		c := s.Client(client.Config{Lease: time.Second})
+		for _, every := range []time.Duration{0, -time.Second, time.Millisecond, 300 * 24 * time.Hour} {
+			_, err := c.Once(ctx, "x", every, nothing)
+			require.ErrorIs(t, err, client.ErrArgument)
+			require.ErrorContains(t, err, "every must be from")
+		}
+		_, err := c.Once(ctx, "x", time.Hour, nothing, client.WithGuard(time.Minute))
+		require.ErrorIs(t, err, client.ErrArgument)
+		require.ErrorContains(t, err, "Guard")
+		s.Stop()
+		run, err := c.Once(ctx, "x", time.Hour, nothing)
+		require.ErrorIs(t, err, client.ErrUnreachable)
+		require.False(t, run.Ran)
+		s.Start()
+		_, err = c.Once(ctx, "x", time.Minute, func(context.Context) error {
+			s.Take("x", time.Hour)
+			return nil
+		})
+		require.ErrorIs(t, err, client.ErrLost)
+	})
+}
+
+// A fleet asks at random moments, its processes stop for good, are cut off, and begin anew. Between
+// two beginnings there is always an interval, and it is not much longer while somebody asks.
+func TestOnceOnAFleet(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(10) {
+		bubble(t, func(t *testing.T, s *locktest.Server) {
+			const every = 5 * time.Second
+			var mu sync.Mutex
+			var beginnings []time.Time
+			var work sync.WaitGroup
+			deadline, cancel := context.WithTimeout(ctx, 10*time.Minute)
+			defer cancel()
+			for i := range 5 {
+				work.Go(func() {
+					r := rand.New(rand.NewPCG(seed, uint64(i)))
+					c := s.Client(client.Config{})
+					for deadline.Err() == nil {
+						time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond)
+						_, err := c.Once(ctx, "job", every, func(ctx context.Context) error {
+							mu.Lock()
+							beginnings = append(beginnings, time.Now())
+							mu.Unlock()
+							if r.IntN(3) == 0 {
+								time.Sleep(time.Duration(r.IntN(7000)) * time.Millisecond)
+							}
+							return nil
+						})
+						switch {
+						case err == nil && r.IntN(200) == 0:
+							c.Close()
+							c = s.Client(client.Config{})
+						case err == nil && r.IntN(300) == 0:
+							s.Cut(c)
+							time.Sleep(time.Duration(r.IntN(8000)) * time.Millisecond)
+							s.Restore(c)
+						case err != nil:
+							require.ErrorIs(t, err, client.ErrUnreachable)
+						}
+					}
+				})
+			}
+			work.Wait()
+			require.Greater(t, len(beginnings), 60)
+			for i, at := range beginnings[1:] {
+				require.GreaterOrEqual(t, at.Sub(beginnings[i]), every, "seed %d, beginning %d", seed, i)
+			}
+		})
+	}
+}

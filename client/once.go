@@ -1,0 +1,54 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Run says what became of a call of Once.
+type Run struct {
+	Ran bool          // fn was called, here
+	By  Holder        // who has this interval; the zero value: nobody, and nobody gets it yet (Guard)
+	End time.Duration // until the interval can be over, from now; longer if fn still runs then
+}
+
+// Once runs fn unless it ran within the interval every before, on any process of the fleet: between
+// two beginnings of fn at least every passes, however short fn is, and whatever the clocks of the
+// processes say. Only how long a second is counts. If fn runs longer than every, the next one begins
+// after its end. If fn fails, or its process dies, nobody runs it again in that interval.
+//
+// It does not wait: it returns when fn has run, or at once if that is not this process's to do. To
+// call it often costs nothing, because the refusal is remembered, so a ticker that is faster than
+// every gives the next run its time. A ticker as slow as every would miss every second interval
+// when it is a moment early: choose every a little shorter than that.
+//
+// The lock has a lease of every from each renewal on, in place of Config.Lease, so it outlives the
+// death of its process. What ends a lock early lets fn run again: see docs/guarantees.md for what a
+// failover can lose, and Config.Guard, which must then be longer than every. fn's context is that of
+// the lock. Each name is for Once alone, with one every.
+//
+// Errors: fn's, untouched; *LostError if fn returned nil and the lock was lost meanwhile: fn may have
+// run twice; else as TryAcquire, but for ErrBusy: that another one has the interval is no error.
+func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn func(context.Context) error, opts ...Option) (Run, error) {
+	if every < minLease || every > maxLease/2 {
+		return Run{}, opError("once", name, fmt.Errorf("%w: every must be from %v to %v, not %v", ErrArgument, minLease, maxLease/2, every))
+	}
+	lock, err := c.TryAcquire(ctx, name, WithOptions(opts...), WithoutReentry(), keepFor(every))
+	var busy *BusyError
+	switch {
+	case errors.As(err, &busy):
+		return Run{By: busy.Holder, End: busy.Remaining}, nil
+	case err != nil:
+		return Run{}, err
+	}
+	began := lock.tenure.began
+	_, err = run(ctx, lock, func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) })
+	return Run{Ran: true, By: parseHolder(lock.Owner(), lock.Fence()), End: max(0, every-time.Since(began))}, err
+}
+
+// keepFor makes the server keep a lock for an interval, whatever becomes of this process.
+func keepFor(interval time.Duration) Option {
+	return func(s *settings) { s.lease, s.renewEvery, s.minHold = kept(interval), 0, interval }
+}

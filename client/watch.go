@@ -1,0 +1,58 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+)
+
+// unwatchedPause is between two questions where the server does not tell of changes.
+const unwatchedPause = time.Second
+
+// Watch yields how the lock stands, at once, and again whenever somebody else has it, or nobody: for
+// those who only want to know who leads. Changes that follow each other within a moment can be seen
+// as one. With client-side caching (see Open) a change is seen within Config.Interval, and asking
+// costs a round trip for each change and each renewal; without it the server is asked every second.
+//
+// It ends when ctx ends, without an error. An outage is yielded as ErrUnreachable, once, and how the
+// lock stands after it in any case. Any other error is yielded, and is the end. It blocks the caller
+// between two changes.
+func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		var last Info
+		known, out := false, false
+		for ctx.Err() == nil {
+			info, err := c.InspectCached(ctx, name)
+			if c.closing.Err() != nil {
+				err = opError("watch", name, ErrClosed)
+			}
+			switch {
+			case ctx.Err() != nil:
+				return
+			case errors.Is(err, ErrUnreachable):
+				if !out && !yield(Info{Name: name}, err) {
+					return
+				}
+				known, out = false, true
+			case err != nil:
+				yield(Info{Name: name}, err)
+				return
+			case !known || info.Held != last.Held || info.Fence != last.Fence || info.Holder.Owner != last.Holder.Owner:
+				if !yield(info, nil) {
+					return
+				}
+				last, known, out = info, true, false
+			}
+			pause := unwatchedPause
+			if c.cache.On() && !out {
+				pause = c.cfg.Interval
+			}
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			case <-c.closing.Done(): // the next question says so
+			}
+		}
+	}
+}
