@@ -21,7 +21,7 @@ import (
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
 	since := c.observer.asked(ctx, name, false)
 	l, err := c.tryAcquire(ctx, name, opts)
-	c.answer(ctx, name, since, l, err)
+	c.answer(ctx, name, since, l, nil, err)
 	return l, err
 }
 
@@ -77,16 +77,19 @@ func (c *Client) tryAcquire(ctx context.Context, name string, opts []Option) (*L
 // neither held nor waited for.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
 	since := c.observer.asked(ctx, name, true)
-	l, err := c.acquire(ctx, name, opts)
-	c.answer(ctx, name, since, l, err)
+	a, err := c.attempt(name, opts)
+	if err != nil {
+		err = opError("acquire", name, err)
+		c.answer(ctx, name, since, nil, nil, err)
+		return nil, err
+	}
+	l, err := a.acquire(ctx)
+	c.answer(ctx, name, since, l, a.behind, err)
 	return l, err
 }
 
-func (c *Client) acquire(ctx context.Context, name string, opts []Option) (*Lock, error) {
-	a, err := c.attempt(name, opts)
-	if err != nil {
-		return nil, opError("acquire", name, err)
-	}
+func (a *attempt) acquire(ctx context.Context) (*Lock, error) {
+	c, name := a.client, a.name
 	if !c.gate.enter() {
 		return nil, opError("acquire", name, ErrClosed)
 	}
@@ -137,12 +140,12 @@ func (a *attempt) poll(ctx context.Context) (*Lock, error) {
 }
 
 // answer tells the Observer what a call returns.
-func (c *Client) answer(ctx context.Context, name string, since time.Time, l *Lock, err error) {
+func (c *Client) answer(ctx context.Context, name string, since time.Time, l *Lock, behind *BusyError, err error) {
 	switch {
 	case c.observer == nil:
 	case l == nil:
 		c.observer.refused(ctx, Refusal{Name: name, Asked: since, Err: err})
 	default:
-		l.shown(ctx, c.observer, since)
+		l.shown(ctx, c.observer, since, behind)
 	}
 }

@@ -22,8 +22,9 @@ type attempt struct {
 	set    *settings // the client's own, or a copy that options changed; never written after
 	line   *line     // inside the process; nil if it does not share
 
-	began time.Time
-	until context.Context // Acquire: of the wait, all of it
+	began  time.Time
+	until  context.Context // Acquire: of the wait, all of it
+	behind *BusyError      // who had the lock when the server last said so; nil if it never did
 
 	question tracking.Question // Try: keep the answer 'busy' until the key changes
 }

@@ -46,6 +46,8 @@ type Acquisition struct {
 	Asked       time.Time // when the call began
 	Passed      bool      // from one goroutine of this process to another
 	Reentered   bool      // in memory: it is the tenure of an earlier Acquisition
+	// who had the lock when the server last said so; nil if the call did not wait at the server, or never heard
+	Behind *BusyError
 }
 
 // Refusal says why a call returned no Lock.

@@ -40,6 +40,9 @@ func (w *wait) asks() {
 
 func (w *wait) answered(busy *BusyError) {
 	w.heard, w.asking, w.last = time.Now(), time.Time{}, busy
+	if busy != nil && busy.Holder.Owner != "" && busy.Holder.Owner != w.owner {
+		w.behind = busy
+	}
 }
 
 // failed is the error of a wait that ends with err.

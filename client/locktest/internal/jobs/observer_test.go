@@ -248,6 +248,38 @@ func TestTheObserversContextIsTheLocks(t *testing.T) {
 	})
 }
 
+// A waiter learns whom it waited for.
+func TestTheObserverIsToldWhoWasBefore(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		var behind []string
+		observer := &client.Observer{Acquired: func(_, lock context.Context, a client.Acquisition) context.Context {
+			if a.Behind == nil {
+				behind = append(behind, "nobody")
+			} else {
+				behind = append(behind, a.Behind.Holder.Label)
+			}
+			return lock
+		}}
+		a, b := s.Client(client.Config{Label: "a"}), s.Client(client.Config{Observer: observer, Label: "b"})
+		for _, opt := range []client.Option{client.WithMaxWait(0), client.WithPolling(100, time.Second), client.WithoutRenewal()} {
+			l, err := a.Acquire(ctx, "x")
+			require.NoError(t, err)
+			waiting := make(chan *client.Lock)
+			go func() {
+				next, err := b.Acquire(ctx, "x", opt)
+				require.NoError(t, err)
+				waiting <- next
+			}()
+			time.Sleep(2500 * time.Millisecond)
+			require.NoError(t, l.Release(ctx))
+			require.NoError(t, (<-waiting).Release(ctx))
+		}
+		require.NoError(t, b.Do(ctx, "x", nothing))
+		require.Equal(t, []string{"a", "a", "a", "nobody"}, behind)
+	})
+}
+
 // Whatever happens, each call of Asked is followed by one answer, and each tenure ends once.
 func TestTheObserversBooksBalance(t *testing.T) {
 	t.Parallel()
