@@ -14,10 +14,12 @@ type Run struct {
 	End time.Duration // until the interval can be over, from now; longer if fn still runs then
 }
 
-// Once runs fn unless it ran within the interval every before, on any process of the fleet: between
-// two beginnings of fn at least every passes, however short fn is, and whatever the clocks of the
-// processes say. Only how long a second is counts. If fn runs longer than every, the next one begins
-// after its end. If fn fails, or its process dies, nobody runs it again in that interval.
+// Once runs fn unless it ran within the interval every before, on any process of the fleet. The server
+// keeps the interval, from the moment that it gives it to a process, which then begins at once: so it
+// does not matter how short fn is, and what the clocks of the processes say. If fn runs longer than
+// every, the next one begins after its end. If fn fails, or its process dies, nobody runs it again in
+// that interval. A process that is paused before fn begins, begins late: fn's context tells whether
+// the interval is still its own.
 //
 // It does not wait: it returns when fn has run, or at once if that is not this process's to do. To
 // call it often costs nothing, because the refusal is remembered, so a ticker that is faster than

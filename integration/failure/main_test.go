@@ -10,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	reexec.Main(map[string]reexec.Role{holder: hold})
+	reexec.Main(map[string]reexec.Role{holder: hold, asker: ask})
 	flag.Parse()
 	_ = flag.Set("test.parallel", "4") // tests here wait more than they compute
 	code := m.Run()
