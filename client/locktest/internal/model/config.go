@@ -29,7 +29,7 @@ func (f Failover) String() string {
 
 // Config is what is explored. Times are ticks.
 type Config struct {
-	Name    string
+	Bounds
 	Clients int // at most maxClients
 	Pollers int // how many of the clients wait without a subscription
 	Locks   int // at most maxLocks
@@ -57,11 +57,7 @@ type Config struct {
 	// microsecond of its own.
 	Coarse bool
 
-	Progress bool // check also that client 0 is served in the end
-	Flaw     Flaw
-	Admitted []Invariant // violations that are noted and passed by
-
-	Most int // states; more is an error. 0: no bound
+	Flaw Flaw
 }
 
 const (
@@ -95,6 +91,7 @@ const (
 	OldNotes              // a client believes a message that is older than the last reply
 	GuardedRepeats        // a server with a young memory hands over, but does not acquire
 	EndlessProvision      // a lock that is handed over has no end until it is confirmed
+	ForgetRaise           // a server that raised a token does not remember it
 )
 
 func (f Flaw) String() string {
@@ -105,5 +102,6 @@ func (f Flaw) String() string {
 		"release deletes the line", "WAIT's answer is not looked at", "a repeat writes nothing",
 		"no confirmation before it counts", "deadline counted from the reply",
 		"one owner string for all acquisitions", "old messages are believed",
-		"a young memory hands over", "handed over without an end"}[f]
+		"a young memory hands over", "handed over without an end",
+		"a raised token is not remembered"}[f]
 }

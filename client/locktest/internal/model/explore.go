@@ -8,103 +8,112 @@ import (
 	"time"
 )
 
+// Bounds are how far an exploration goes, and what it looks for.
+type Bounds struct {
+	Name     string
+	Progress bool        // check also that client 0 is served in the end
+	Admitted []Invariant // violations that are noted and passed by
+	Most     int         // states; more is an error. 0: no bound
+}
+
+func (b *Bounds) bounds() *Bounds { return b }
+
+// space is what is explored: states in their normal form, and actions that lead from one to the next.
+type space[S, A comparable] interface {
+	bounds() *Bounds
+	first() S
+	successors(s *S, out []successor[S, A]) []successor[S, A] // appended to out
+	broken(s *S) (invariants uint8)                           // that a state breaks, as bits
+	waits(s *S) bool                                          // client 0 waits, and lives
+	urgent(a A) bool                                          // happens before time passes, when nothing fails any more
+	orderly(a A, urgent bool) bool                            // happens when nothing fails any more
+	replay(actions []A) *Trace[A]
+}
+
+// successor is a state that follows.
+type successor[S, A comparable] struct {
+	state  S
+	action A
+	bad    uint8 // the invariants that the action itself broke
+}
+
 // Report is what an exploration found.
-type Report struct {
-	Config Config
+type Report[A comparable] struct {
+	Name   string
 	States int
 	Edges  int
 	Depth  int
 	Took   time.Duration
-	Found  [invariants]*Trace // the shortest way to each violation; nil: there is none
+	Found  [invariants]*Trace[A] // the shortest way to each violation; nil: there is none
 }
 
-func (r *Report) String() string {
+func (r *Report[A]) String() string {
 	return fmt.Sprintf("%-56s %9d states %10d edges, depth %3d, %6.1f s",
-		r.Config.Name, r.States, r.Edges, r.Depth, r.Took.Seconds())
+		r.Name, r.States, r.Edges, r.Depth, r.Took.Seconds())
 }
 
-// errMore says that an exploration ended at Config.Most.
+// errMore says that an exploration ended at Bounds.Most.
 var errMore = errors.New("there are more states")
 
-// Explore visits all states that the configuration can reach, breadth first. It stops at the first
-// violation that is not admitted.
-func Explore(cfg Config, saw Witness) (*Report, error) {
-	e := &explorer{cfg: &cfg, saw: saw, seen: newTable(), seed: maphash.MakeSeed()}
-	e.report.Config = cfg
+// explorer is one exploration.
+type explorer[S, A comparable] struct {
+	space  space[S, A]
+	limits *Bounds
+	seen   *table
+	seed   maphash.Seed
+	parent []uint32
+	by     []A
+	report Report[A]
+	line   progress
+	next   []S
+	over   bool
+}
+
+// explore visits all states that can be reached, breadth first. It stops at the first violation that
+// is not admitted.
+func explore[S, A comparable](of space[S, A]) (*Report[A], error) {
+	e := &explorer[S, A]{space: of, limits: of.bounds(), seen: newTable(), seed: maphash.MakeSeed()}
+	e.report.Name = e.limits.Name
 	began := time.Now()
-	err := e.explore()
+	err := e.run()
 	e.report.States, e.report.Took = e.seen.used, time.Since(began)
 	return &e.report, err
 }
 
-// explorer is one exploration.
-type explorer struct {
-	cfg    *Config
-	saw    Witness
-	seen   *table
-	seed   maphash.Seed
-	parent []uint32
-	by     []Action
-	report Report
-	line   progress
-	next   []State
-	over   bool
-}
-
-// successor is a state that follows.
-type successor struct {
-	state  State
-	action Action
-	bad    uint8
-}
-
-func (cfg *Config) first() State {
-	var s State
-	for i := range cfg.Pollers {
-		s.Clients[cfg.Clients-1-i].Polls = 1
-	}
-	s.Main.Age = cfg.Guard
-	if cfg.Coarse {
-		s.Now = 1
-	}
-	cfg.normalize(&s)
-	return s
-}
-
-func (e *explorer) explore() error {
-	first := e.cfg.first()
-	e.add(&first, 0, Action{}, 0)
-	var out []successor
+func (e *explorer[S, A]) run() error {
+	first := e.space.first()
+	var none A
+	e.add(&first, 0, none, 0)
+	var out []successor[S, A]
 	for len(e.next) > 0 && !e.over {
 		level := e.next
 		e.next = nil
 		number := uint32(e.seen.used - len(level))
 		for i := range level {
-			s := &level[i]
-			out = e.cfg.successors(s, out[:0], e.saw)
+			out = e.space.successors(&level[i], out[:0])
 			e.report.Edges += len(out)
-			e.expand(s, number+uint32(i), out)
+			e.expand(&level[i], number+uint32(i), out)
 			if e.over {
 				return nil
 			}
 		}
-		if e.cfg.Most > 0 && e.seen.used > e.cfg.Most {
-			return fmt.Errorf("%s: %w", e.cfg.Name, errMore)
+		if e.limits.Most > 0 && e.seen.used > e.limits.Most {
+			return fmt.Errorf("%s: %w", e.limits.Name, errMore)
 		}
 		if len(e.next) > 0 {
 			e.report.Depth++
 		}
 	}
-	if e.cfg.Progress {
+	if e.limits.Progress {
 		e.progress()
 	}
 	return nil
 }
 
 // expand adds the states that follow one.
-func (e *explorer) expand(s *State, number uint32, out []successor) {
-	watched := e.cfg.Progress && s.Clients[0].Waits()
-	urgent := watched && slices.ContainsFunc(out, func(x successor) bool { return x.action.Move.urgent() })
+func (e *explorer[S, A]) expand(s *S, number uint32, out []successor[S, A]) {
+	watched := e.limits.Progress && e.space.waits(s)
+	urgent := watched && e.pressing(out)
 	ways := 0
 	for i := range out {
 		x := &out[i]
@@ -112,9 +121,9 @@ func (e *explorer) expand(s *State, number uint32, out []successor) {
 		if e.over {
 			return
 		}
-		if watched && x.action.Move.orderly(urgent) {
+		if watched && e.space.orderly(x.action, urgent) {
 			ways++
-			if x.state.Clients[0].Waits() {
+			if e.space.waits(&x.state) {
 				e.line.edge(number, to)
 			}
 		}
@@ -124,48 +133,33 @@ func (e *explorer) expand(s *State, number uint32, out []successor) {
 	}
 }
 
+// pressing reports whether one of the actions is urgent.
+func (e *explorer[S, A]) pressing(out []successor[S, A]) bool {
+	return slices.ContainsFunc(out, func(x successor[S, A]) bool { return e.space.urgent(x.action) })
+}
+
 // add notes a state, and returns its number.
-func (e *explorer) add(s *State, parent uint32, by Action, bad uint8) uint32 {
+func (e *explorer[S, A]) add(s *S, parent uint32, by A, bad uint8) uint32 {
 	number, fresh := e.seen.put(maphash.Comparable(e.seed, *s))
 	if fresh {
 		e.parent, e.by = append(e.parent, parent), append(e.by, by)
 		e.next = append(e.next, *s)
-		bad |= e.cfg.broken(s)
+		bad |= e.space.broken(s)
 	}
 	for v := range invariants {
 		if bad>>v&1 != 0 && e.report.Found[v] == nil {
-			e.report.Found[v] = e.trace(parent, by)
-			e.over = e.over || !slices.Contains(e.cfg.Admitted, v)
+			e.report.Found[v] = e.space.replay(append(e.way(parent), by))
+			e.over = e.over || !slices.Contains(e.limits.Admitted, v)
 		}
 	}
 	return number
 }
 
-// successors returns the states that follow one, in their normal form.
-func (cfg *Config) successors(s *State, out []successor, saw Witness) []successor {
-	for m := range moves {
-		if m == lastOrderly {
-			continue
-		}
-		clients := cfg.Clients
-		if m.alone() {
-			clients = 1
-		}
-		for i := range clients {
-			a := Action{m, uint8(i)}
-			if !cfg.may(s, a) {
-				continue
-			}
-			out = append(out, successor{state: *s, action: a})
-			x := &out[len(out)-1]
-			ok, bad := cfg.apply(&x.state, x.action, saw)
-			if !ok {
-				out = out[:len(out)-1]
-				continue
-			}
-			x.bad = bad
-			cfg.normalize(&x.state)
-		}
+// way returns the actions that lead to a state.
+func (e *explorer[S, A]) way(number uint32) (actions []A) {
+	for ; number != 0; number = e.parent[number] {
+		actions = append(actions, e.by[number])
 	}
-	return out
+	slices.Reverse(actions)
+	return actions
 }

@@ -165,17 +165,6 @@ func pack(a, b, c, d, e, f, g, h uint8) uint64 {
 		uint64(e)<<32 | uint64(f)<<40 | uint64(g)<<48 | uint64(h)<<56
 }
 
-// place is where an owner is at a lock: 0 nowhere, 1 the holder, 2 the first in line, and so on.
-func (l *Lock) place(o Owner) uint64 {
-	switch {
-	case l.Owner == 0:
-		return 0
-	case l.Owner == o:
-		return 1 + uint64(l.find(o)+1)<<4
-	}
-	return uint64(l.find(o)+1) << 4
-}
-
 // mix is a hash of words.
 type mix struct{ sum uint64 }
 

@@ -72,23 +72,19 @@ func (p *progress) endless(states int) (number uint32, left []uint32, found bool
 
 // progress looks for a way that never leads to the lock, and makes a trace of it: the way to a
 // cycle and once around it.
-func (e *explorer) progress() {
+func (e *explorer[S, A]) progress() {
 	n, left, found := e.line.endless(e.seen.used)
 	if !found {
 		return
 	}
 	actions := e.way(n)
-	state := e.cfg.first()
-	for _, a := range actions {
-		e.cfg.apply(&state, a, nil)
-		e.cfg.normalize(&state)
-	}
+	state := e.at(actions)
 	back := len(actions)
 	for visited := map[uint32]int{n: back}; left != nil; {
 		var to uint32
-		for _, x := range e.cfg.orderly(e.cfg.successors(&state, nil, nil)) {
+		for _, x := range e.orderly(e.space.successors(&state, nil)) {
 			to, _ = e.seen.put(maphash.Comparable(e.seed, x.state))
-			if left[to] > 0 && x.state.Clients[0].Waits() {
+			if left[to] > 0 && e.space.waits(&x.state) {
 				state, actions = x.state, append(actions, x.action)
 				break
 			}
@@ -99,17 +95,30 @@ func (e *explorer) progress() {
 		}
 		visited[to] = len(actions)
 	}
-	t := e.cfg.Replay(actions)
+	t := e.space.replay(actions)
 	t.Text = slices.Insert(t.Text, back, "from here on for ever, and client "+t.watched+" waits:")
 	e.report.Found[Progress] = t
 }
 
+// at is the state that actions lead to.
+func (e *explorer[S, A]) at(actions []A) S {
+	state := e.space.first()
+	for _, a := range actions {
+		for _, x := range e.space.successors(&state, nil) {
+			if x.action == a {
+				state = x.state
+				break
+			}
+		}
+	}
+	return state
+}
+
 // orderly keeps the moves that happen when nothing fails any more.
-func (cfg *Config) orderly(all []successor) []successor {
-	urgent := slices.ContainsFunc(all, func(x successor) bool { return x.action.Move.urgent() })
-	var out []successor
+func (e *explorer[S, A]) orderly(all []successor[S, A]) (out []successor[S, A]) {
+	urgent := e.pressing(all)
 	for _, x := range all {
-		if x.action.Move.orderly(urgent) {
+		if e.space.orderly(x.action, urgent) {
 			out = append(out, x)
 		}
 	}

@@ -5,120 +5,6 @@ package model
 // tie test runs both side by side, so a rule that is changed here or there must be changed at both
 // places.
 
-// Token is a fencing token. Only the order of tokens and whether they are ahead of the clock
-// matters, so they are numbered anew in each state. 0: none.
-type Token = uint8
-
-// Owner is the owner string of one acquisition. 0: nobody.
-type Owner uint8
-
-// ownerOf is the owner string of a client: of its present acquisition, or of the one before.
-func ownerOf(client int, past uint8) Owner { return Owner(2*client + 1 + int(past)) }
-
-func (o Owner) client() int { return int(o-1) / 2 }
-func (o Owner) past() uint8 { return uint8(o-1) % 2 }
-
-// Waiter is a place in the line.
-type Waiter struct {
-	Owner Owner
-	Age   uint8 // ticks since it asked, at most Config.Silence+1
-}
-
-// Lock is a lock's key. The zero value is no key.
-type Lock struct {
-	Owner Owner
-	Rem   int8 // the lease ends in so many ticks; it has ended at 0 and below
-	Exp   int8 // the key expires in so many ticks
-	Fence Token
-	Age   uint8 // ticks since the lock was granted, at most Config.Silence+1
-	Line  [maxLine]Waiter
-}
-
-// forever is an Exp that never comes.
-const forever int8 = 127
-
-func (l *Lock) waiters() int {
-	n := 0
-	for n < maxLine && l.Line[n].Owner != 0 {
-		n++
-	}
-	return n
-}
-
-func (l *Lock) find(o Owner) int {
-	for i := range l.Line {
-		if l.Line[i].Owner == o && o != 0 {
-			return i
-		}
-	}
-	return -1
-}
-
-func (l *Lock) remove(i int) {
-	copy(l.Line[i:], l.Line[i+1:])
-	l.Line[maxLine-1] = Waiter{}
-}
-
-func (l *Lock) heldBy(o Owner) bool { return l.Owner == o && l.Rem > 0 }
-
-// Kind is which function is called.
-type Kind uint8
-
-// The kinds. Delete is DEL, which only a flaw calls.
-const (
-	None Kind = iota
-	Acquire
-	Wait
-	Renew
-	Release
-	Leave
-	Break
-	Delete
-)
-
-func (k Kind) String() string {
-	return [...]string{"none", "acquire", "wait", "renew", "release", "leave", "break", "DEL"}[k]
-}
-
-// Request is a call of a function.
-type Request struct {
-	Kind  Kind
-	Owner Owner
-	Fence Token // of renew and leave; 0: it is not given
-}
-
-// Reply is what the function answers.
-type Reply struct {
-	Yes      bool
-	Fence    Token // the caller's token, or the holder's
-	Holder   Owner // 0: nobody
-	Rem      int8  // of the holder's lease
-	Waiters  int   // for wait: the caller's position
-	Refused  bool  // the server grants nothing now, and the caller is not in line
-	Followed bool  // GetThenDel: a DEL follows
-}
-
-// Env is what else a call depends on.
-type Env struct {
-	Heard   uint8 // a bit for each client whose channel has a subscriber
-	Pollers uint8 // a bit for each client that waits without a channel
-	Young   bool  // the memory is younger than the guard: nothing may be granted
-	Now     Token // the server's time, as tokens count it
-	Last    Token // the greatest token that the server remembers
-}
-
-// Effect is what a call did.
-type Effect struct {
-	Lock    Lock
-	Reply   Reply
-	Told    Owner // a message of the grant went to this one's channel; 0: to nobody
-	Lease   int8  // the lease was set to so many ticks; 0: it was left as it was
-	Granted Token // the token of a new holder, who may have given the lock back already; 0: none
-	Wrote   bool
-	Now     Token
-	Last    Token
-}
-
 // turn is one call under way.
 type turn struct {
 	cfg    *Config
@@ -152,6 +38,8 @@ func (t *turn) run(r Request) Reply {
 		return t.leave(r)
 	case Break:
 		return t.smash()
+	case Raise:
+		return t.raise(r)
 	case Delete:
 		t.lock = Lock{}
 	}
@@ -202,6 +90,19 @@ func (t *turn) renew(r Request) Reply {
 	}
 	t.prolong()
 	return t.yours()
+}
+
+// raise is a renewal that makes the token a higher one.
+func (t *turn) raise(r Request) Reply {
+	reply := t.renew(Request{Kind: Renew, Owner: r.Owner})
+	if l := &t.lock; reply.Yes {
+		l.Fence = max(l.Fence, r.Raised)
+		reply.Fence = l.Fence
+		if t.cfg.Flaw != ForgetRaise {
+			t.note(l.Fence)
+		}
+	}
+	return reply
 }
 
 func (t *turn) release(r Request) Reply {

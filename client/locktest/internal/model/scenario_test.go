@@ -7,7 +7,7 @@ import (
 
 // base is a configuration with three clients, of which one may die.
 func base(name string, change ...func(*Config)) Config {
-	c := Config{Name: name, Clients: 3, Locks: 1, Lease: 2, Provisional: 1, Line: 2, Silence: 2,
+	c := Config{Bounds: Bounds{Name: name}, Clients: 3, Locks: 1, Lease: 2, Provisional: 1, Line: 2, Silence: 2,
 		Crashes: 1, Linger: 3}
 	for _, f := range change {
 		f(&c)
@@ -138,7 +138,7 @@ func TestProtocol(t *testing.T) {
 
 // check explores a scenario. Each violation must be one that is to be found, and its trace must
 // lead to it.
-func (s scenario) check(t *testing.T) *Report {
+func (s scenario) check(t *testing.T) *Report[Action] {
 	t.Helper()
 	r, err := Explore(s.Config, nil)
 	t.Log(r)
@@ -171,7 +171,7 @@ func (s scenario) check(t *testing.T) *Report {
 }
 
 // leads reports whether the last action of a trace breaks an invariant, and none before it does.
-func (s scenario) leads(trace *Trace, v Invariant) bool {
+func (s scenario) leads(trace *Trace[Action], v Invariant) bool {
 	state := s.first()
 	for n, a := range trace.Actions {
 		ok, bad := s.apply(&state, a, nil)

@@ -34,7 +34,7 @@ func TestAPromptPromotionNeedsMoreThanAGuard(t *testing.T) {
 
 // renewsAndGrants reports whether, after the promotion, the new primary renews a lock and then the
 // old one grants it to another, and the new one never grants anything.
-func (s scenario) renewsAndGrants(trace *Trace) bool {
+func (s scenario) renewsAndGrants(trace *Trace[Action]) bool {
 	state := s.first()
 	renewed, granted := false, false
 	for _, a := range trace.Actions {

@@ -121,7 +121,7 @@ func (s *State) server(link uint8) *Server {
 func (s *State) named(o Owner) bool {
 	for i := range maxLocks {
 		for _, l := range []*Lock{&s.Main.Locks[i], &s.Old.Locks[i], &s.Replica[i]} {
-			if l.Owner == o || l.find(o) >= 0 {
+			if l.knows(o) {
 				return true
 			}
 		}
@@ -136,18 +136,5 @@ func (s *State) renameOwners(to *[2*maxClients + 1]Owner) {
 		s.Main.Locks[i].rename(to)
 		s.Old.Locks[i].rename(to)
 		s.Replica[i].rename(to)
-	}
-}
-
-func (l *Lock) rename(to *[2*maxClients + 1]Owner) {
-	if l.Owner == 0 {
-		return
-	}
-	l.Owner = to[l.Owner]
-	for i := range l.Line {
-		if l.Line[i].Owner == 0 {
-			break
-		}
-		l.Line[i].Owner = to[l.Line[i].Owner]
 	}
 }

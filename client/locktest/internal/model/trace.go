@@ -2,37 +2,22 @@ package model
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
 // Trace is the shortest way to a violation.
-type Trace struct {
-	Actions []Action
+type Trace[A any] struct {
+	Actions []A
 	Text    []string
 	watched string // client 0, as Text calls it
 }
 
-func (t *Trace) String() string { return strings.Join(t.Text, "\n") }
+func (t *Trace[A]) String() string { return strings.Join(t.Text, "\n") }
 
-// trace makes a trace of the way to a state and one action more.
-func (e *explorer) trace(number uint32, last Action) *Trace {
-	return e.cfg.Replay(append(e.way(number), last))
-}
-
-// way returns the actions that lead to a state.
-func (e *explorer) way(number uint32) (actions []Action) {
-	for ; number != 0; number = e.parent[number] {
-		actions = append(actions, e.by[number])
-	}
-	slices.Reverse(actions)
-	return actions
-}
-
-// Replay makes the actions one after the other and tells what happens. Clients keep their names,
+// replay makes the actions one after the other and tells what happens. Clients keep their names,
 // although they change places.
-func (cfg *Config) Replay(actions []Action) *Trace {
-	t := &Trace{Actions: actions}
+func (cfg *Config) replay(actions []Action) *Trace[Action] {
+	t := &Trace[Action]{Actions: actions}
 	s := cfg.first()
 	names := [maxClients]string{"A", "B", "C"}
 	for n, a := range actions {

@@ -1,0 +1,119 @@
+package model
+
+// Member is one of several servers. Nothing but the lock, the last token and the age of the memory
+// matters of it.
+type Member struct {
+	Lock  Lock
+	Last  Token
+	Age   int8 // of its memory, at most Quorum.Guard
+	Ahead bool // its clock is ahead of all tokens
+}
+
+// Voter is a client of a quorum. Its phases are Idle, Standing (in the line of server 0), Asking (for
+// votes), Verifying (the second round), Held and Dead.
+//
+// Calls under way need no place in the state. In a round, each server may run the call, or not, at
+// any time until the round is over, and also later: that is what lost and late messages come to. A
+// call of an owner that has given up is one of Quorum.Strays, but for what gives back, which may be
+// run at any time and as often as one likes.
+type Voter struct {
+	Phase  Phase
+	Lined  uint8
+	Left   int8  // of the lease that it counts on, or would
+	Asked  int8  // of the lease that the renewal under way asks for; 0: there is none
+	Yes    uint8 // the servers that said yes in this round, as bits
+	Fence  Token // the highest token of the votes; then the lock's
+	Used   uint8 // the present owner may be known to servers
+	Past   uint8 // and the one before
+	Former Token // its token
+}
+
+// Poll is everything. It is comparable, and holds nothing that does not matter.
+type Poll struct {
+	Members  [members]Member
+	Voters   [maxClients]Voter
+	Top      Token // of all that held the lock
+	Crashed  uint8
+	Returned uint8 // restarts so far
+	Lost     uint8
+	Strayed  uint8
+}
+
+// Believes reports whether the client holds the lock by its own view.
+func (v *Voter) Believes() bool { return v.Phase == Held && v.Left > 0 }
+
+// over reports whether the client wants nothing by its present owner.
+func (v *Voter) over() bool { return v.Phase == Idle || v.Phase == Dead }
+
+func count(bits uint8) (n int) {
+	for ; bits != 0; bits &= bits - 1 {
+		n++
+	}
+	return n
+}
+
+// named reports whether a server knows an owner.
+func (p *Poll) named(o Owner) bool {
+	for i := range p.Members {
+		if p.Members[i].Lock.knows(o) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Poll) rename(to *[2*maxClients + 1]Owner) {
+	for i := range p.Members {
+		p.Members[i].Lock.rename(to)
+	}
+}
+
+// tokens calls f for each token.
+func (p *Poll) tokens(f func(*Token)) {
+	for i := range p.Members {
+		f(&p.Members[i].Lock.Fence)
+		f(&p.Members[i].Last)
+	}
+	for i := range p.Voters {
+		f(&p.Voters[i].Fence)
+		f(&p.Voters[i].Former)
+	}
+	f(&p.Top)
+}
+
+// most is the highest token.
+func (p *Poll) most() (most Token) {
+	p.tokens(func(t *Token) { most = max(most, *t) })
+	return most
+}
+
+func (p *polled) first() Poll {
+	var s Poll
+	for i := range s.Members {
+		s.Members[i].Age = p.Guard
+		s.Members[i].Ahead = i >= members-int(p.Ahead)
+	}
+	for i := range p.Lines {
+		s.Voters[i].Lined = 1
+	}
+	p.normalize(&s)
+	return s
+}
+
+func (p *polled) broken(s *Poll) (out uint8) {
+	holders := 0
+	for i := range s.Voters[:p.Clients] {
+		if s.Voters[i].Believes() {
+			holders++
+		}
+	}
+	if holders > 1 {
+		out |= 1 << Exclusion
+	}
+	for i := range s.Members {
+		if l := &s.Members[i].Lock; l.Owner != 0 && (l.Exp == forever || l.Exp <= 0 || l.Exp < l.Rem) {
+			out |= 1 << Expiry
+		}
+	}
+	return out
+}
