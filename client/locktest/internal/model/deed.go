@@ -110,18 +110,21 @@ func (p *polled) may(s *Poll, d Deed) bool {
 	v, l := &s.Voters[d.Client], &s.Members[d.Server].Lock
 	owner := ownerOf(int(d.Client), d.Past)
 	has := l.heldBy(owner)
-	yes := v.Yes>>d.Server&1 != 0
+	yes := (v.Yes|v.Heard)>>d.Server&1 != 0
 	switch d.Step {
 	case Opens:
 		return v.Phase == Idle
 	case Vote:
-		return v.Phase == Standing && d.Server == 0 || v.Phase == Asking && (!yes || p.Flaw == CountedTwice)
+		// With Progress once in a tick, and when a message tells of a turn, and who has its turn asks
+		// for what others gave back meanwhile.
+		told := v.Phase == Standing && has || v.Phase == Asking && v.Yes&1 != 0 && l.Rem <= 0
+		return (v.Phase == Standing && d.Server == 0 || v.Phase == Asking) && (!yes || told || p.Flaw == CountedTwice)
 	case VoteLost:
 		return !has && (v.Phase == Standing && d.Server == 0 || v.Phase == Asking || v.Phase == Verifying || v.Phase == Held)
 	case Second:
 		return v.Phase == Asking && count(v.Yes) >= p.need()
 	case Lift:
-		return !yes && (v.Phase == Verifying || v.Phase == Held && v.Asked > 0)
+		return (!yes || p.Flaw == CountedTwice) && (v.Phase == Verifying || v.Phase == Held && v.Asked > 0)
 	case LiftLost:
 		return has && (v.Phase == Verifying || v.Phase == Held)
 	case Renews:
@@ -137,7 +140,7 @@ func (p *polled) may(s *Poll, d Deed) bool {
 	case LiftLate:
 		return has && s.Strayed < p.Strays && p.gone(v, d.Past) && v.token(d.Past) > 0
 	case Dies:
-		return v.Phase != Dead && v.Phase != Idle && s.Crashed < p.Crashes
+		return !v.over() && s.Crashed < p.Crashes
 	case Returns:
 		return s.Returned < p.Restarts
 	case Loses:

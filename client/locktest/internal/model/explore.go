@@ -25,8 +25,8 @@ type space[S, A comparable] interface {
 	successors(s *S, out []successor[S, A]) []successor[S, A] // appended to out
 	broken(s *S) (invariants uint8)                           // that a state breaks, as bits
 	waits(s *S) bool                                          // client 0 waits, and lives
-	urgent(a A) bool                                          // happens before time passes, when nothing fails any more
-	orderly(a A, urgent bool) bool                            // happens when nothing fails any more
+	urgent(s *S, a A) bool                                    // happens before time passes, when nothing fails any more
+	orderly(s *S, a A, urgent bool) bool                      // happens when nothing fails any more
 	replay(actions []A) *Trace[A]
 }
 
@@ -113,7 +113,7 @@ func (e *explorer[S, A]) run() error {
 // expand adds the states that follow one.
 func (e *explorer[S, A]) expand(s *S, number uint32, out []successor[S, A]) {
 	watched := e.limits.Progress && e.space.waits(s)
-	urgent := watched && e.pressing(out)
+	urgent := watched && e.pressing(s, out)
 	ways := 0
 	for i := range out {
 		x := &out[i]
@@ -121,7 +121,7 @@ func (e *explorer[S, A]) expand(s *S, number uint32, out []successor[S, A]) {
 		if e.over {
 			return
 		}
-		if watched && e.space.orderly(x.action, urgent) {
+		if watched && e.space.orderly(s, x.action, urgent) {
 			ways++
 			if e.space.waits(&x.state) {
 				e.line.edge(number, to)
@@ -134,8 +134,8 @@ func (e *explorer[S, A]) expand(s *S, number uint32, out []successor[S, A]) {
 }
 
 // pressing reports whether one of the actions is urgent.
-func (e *explorer[S, A]) pressing(out []successor[S, A]) bool {
-	return slices.ContainsFunc(out, func(x successor[S, A]) bool { return e.space.urgent(x.action) })
+func (e *explorer[S, A]) pressing(s *S, out []successor[S, A]) bool {
+	return slices.ContainsFunc(out, func(x successor[S, A]) bool { return e.space.urgent(s, x.action) })
 }
 
 // add notes a state, and returns its number.

@@ -96,13 +96,13 @@ func (p *polled) sortVoters(s *Poll) (moved [maxClients]uint8) {
 func (p *polled) view(s *Poll, i int) uint64 {
 	v := &s.Voters[i]
 	var h mix
-	h.add(pack(uint8(v.Phase), uint8(v.Left), uint8(v.Asked), v.Fence, v.Used, v.Past, v.Former, 0))
+	h.add(pack(uint8(v.Phase), uint8(v.Left), uint8(v.Asked), v.Fence, v.Used, v.Past, v.Former, v.Turned))
 	sum := h.sum
 	for n := range s.Members {
 		m := &s.Members[n]
 		var h mix
 		h.add(m.Lock.place(ownerOf(i, 0)) | m.Lock.place(ownerOf(i, 1))<<8 | uint64(v.Yes>>n&1)<<16 |
-			uint64(p.place(n))<<17 | uint64(m.Age)<<24 | uint64(m.Last)<<32 | uint64(m.Lock.Rem)<<40)
+			uint64(v.Heard>>n&1)<<17 | uint64(p.place(n))<<18 | uint64(m.Age)<<24 | uint64(m.Last)<<32 | uint64(m.Lock.Rem)<<40)
 		sum += h.sum
 	}
 	return sum
@@ -124,11 +124,11 @@ func (p *polled) sortMembers(s *Poll) (moved [members]uint8) {
 		l := &m.Lock
 		var h mix
 		h.add(pack(uint8(l.Owner), uint8(l.Rem), uint8(l.Exp), l.Fence, m.Last, uint8(m.Age), bit8(m.Ahead), 0))
-		yes := uint64(0)
+		said := uint64(0)
 		for i := range s.Voters {
-			yes = yes<<1 | uint64(s.Voters[i].Yes>>n&1)
+			said = said<<2 | uint64(s.Voters[i].Yes>>n&1)<<1 | uint64(s.Voters[i].Heard>>n&1)
 		}
-		h.add(yes)
+		h.add(said)
 		rank[n] = h.sum
 	}
 	slices.SortStableFunc(order[p.place(0):], func(a, b uint8) int {
@@ -140,16 +140,17 @@ func (p *polled) sortMembers(s *Poll) (moved [members]uint8) {
 		return 0
 	})
 	was := s.Members
-	yes := [maxClients]uint8{}
+	var yes, heard [maxClients]uint8
 	for to, from := range order {
 		moved[from] = uint8(to)
 		s.Members[to] = was[from]
 		for i := range s.Voters {
 			yes[i] |= s.Voters[i].Yes >> from & 1 << to
+			heard[i] |= s.Voters[i].Heard >> from & 1 << to
 		}
 	}
 	for i := range s.Voters {
-		s.Voters[i].Yes = yes[i]
+		s.Voters[i].Yes, s.Voters[i].Heard = yes[i], heard[i]
 	}
 	return moved
 }

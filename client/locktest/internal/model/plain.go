@@ -56,6 +56,6 @@ func (p plain) successors(s *State, out []successor[State, Action]) []successor[
 
 func (cfg *Config) waits(s *State) bool { return s.Clients[0].Waits() }
 
-func (cfg *Config) urgent(a Action) bool { return a.Move.urgent() }
+func (cfg *Config) urgent(_ *State, a Action) bool { return a.Move.urgent() }
 
-func (cfg *Config) orderly(a Action, urgent bool) bool { return a.Move.orderly(urgent) }
+func (cfg *Config) orderly(_ *State, a Action, urgent bool) bool { return a.Move.orderly(urgent) }

@@ -9,7 +9,7 @@ type Member struct {
 	Ahead bool // its clock is ahead of all tokens
 }
 
-// Voter is a client of a quorum. Its phases are Idle, Standing (in the line of server 0), Asking (for
+// Voter is a client of a quorum. Its phases are Idle, Resting, Standing (in the line of server 0), Asking (for
 // votes), Verifying (the second round), Held and Dead.
 //
 // Calls under way need no place in the state. In a round, each server may run the call, or not, at
@@ -22,6 +22,8 @@ type Voter struct {
 	Left   int8  // of the lease that it counts on, or would
 	Asked  int8  // of the lease that the renewal under way asks for; 0: there is none
 	Yes    uint8 // the servers that said yes in this round, as bits
+	Heard  uint8 // those that answered; without Progress nobody counts them
+	Turned uint8 // server 0 said that another has the lock
 	Fence  Token // the highest token of the votes; then the lock's
 	Used   uint8 // the present owner may be known to servers
 	Past   uint8 // and the one before
@@ -42,8 +44,11 @@ type Poll struct {
 // Believes reports whether the client holds the lock by its own view.
 func (v *Voter) Believes() bool { return v.Phase == Held && v.Left > 0 }
 
+// fails reports whether all servers have answered, and too few said yes.
+func (v *Voter) fails() bool { return v.Heard == 1<<members-1 && count(v.Yes) < majority }
+
 // over reports whether the client wants nothing by its present owner.
-func (v *Voter) over() bool { return v.Phase == Idle || v.Phase == Dead }
+func (v *Voter) over() bool { return v.Phase == Idle || v.Phase == Resting || v.Phase == Dead }
 
 func count(bits uint8) (n int) {
 	for ; bits != 0; bits &= bits - 1 {

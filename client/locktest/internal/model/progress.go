@@ -82,7 +82,7 @@ func (e *explorer[S, A]) progress() {
 	back := len(actions)
 	for visited := map[uint32]int{n: back}; left != nil; {
 		var to uint32
-		for _, x := range e.orderly(e.space.successors(&state, nil)) {
+		for _, x := range e.orderly(&state, e.space.successors(&state, nil)) {
 			to, _ = e.seen.put(maphash.Comparable(e.seed, x.state))
 			if left[to] > 0 && e.space.waits(&x.state) {
 				state, actions = x.state, append(actions, x.action)
@@ -115,10 +115,10 @@ func (e *explorer[S, A]) at(actions []A) S {
 }
 
 // orderly keeps the moves that happen when nothing fails any more.
-func (e *explorer[S, A]) orderly(all []successor[S, A]) (out []successor[S, A]) {
-	urgent := e.pressing(all)
+func (e *explorer[S, A]) orderly(s *S, all []successor[S, A]) (out []successor[S, A]) {
+	urgent := e.pressing(s, all)
 	for _, x := range all {
-		if e.space.orderly(x.action, urgent) {
+		if e.space.orderly(s, x.action, urgent) {
 			out = append(out, x)
 		}
 	}

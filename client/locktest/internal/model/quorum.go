@@ -45,6 +45,7 @@ const (
 	OldVotes             // the votes for the owner before count
 	OneRenews            // a renewal counts by one server
 	LateCount            // a lease is counted from the answers, not from before the first call
+	EndlessTurn          // a turn in the line has no end
 	LongBelief           // a client counts on its lease for a tick longer than the servers
 	mistakes
 )
@@ -54,6 +55,7 @@ func (m Mistake) String() string {
 		"raised to the token of the first vote", "a raised token is not remembered",
 		"a vote of a server too young", "a vote that counts twice", "an owner used again",
 		"votes for the owner before", "renewed by one of three", "lease counted from the answers",
+		"a turn in the line without an end",
 		"a lease that lasts longer than the servers'"}[m]
 }
 
@@ -61,8 +63,11 @@ func (m Mistake) String() string {
 func (q *Quorum) rules() *Config {
 	cfg := &Config{Clients: q.Clients, Lease: q.Lease, Provisional: q.Provisional, Line: q.Line,
 		Silence: 2, Level: Guarded, Guard: q.Guard, Coarse: true}
-	if q.Flaw == Unremembered {
+	switch q.Flaw {
+	case Unremembered:
 		cfg.Flaw = ForgetRaise
+	case EndlessTurn:
+		cfg.Flaw = EndlessProvision
 	}
 	return cfg
 }

@@ -1,8 +1,13 @@
 package model
 
-import "testing"
+import (
+	"os"
+	"slices"
+	"testing"
+)
 
-func two(name string, change ...func(*Quorum)) Quorum {
+// three is a quorum with two clients, whose servers' clocks stand still.
+func three(name string, change ...func(*Quorum)) Quorum {
 	q := Quorum{Bounds: Bounds{Name: name}, Clients: 2, Lease: 2, Provisional: 1, Line: 2, Guard: 2}
 	for _, f := range change {
 		f(&q)
@@ -10,23 +15,138 @@ func two(name string, change ...func(*Quorum)) Quorum {
 	return q
 }
 
-func TestTry(t *testing.T) {
-	for _, q := range []Quorum{
-		two("bare"),
-		two("ahead", func(q *Quorum) { q.Ahead = 1 }),
-		two("1 restart", func(q *Quorum) { q.Restarts = 1; q.Most = 5000000 }),
-		two("2 restarts, crash", func(q *Quorum) { q.Restarts = 2; q.Crashes = 1; q.Most = 5000000 }),
-		two("stray", func(q *Quorum) { q.Strays = 1; q.Most = 5000000 }),
-		two("lines", func(q *Quorum) { q.Lines = 2; q.Most = 5000000 }),
-		two("3", func(q *Quorum) { q.Clients = 3; q.Most = 5000000 }),
-		two("stray raises", func(q *Quorum) { q.Strays = 1; q.Raises = true; q.Most = 5000000 }),
+func voters(n int) func(*Quorum)             { return func(q *Quorum) { q.Clients = n } }
+func lined(n int) func(*Quorum)              { return func(q *Quorum) { q.Lines = n } }
+func restarts(n uint8) func(*Quorum)         { return func(q *Quorum) { q.Restarts = n } }
+func late(n uint8) func(*Quorum)             { return func(q *Quorum) { q.Strays = n } }
+func clocks(n uint8) func(*Quorum)           { return func(q *Quorum) { q.Ahead = n } }
+func guardOf(ticks int8) func(*Quorum)       { return func(q *Quorum) { q.Guard = ticks } }
+func admitting(v ...Invariant) func(*Quorum) { return func(q *Quorum) { q.Admitted = v } }
+func dies(q *Quorum)                         { q.Crashes = 1 }
+func attended(q *Quorum)                     { q.Progress = true }
+func raises(q *Quorum)                       { q.Raises = true }
+func behind(q *Quorum)                       { q.Behind = true }
+func losing(q *Quorum)                       { q.Losses = 1 }
+
+// session is a quorum and what must be found in it; nothing else may be.
+type session struct {
+	Quorum
+	finds []Invariant
+}
+
+func safe(name string, change ...func(*Quorum)) session { return session{three(name, change...), nil} }
+
+// unsafe ends at the first violation that is not admitted.
+func unsafe(name string, v Invariant, change ...func(*Quorum)) session {
+	return session{three(name, change...), []Invariant{v}}
+}
+
+var sessions = []session{
+	safe("2 clients, one dies, 2 restarts", dies, restarts(2)),
+	safe("2 clients, a late vote", late(1)),
+	safe("2 clients, a clock ahead, a restart", clocks(1), restarts(1)),
+	safe("3 clients, one dies", voters(3), dies),
+	safe("3 clients, a restart", voters(3), restarts(1)),
+	safe("2 clients in line, one dies", lined(2), dies, attended),
+
+	unsafe("2 clients, guard shorter than the lease", Exclusion, guardOf(1), restarts(1)),
+	unsafe("2 clients, a clock comes back that is behind", Tokens, behind, restarts(2)),
+	// A minority, and a server that the holder has no vote of, are a majority.
+	unsafe("2 clients, a key is lost at one server", Exclusion, losing),
+}
+
+// longer are explored with HOLDFAST_MODEL=full.
+var longer = []session{
+	safe("2 clients, a late raise", late(1), raises),
+	safe("2 clients, a clock ahead, a late vote, a restart", clocks(1), late(1), restarts(1)),
+	safe("2 clients, 2 late votes, a restart", late(2), restarts(1)),
+	safe("2 clients, 2 clocks ahead, one dies, 2 restarts", clocks(2), dies, restarts(2)),
+	safe("3 clients, one dies, a late vote, a restart", voters(3), dies, late(1), restarts(1)),
+	safe("3 clients, 3 restarts", voters(3), restarts(3)),
+	safe("one in line, the other not, one dies", lined(1), dies, attended),
+	safe("2 clients in line, a restart", lined(2), restarts(1), attended),
+	safe("2 clients in line, a late vote, a restart", lined(2), late(1), restarts(1)),
+}
+
+// TestQuorum explores the lock at three servers.
+func TestQuorum(t *testing.T) {
+	all := sessions
+	if os.Getenv("HOLDFAST_MODEL") == "full" {
+		all = append(slices.Clip(all), longer...)
+	}
+	for _, s := range all {
+		t.Run(s.Name, func(t *testing.T) { s.check(t) })
+	}
+}
+
+// TestMistakesAreFound breaks one rule of the quorum after the other.
+func TestMistakesAreFound(t *testing.T) {
+	for _, m := range []struct {
+		flaw   Mistake
+		finds  Invariant
+		change []func(*Quorum)
+	}{
+		{OneIsEnough, Exclusion, []func(*Quorum){admitting(Tokens)}},
+		{OneRound, Tokens, nil},
+		{RaiseAtOne, Tokens, nil},
+		{FirstToken, Tokens, nil},
+		{Unremembered, Tokens, nil},
+		{Unguarded, Exclusion, []func(*Quorum){restarts(1)}},
+		{CountedTwice, Exclusion, []func(*Quorum){admitting(Tokens)}},
+		{OwnerAgain, Exclusion, []func(*Quorum){admitting(Tokens)}},
+		{OldVotes, Tokens, nil},
+		{OneRenews, Exclusion, nil},
+		{LateCount, Exclusion, nil},
+		{LongBelief, Exclusion, nil},
+		{EndlessTurn, Progress, []func(*Quorum){lined(2), attended, dies}},
 	} {
-		r, err := ExploreQuorum(q, nil)
-		t.Log(r, err)
-		for v, tr := range r.Found {
-			if tr != nil {
-				t.Errorf("%v\n%v", Invariant(v), tr)
-			}
+		t.Run(m.flaw.String(), func(t *testing.T) {
+			s := unsafe(m.flaw.String(), m.finds, m.change...)
+			s.Flaw = m.flaw
+			s.check(t)
+		})
+	}
+}
+
+// check explores a session. Each violation must be one that is to be found, or is admitted, and its
+// trace must lead to it.
+func (s session) check(t *testing.T) *Report[Deed] {
+	t.Helper()
+	r, err := ExploreQuorum(s.Quorum, nil)
+	t.Log(r)
+	if err != nil {
+		t.Error(err)
+	}
+	for v := range invariants {
+		trace, expected := r.Found[v], slices.Contains(s.finds, v)
+		switch {
+		case trace == nil && expected:
+			t.Errorf("not found: %v", v)
+		case trace == nil || slices.Contains(s.Admitted, v):
+		case !expected:
+			t.Errorf("%v:\n%v", v, trace)
+		default:
+			t.Logf("%v, after %d steps:\n%v", v, len(trace.Actions), trace)
+		}
+		if trace != nil && v != Progress && !s.leads(trace, v) {
+			t.Errorf("the trace does not lead to: %v", v)
 		}
 	}
+	return r
+}
+
+// leads reports whether the last deed of a trace breaks an invariant, and none before it does.
+func (s session) leads(trace *Trace[Deed], v Invariant) bool {
+	p := polled{&s.Quorum, s.rules(), nil}
+	state := p.first()
+	for n, d := range trace.Actions {
+		possible := p.may(&state, d)
+		ok, bad := p.apply(&state, d)
+		bad |= p.broken(&state)
+		if !possible || !ok || bad>>v&1 != 0 {
+			return possible && ok && n == len(trace.Actions)-1
+		}
+		p.normalize(&state)
+	}
+	return false
 }

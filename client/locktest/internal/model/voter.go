@@ -38,12 +38,9 @@ func (p *polled) apply(s *Poll, d Deed) (possible bool, bad uint8) {
 	case Yield:
 		p.call(s, n, Request{Kind: Leave, Owner: owner})
 	case Repeats:
-		v.Yes, v.Fence, v.Left = 0, 0, p.Lease
-		if v.Lined == 1 {
-			v.Phase = Standing
-		}
+		p.repeat(v)
 	case Renews:
-		v.Asked, v.Yes = p.Lease, 0
+		v.Asked, v.Yes, v.Heard = p.Lease, 0, 0
 	case Resigns:
 		p.resign(v)
 	case Dies:
@@ -81,7 +78,7 @@ func (p *polled) open(s *Poll, i int) bool {
 		s.rename(&names)
 		v.Past, v.Former = 1, v.Fence
 	}
-	v.Used, v.Phase, v.Left, v.Fence = 1, Asking, p.Lease, 0
+	v.Used, v.Phase, v.Left, v.Fence, v.Heard, v.Turned = 1, Asking, p.Lease, 0, 0, 0
 	if v.Lined == 1 {
 		v.Phase = Standing
 	}
@@ -91,9 +88,20 @@ func (p *polled) open(s *Poll, i int) bool {
 	return true
 }
 
+// repeat begins the first round again, by asking in line whose turn it is.
+func (p *polled) repeat(v *Voter) {
+	v.Yes, v.Heard, v.Turned, v.Fence, v.Left = 0, 0, 0, 0, p.Lease
+	if v.Lined == 1 {
+		v.Phase = Standing
+	}
+}
+
 // resign ends the acquisition. What is under way of it stays so.
 func (p *polled) resign(v *Voter) {
-	v.Phase, v.Left, v.Asked = Idle, 0, 0
+	v.Phase, v.Left, v.Asked, v.Heard, v.Turned = Idle, 0, 0, 0, 0
+	if p.Progress {
+		v.Phase = Resting
+	}
 	if p.Flaw != OldVotes {
 		v.Yes = 0
 	}
@@ -104,7 +112,8 @@ func (p *polled) resign(v *Voter) {
 func (p *polled) ask(s *Poll, i, n int) {
 	v := &s.Voters[i]
 	e := p.call(s, n, Request{Kind: asks(v), Owner: ownerOf(i, 0)})
-	if !e.Reply.Yes {
+	if p.heard(v, n); !e.Reply.Yes {
+		v.Turned = bit8(p.Progress && (v.Turned == 1 || n == 0 && e.Reply.Holder != 0))
 		return
 	}
 	if v.Phase == Standing {
@@ -116,16 +125,28 @@ func (p *polled) ask(s *Poll, i, n int) {
 	if p.Flaw != FirstToken || v.Fence == 0 {
 		v.Fence = max(v.Fence, e.Reply.Fence)
 	}
-	if bit := uint8(1) << n; v.Yes&bit != 0 { // counted twice
-		v.Yes |= (v.Yes + 1) & (1<<members - 1)
-	} else {
+	v.counts(n)
+}
+
+// heard notes an answer.
+func (p *polled) heard(v *Voter, n int) {
+	if p.Progress {
+		v.Heard |= 1 << n
+	}
+}
+
+// counts counts a yes. One that comes again, which only a mistake admits, is another's.
+func (v *Voter) counts(n int) {
+	if bit := uint8(1) << n; v.Yes&bit == 0 {
 		v.Yes |= bit
+	} else {
+		v.Yes |= (v.Yes + 1) & (1<<members - 1)
 	}
 }
 
 // second begins the second round: the highest token of the votes is raised at all servers.
 func (p *polled) second(s *Poll, v *Voter) (bad uint8) {
-	v.Yes = 0
+	v.Yes, v.Heard = 0, 0
 	if v.Phase = Verifying; p.Flaw == OneRound {
 		return p.hold(s, v)
 	}
@@ -140,7 +161,7 @@ func (p *polled) hold(s *Poll, v *Voter) (bad uint8) {
 	case LongBelief:
 		v.Left++
 	}
-	v.Phase, v.Yes = Held, 0
+	v.Phase, v.Yes, v.Heard, v.Turned = Held, 0, 0, 0
 	if v.Fence <= s.Top {
 		bad |= 1 << Tokens
 	}
@@ -158,13 +179,13 @@ func (p *polled) lift(s *Poll, i, n int) (bad uint8) {
 		p.call(s, n, Request{Kind: Acquire, Owner: ownerOf(i, 0)})
 		e = p.call(s, n, raise)
 	}
-	if !e.Reply.Yes {
+	if p.heard(v, n); !e.Reply.Yes {
 		return 0
 	}
-	v.Yes |= 1 << n
+	v.counts(n)
 	switch got := count(v.Yes); {
 	case v.Phase == Held && (got >= p.need() || p.Flaw == OneRenews):
-		v.Left, v.Asked, v.Yes = max(v.Left, v.Asked), 0, 0
+		v.Left, v.Asked, v.Yes, v.Heard = max(v.Left, v.Asked), 0, 0, 0
 	case v.Phase == Verifying && (got >= p.need() || p.Flaw == RaiseAtOne):
 		return p.hold(s, v)
 	}
@@ -176,13 +197,23 @@ func (p *polled) wane(v *Voter) {
 	if v.Asked > 0 {
 		v.Asked--
 		if v.Asked == 0 {
-			v.Yes = 0
+			v.Yes, v.Heard = 0, 0
 		}
 	}
-	if v.over() || v.Phase == Standing || v.Phase == Asking && v.Yes == 0 {
-		return
-	}
-	if v.Left--; v.Left <= 0 { // its own deadline
+	switch {
+	case v.Phase == Resting:
+		v.Phase = Idle
+	case v.over():
+	case v.Phase == Standing:
+		v.Heard = 0
+	case v.Lined == 1 && v.fails() && v.Phase != Held:
+		p.repeat(v)
+	case v.fails() && v.Phase != Held:
 		p.resign(v)
+	case v.Phase == Asking && v.Yes == 0:
+	default:
+		if v.Left--; v.Left <= 0 { // its own deadline
+			p.resign(v)
+		}
 	}
 }
