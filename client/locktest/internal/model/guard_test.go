@@ -13,21 +13,19 @@ import (
 // memory is as young or as old as the model says. A memory is told of an age by holdfast_memory.
 
 // guardedEdges are the calls of guarded configurations. Guards are the lease or a tick longer.
-var guardedEdges = recorded(func() []Config {
-	return []Config{
-		base("2 clients, guarded, promotion, clock stands still",
-			clients(2), guarded(2), fails(Promotion), coarse, healthy, admit(Tokens), atMost(50_000)),
-		base("2 clients, guarded, empty restart",
-			clients(2), guarded(2), fails(Restart), atMost(50_000)),
-		base("2 clients, guarded, promotion",
-			clients(2), guarded(3), fails(Promotion), atMost(50_000)),
-		base("2 clients, guarded, promotion, pollers, a break",
-			clients(2), guarded(3), fails(Promotion), polling(2), breaks, healthy, atMost(50_000)),
-		base("3 clients, guarded, promotion", guarded(2), fails(Promotion), healthy, atMost(50_000)),
-		base("2 clients, guarded, promotion, a stray",
-			clients(2), guarded(3), fails(Promotion), strays(1), healthy, atMost(50_000)),
-	}
-})
+var guardedEdges = recorded(configured(
+	base("2 clients, guarded, promotion, clock stands still",
+		clients(2), guarded(2), fails(Promotion), coarse, healthy, admit(Tokens), atMost(50_000)),
+	base("2 clients, guarded, empty restart",
+		clients(2), guarded(2), fails(Restart), atMost(50_000)),
+	base("2 clients, guarded, promotion",
+		clients(2), guarded(3), fails(Promotion), atMost(50_000)),
+	base("2 clients, guarded, promotion, pollers, a break",
+		clients(2), guarded(3), fails(Promotion), polling(2), breaks, healthy, atMost(50_000)),
+	base("3 clients, guarded, promotion", guarded(2), fails(Promotion), healthy, atMost(50_000)),
+	base("2 clients, guarded, promotion, a stray",
+		clients(2), guarded(3), fails(Promotion), strays(1), healthy, atMost(50_000)),
+))
 
 // guardMS is the guard of the lock.
 func (c *concrete) guardMS() int64 { return tickMS * int64(c.guard) }
@@ -81,7 +79,7 @@ func (s *server) remember(c *concrete) {
 func (s *server) afterwards(c *concrete) error {
 	l := &c.effect.Lock
 	// A call that finds the lock busy asks nothing of the memory, nor does a repeat.
-	renewed := c.request.Kind == Renew && c.effect.Reply.Yes
+	renewed := c.request.Kind == Renew && c.effect.Reply.Yes || c.request.Kind == Raise
 	if c.env.Young && !c.late && (c.closed() || renewed) {
 		s.node.SetClock(s.offset+time.Millisecond, 0)
 		memory, _ := s.node.Do("FCALL", functions.Memory, "0").([]any)

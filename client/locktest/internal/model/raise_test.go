@@ -1,0 +1,88 @@
+package model
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// The tie of a quorum's calls: each is made with the library, as those of guarded locks are.
+
+var votedEdges = recorded(func(rec *recorder) error {
+	for _, q := range []Quorum{
+		three("2 clients, a restart", restarts(1)),
+		three("2 clients, a clock ahead, a late vote", clocks(1), late(1), raises, most(60_000)),
+		three("2 clients in line, a restart", lined(2), restarts(1), most(100_000)),
+	} {
+		if _, err := ExploreQuorum(q, rec.witness(true, q.Guard)); err != nil && !errors.Is(err, errMore) {
+			return err
+		}
+	}
+	return nil
+})
+
+func most(states int) func(*Quorum) { return func(q *Quorum) { q.Most = states } }
+
+// TestQuorumTie makes each call of the quorum's model with the library.
+func TestQuorumTie(t *testing.T) {
+	all, err := votedEdges()
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	calls, err := replay(t, functions.Source, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds, raised, refused, young := map[Kind]int{}, 0, 0, 0
+	for _, x := range all {
+		kinds[x.request.Kind]++
+		if x.request.Kind == Raise && x.effect.Reply.Yes && x.effect.Lock.Fence > x.lock.Fence {
+			raised++
+		}
+		if x.request.Kind == Raise && !x.effect.Reply.Yes {
+			refused++
+		}
+		if x.request.Kind == Raise && x.env.Young {
+			young++
+		}
+	}
+	for _, k := range []Kind{Acquire, Wait, Raise, Leave} {
+		if kinds[k] == 0 {
+			t.Errorf("no call of %v", k)
+		}
+	}
+	if raised == 0 || refused == 0 || young == 0 {
+		t.Errorf("%d raised, %d refused to, %d raises at a young server", raised, refused, young)
+	}
+	t.Logf("%d calls of %v agree, %d raised, %d refused to, %d raises at a young server, %v",
+		calls, kinds, raised, refused, young, time.Since(began).Round(time.Millisecond))
+}
+
+// raiseMutations are changes of what the library does for a quorum.
+var raiseMutations = []mutation{
+	{"a raise raises nothing", "    if raised and raised > lock.fence then\n", "    if false then\n"},
+	{"a raise lowers", "    if raised and raised > lock.fence then\n", "    if raised then\n"},
+	{"a raised token is not remembered", "    if raised then note(lock.top, us) end\n", ""},
+	{
+		"a raise without a look at the owner",
+		"local mine = held_by(lock, owner) and (not fence or fence == lock.fence)\n",
+		"local mine = lock.ends > 0\n",
+	},
+	{
+		"a raise does not begin the memory",
+		"  if raised and not held_by(lock, owner) then age(us) end\n",
+		"",
+	},
+	{
+		"a raise takes a lock that is free",
+		"  if not lock or lock.foreign then return busy(lock, us) end\n  local mine",
+		"  if not lock and raised then return take(key, us, owner, ttl, 1, '', '', 0, 0) end\n" +
+			"  if not lock or lock.foreign then return busy(lock, us) end\n  local mine",
+	},
+}
+
+// TestTheQuorumTieNoticesAChange does so with what is about several servers.
+func TestTheQuorumTieNoticesAChange(t *testing.T) { notices(t, raiseMutations, votedEdges) }
