@@ -8,9 +8,11 @@
 //   - a release or a leave ended another's lock (Ownership),
 //   - a waiter that can be reached was overtaken (Order).
 //
-// The server's rules are in rules.go, the clients' in client.go, and all that can go wrong in
-// fault.go. The explorer is in explore.go, progress.go and trace.go; normal.go makes one state of
-// those that differ in names only.
+// The server's rules are in rules.go, for a lock (lock.go) and a call (call.go). What follows is there
+// twice. For one server, or a primary with its replica: the clients' rules in client.go, all that can
+// go wrong in fault.go, the state in state.go, and normal.go makes one of those states that differ in
+// names only. For three servers, of which a majority decides: voter.go, member.go, poll.go and
+// order.go. Both are explored by explore.go and progress.go.
 //
 // # What is modelled
 //
@@ -30,6 +32,35 @@
 // A lock is one key, and a call of one touches no other, so locks are independent but for the last
 // token that the server remembers and for the clients, which have one acquisition at a time. Two
 // locks are explored too.
+//
+// # A quorum
+//
+// Three servers, each by the same rules, know nothing of each other; two are a majority. A client asks
+// them for their votes, raises the highest token on a majority, renews by a majority, and gives back
+// everywhere, under an owner string that is never used again. In each state it is looked for
+// Exclusion, Tokens, Expiry and Progress.
+//
+//   - A call under way has no place in the state. Each server may run the calls of a round at any time
+//     until the round ends, or never, and the answer may be lost; so calls are lost, late and repeated
+//     without a number of them to count. Raises and votes of an owner that holds the lock, and what
+//     gives back an owner that is over, may be run at any time. Votes and raises for an owner that is
+//     over are Quorum.Strays. A client knows two owner strings: its own, and the one before.
+//   - An answer is heard when the server gives it: a client may take its time to act on what it heard.
+//   - A "no" is not counted, but for Progress: a client may give up at any time.
+//   - Servers are lost as they do nothing; how many are is not limited, nor when they come back empty.
+//   - Clocks run at one speed. Their times matter for tokens only: that of a server stands still, so that
+//     its tokens grow by as little as possible, or it is ahead of all tokens. One that comes back empty
+//     is above all tokens by the time that it votes, unless Quorum.Behind. Servers whose clocks refuse a
+//     token that is too far ahead are not modelled; client/internal/quorum's tests have them.
+//   - The line is at server 0. A waiter that is told of its turn asks, so messages are left out. A
+//     release is a leave.
+//   - Progress is that of who waits in line. Who does not can fail for ever, by bad luck.
+//   - Not modelled: breaks, and the doubts about a server that has a lock as nobody's.
+//
+// What the scenarios show: with a guard of a lease any server may come back empty at any time, and with
+// a shorter one none may. Tokens fall only where clocks come back behind. And a server that loses a key
+// (it is deleted, or its clock is stepped forward) while another one has not voted for the holder gives
+// a second holder, until the first one's renewals fail.
 //
 // Not modelled: joinable locks, runs of tokens, max_wait_ms, RenewFor and Linger, clocks that are
 // stepped, keys that are deleted or evicted, slots that move, and more than one failover. The
@@ -60,7 +91,10 @@
 // rules.go follows, and the exploration then judges the new rules. More arguments of a function are
 // added in tie_test.go (arguments). Guarded calls are made with guard_ms by a server whose memory
 // is just too young, just old enough, or begins with the call (guard_test.go). The clients'
-// deadlines are tied to the client's lease machine in the same way (lease_test.go).
+// deadlines are tied to the client's lease machine in the same way (lease_test.go). A quorum's calls
+// are tied to the library too (raise_test.go), and what its clients make of the answers to
+// client/internal/quorum: however three servers stand, both get the lock, or keep it, or do not
+// (servers_test.go).
 //
 // # Running it
 //
