@@ -118,9 +118,10 @@ func (p *polled) may(s *Poll, d Deed) bool {
 		// With Progress once in a tick, and when a message tells of a turn, and who has its turn asks
 		// for what others gave back meanwhile.
 		told := v.Phase == Standing && has || v.Phase == Asking && v.Yes&1 != 0 && l.Rem <= 0
-		return (v.Phase == Standing && d.Server == 0 || v.Phase == Asking) && (!yes || told || p.Flaw == CountedTwice)
+		asked := v.Phase == Standing && d.Server == 0 || v.Phase == Asking
+		return asked && (!yes || told || p.Flaw == CountedTwice)
 	case VoteLost:
-		return !has && (v.Phase == Standing && d.Server == 0 || v.Phase == Asking || v.Phase == Verifying || v.Phase == Held)
+		return !has && !v.over() && (v.Phase != Standing || d.Server == 0)
 	case Second:
 		return v.Phase == Asking && count(v.Yes) >= p.need()
 	case Lift:

@@ -47,11 +47,11 @@ func (p *polled) forget(s *Poll) {
 	}
 }
 
-func (s *Poll) renumber() {
+func (p *Poll) renumber() {
 	used := uint64(0)
-	s.tokens(func(t *Token) { used |= 1 << *t })
+	p.tokens(func(t *Token) { used |= 1 << *t })
 	used &^= 1 // 0 is none
-	s.tokens(func(t *Token) {
+	p.tokens(func(t *Token) {
 		if *t != 0 {
 			*t = Token(2 * bits.OnesCount64(used&(1<<*t-1)))
 			*t += 2
@@ -102,7 +102,8 @@ func (p *polled) view(s *Poll, i int) uint64 {
 		m := &s.Members[n]
 		var h mix
 		h.add(m.Lock.place(ownerOf(i, 0)) | m.Lock.place(ownerOf(i, 1))<<8 | uint64(v.Yes>>n&1)<<16 |
-			uint64(v.Heard>>n&1)<<17 | uint64(p.place(n))<<18 | uint64(m.Age)<<24 | uint64(m.Last)<<32 | uint64(m.Lock.Rem)<<40)
+			uint64(v.Heard>>n&1)<<17 | uint64(p.place(n))<<18 | uint64(m.Age)<<24 |
+			uint64(m.Last)<<32 | uint64(m.Lock.Rem)<<40)
 		sum += h.sum
 	}
 	return sum

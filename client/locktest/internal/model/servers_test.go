@@ -41,7 +41,8 @@ type scene [members]standing
 
 func scenes() (all []scene) {
 	for n := range int(standings * standings * standings) {
-		all = append(all, scene{standing(n) / (standings * standings), standing(n) / standings % standings, standing(n) % standings})
+		at := standing(n)
+		all = append(all, scene{at / (standings * standings), at / standings % standings, at % standings})
 	}
 	return all
 }
@@ -236,7 +237,10 @@ func plays(p *polled, state *Poll, s scene, heard, lost Step) {
 		for _, step := range []Step{heard, VoteLost, lost} {
 			d := Deed{Step: step, Server: uint8(i)}
 			late := state.Voters[0].Phase == Held && state.Voters[0].Asked == 0
-			fits := step == heard && s[i] != unheard || step == lost && s[i] == unheard || late && step != heard && s[i] != unheard
+			fits := step == heard || late
+			if s[i] == unheard {
+				fits = step == lost
+			}
 			if fits && s[i] != down && p.may(state, d) {
 				p.apply(state, d)
 			}
