@@ -26,6 +26,7 @@ type Request struct {
 	Owner  Owner
 	Fence  Token // of renew and leave; 0: it is not given
 	Raised Token // of raise
+	Hold   uint8 // of a joinable lock, as a bit; 0: it is not given
 }
 
 // Reply is what the function answers.

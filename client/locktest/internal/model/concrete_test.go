@@ -113,7 +113,10 @@ func (c *concrete) key(cfg *Config) map[string]string {
 	fields := map[string]string{"owner": ownerName(l.Owner), "until": text(c.until), "fence": text(c.fence)}
 	n := l.waiters()
 	if n == 0 {
-		if c.guard > 0 {
+		if l.Holds != 0 {
+			fields["state"] = fmt.Sprintf("0 0 0 0 %d %d", c.fence, count(l.Holds)) + c.guardText()
+			fields["holds"] = strings.Join(holds(l.Holds), "")
+		} else if c.guard > 0 {
 			fields["state"] = fmt.Sprintf("0 0 0 0 %d 0", c.fence) + c.guardText()
 		}
 		return fields
@@ -138,6 +141,15 @@ func text(n int64) string { return strconv.FormatInt(n, 10) }
 func (c *concrete) arguments(cfg *Config) []string {
 	r := c.request
 	ttl := text(tickMS * int64(cfg.Lease))
+	switch {
+	case r.Kind == Acquire && r.Hold != 0:
+		words := []string{functions.AcquireReentrant, "1", tiedKey, ownerName(r.Owner), ttl, holdName(r.Hold)}
+		return append(words, text(c.guardMS()))
+	case r.Kind == Renew && r.Hold != 0:
+		return []string{functions.Renew, "1", tiedKey, ownerName(r.Owner), ttl, "", text(c.token(r.Fence)), holdName(r.Hold)}
+	case r.Kind == Release && r.Hold != 0:
+		return []string{functions.Release, "1", tiedKey, ownerName(r.Owner), holdName(r.Hold)}
+	}
 	switch r.Kind {
 	case Acquire:
 		words := []string{functions.Acquire, "1", tiedKey, ownerName(r.Owner), ttl}
@@ -182,7 +194,7 @@ func (c *concrete) reply(cfg *Config) []any {
 	r, p := c.request, c.effect.Reply
 	left := int64(0)
 	switch {
-	case p.Holder != 0:
+	case p.Holder != 0 && !p.Refused:
 		left = c.after() - c.ms
 	case c.closed():
 		left = c.youth()
@@ -191,13 +203,14 @@ func (c *concrete) reply(cfg *Config) []any {
 	case r.Kind == Leave:
 		return []any{bit(p.Yes)}
 	case r.Kind == Release && p.Yes:
-		return []any{int64(1), int64(0)}
+		return []any{int64(1), int64(count(c.effect.Lock.Holds))}
 	case r.Kind == Break && p.Yes:
 		return []any{int64(1), ownerName(p.Holder), c.token(p.Fence)}
 	case r.Kind == Break:
 		return []any{int64(0), "", int64(0)}
 	case p.Yes:
-		return []any{int64(1), c.token(p.Fence), tickMS * int64(cfg.Lease), int64(1), int64(1)}
+		n := max(1, count(c.effect.Lock.Holds))
+		return []any{int64(1), c.token(p.Fence), tickMS * int64(cfg.Lease), int64(n), int64(1)}
 	case r.Kind == Wait:
 		ch := c.channel(r.Owner)
 		hears := bit(strings.HasPrefix(ch, "live"))
@@ -215,4 +228,16 @@ func bit(b bool) int64 {
 		return 1
 	}
 	return 0
+}
+
+func holdName(bit uint8) string { return fmt.Sprintf("hold%d", bit) }
+
+// holds are the ids of a joinable lock's holds, as netstrings.
+func holds(all uint8) (ids []string) {
+	for bit := uint8(1); bit != 0; bit <<= 1 {
+		if id := holdName(bit); all&bit != 0 {
+			ids = append(ids, fmt.Sprintf("%d:%s", len(id), id))
+		}
+	}
+	return ids
 }

@@ -16,7 +16,7 @@
 //
 // # What is modelled
 //
-// Plain locks with single tokens: acquire, wait, renew, release, leave, break, and the end of a
+// For one server, plain locks with single tokens: acquire, wait, renew, release, leave, break, and the end of a
 // lease. A client repeats a call whose answer takes too long, with the same owner; a reply may be
 // lost, and a call may be held up beyond the lease. With Config.Strays a call may also be run after
 // the client did something else. Clients die, and the server notices or does not. Subscriptions
@@ -62,9 +62,16 @@
 // (it is deleted, or its clock is stepped forward) while another one has not voted for the holder gives
 // a second holder, until the first one's renewals fail.
 //
-// Not modelled: joinable locks, runs of tokens, max_wait_ms, RenewFor and Linger, clocks that are
-// stepped, keys that are deleted or evicted, slots that move, and more than one failover. The
-// simulation and the contract's tests have those.
+// Not modelled but where it is said above or below: runs of tokens, max_wait_ms, RenewFor and Linger,
+// clocks that are stepped, keys that are deleted or evicted, slots that move, and more than one
+// failover. The simulation and the contract's tests have those.
+//
+// # Joinable locks
+//
+// Two clients share an owner string, and each has a hold of its own; a third one is another owner
+// (joint.go). They do not wait, their calls are not late, and one may die; a replica that lags is
+// promoted. With a guard, nobody of another owner works beside a hold, because renewals name their
+// hold: one that does not goes on under the lock of another hold, and is not told when that ends.
 //
 // # The levels
 //

@@ -102,7 +102,7 @@ func (s *server) afterwards(c *concrete) error {
 	if after := s.node.Hash(tiedKey); !reflect.DeepEqual(after, before) {
 		return fmt.Errorf("a refused renewal left %q", after)
 	}
-	yes := []any{int64(1), c.token(l.Fence), c.guardMS(), int64(1), int64(1)}
+	yes := []any{int64(1), c.token(l.Fence), c.guardMS(), int64(max(1, count(l.Holds))), int64(1)}
 	if got := renew(c.guardMS()); !reflect.DeepEqual(got, any(yes)) {
 		return fmt.Errorf("a renewal for as long as the guard: %v", got)
 	}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -10,6 +11,7 @@ import (
 type image struct {
 	Owner, Until, Fence, Guard string
 	Expires                    int64
+	Holds                      string   // sorted
 	Line                       []string // 'owner, asked, channel'
 }
 
@@ -20,6 +22,7 @@ func (c *concrete) want(cfg *Config) image {
 		return image{Expires: -2}
 	}
 	im := image{Owner: ownerName(l.Owner), Until: text(c.after()), Fence: text(c.token(l.Fence)), Expires: c.after() + 1}
+	im.Holds = strings.Join(holds(l.Holds), "")
 	if c.guard > 0 {
 		im.Guard = text(c.guardMS())
 	}
@@ -28,7 +31,7 @@ func (c *concrete) want(cfg *Config) image {
 		im.Line = append(im.Line, fmt.Sprintf("%s %d %s", ownerName(w.Owner), asked, c.channel(w.Owner)))
 		im.Expires = c.after() + lineMS
 	}
-	if c.closed() {
+	if c.closed() && l.Rem <= 0 {
 		im.Until, im.Expires = "0", c.ms+lineMS+tickMS*int64(l.Exp-cfg.Line)
 	}
 	return im
@@ -42,11 +45,16 @@ func (s *server) look() (image, error) {
 		return image{Expires: expires}, nil
 	}
 	im := image{Owner: fields["owner"], Until: fields["until"], Fence: fields["fence"], Expires: expires}
-	known := []string{"owner", "until", "fence", "channel", "state"}
+	known := []string{"owner", "until", "fence", "channel", "state", "holds"}
 	if state := fields["state"]; state != "" {
 		var head, tail, count, turn, top, holds int64
 		if _, err := fmt.Sscan(state, &head, &tail, &count, &turn, &top, &holds); err != nil {
 			return im, fmt.Errorf("state %q: %w", state, err)
+		}
+		all := regexp.MustCompile(`\d:hold\d`).FindAllString(fields["holds"], -1)
+		slices.Sort(all)
+		if im.Holds = strings.Join(all, ""); len(im.Holds) != len(fields["holds"]) {
+			return im, fmt.Errorf("holds %q", fields["holds"])
 		}
 		if words := strings.Split(state, " "); len(words) > 6 {
 			im.Guard = strings.Join(words[6:], " ")
@@ -68,7 +76,7 @@ func (s *server) look() (image, error) {
 			known = append(known, "at:"+owner)
 			im.Line = append(im.Line, fmt.Sprintf("%s %d %s", owner, asked, rest[:size]))
 		}
-		if int(count) != len(im.Line) || text(top) != im.Fence || holds != 0 {
+		if int(count) != len(im.Line) || text(top) != im.Fence || int(holds) != len(all) {
 			return im, fmt.Errorf("state %q with %d waiters and the token %s", state, len(im.Line), im.Fence)
 		}
 	}

@@ -25,6 +25,7 @@ type Lock struct {
 	Rem   int8 // the lease ends in so many ticks; it has ended at 0 and below
 	Exp   int8 // the key expires in so many ticks
 	Fence Token
+	Holds uint8 // of a joinable lock, as bits; 0: it is a plain one
 	Age   uint8 // ticks since the lock was granted, at most Config.Silence+1
 	Line  [maxLine]Waiter
 }

@@ -142,8 +142,7 @@ var mutations = []mutation{
 	},
 }
 
-// guardMutations are changes of what the library does with a guard. Joinable locks are not
-// modelled, so nothing here notices that one more hold is granted in a young memory (hold_on).
+// guardMutations are changes of what the library does with a guard.
 var guardMutations = []mutation{
 	{
 		"a young memory grants a free lock",

@@ -57,8 +57,14 @@ func (t *turn) acquire(r Request) Reply {
 		return Reply{Refused: true}
 	case l.Owner == 0:
 		t.take(r.Owner)
+		l.Holds = r.Hold
 		return t.yours()
+	case l.heldBy(r.Owner) && r.Hold&^l.Holds != 0 && t.env.Young: // one more hold is a grant
+		reply := t.busy()
+		reply.Refused = true
+		return reply
 	case l.heldBy(r.Owner):
+		l.Holds |= r.Hold
 		if t.cfg.Flaw == SilentRepeat && r.Kind == Acquire {
 			return t.yours()
 		}
@@ -80,7 +86,7 @@ func (t *turn) renew(r Request) Reply {
 		return t.yours()
 	}
 	t.settle()
-	mine := l.heldBy(r.Owner) && (r.Fence == 0 || r.Fence == l.Fence)
+	mine := l.heldBy(r.Owner) && (r.Fence == 0 || r.Fence == l.Fence) && (r.Hold == 0 || r.Hold&l.Holds != 0)
 	if t.cfg.Flaw == BlindRenew && l.Owner != 0 {
 		t.prolong()
 		return Reply{Yes: true, Fence: r.Fence}
@@ -112,6 +118,13 @@ func (t *turn) release(r Request) Reply {
 	t.settle()
 	if !t.lock.heldBy(r.Owner) && (t.cfg.Flaw != BlindRelease || t.lock.Owner == 0) {
 		return t.busy()
+	}
+	if l := &t.lock; r.Hold != 0 {
+		if had := l.Holds&r.Hold != 0; !had || l.Holds != r.Hold { // it was not there, or others are left
+			l.Holds &^= r.Hold
+			t.eff.Wrote = had
+			return Reply{Yes: true}
+		}
 	}
 	if t.cfg.Flaw == LostLine {
 		t.lock = Lock{}
@@ -199,7 +212,7 @@ func (t *turn) passOn() {
 // give hands the lock over, provisionally.
 func (t *turn) give(o Owner) {
 	l := &t.lock
-	l.Owner, l.Rem, l.Age = o, min(t.cfg.Lease, t.cfg.Provisional), 0
+	l.Owner, l.Rem, l.Age, l.Holds = o, min(t.cfg.Lease, t.cfg.Provisional), 0, 0
 	if t.cfg.Flaw == EndlessProvision {
 		l.Rem++ // and age stops there
 	}
