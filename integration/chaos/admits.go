@@ -10,60 +10,75 @@ type verdict int
 
 const (
 	nothing      verdict = iota // its holder stays the only one
+	pause                       // the same, but all may have to wait for a guard, or for a server
 	secondHolder                // a second holder may be let in, with a higher token
 	afterLoss                   // as secondHolder, within a guard of a fault that loses locks
+	never                       // it does not happen there
 )
 
 // admits is what docs/guarantees.md admits for each kind of fault, at the default level, at the
-// level Guard, and at the level Replicas with all replicas. It is the only place that decides it.
-var admits = map[kind]struct{ byDefault, withGuard, withReplicas verdict }{
+// level Guard, at the level Replicas with all replicas, and in a quorum. It is the only place that
+// decides it. Pauses are of no matter but in a quorum, where a minority must cost none.
+var admits = map[kind]struct{ byDefault, withGuard, withReplicas, inQuorum verdict }{
 	// "Clients and messages": the levels are alike, nobody is let in beside a live context.
-	netPartition: {nothing, nothing, nothing},
-	netRequests:  {nothing, nothing, nothing},
-	netReplies:   {nothing, nothing, nothing},
-	netSilence:   {nothing, nothing, nothing},
-	netDelay:     {nothing, nothing, nothing},
-	netReset:     {nothing, nothing, nothing},
-	netLostReply: {nothing, nothing, nothing},
-	clientPause:  {nothing, nothing, nothing},
-	clientKill:   {nothing, nothing, nothing},
-	connKill:     {nothing, nothing, nothing},
-	pubsubKill:   {nothing, nothing, nothing},
-	replicaKill:  {nothing, nothing, nothing},
+	netPartition: {nothing, nothing, nothing, nothing},
+	netRequests:  {nothing, nothing, nothing, nothing},
+	netReplies:   {nothing, nothing, nothing, nothing},
+	netSilence:   {nothing, nothing, nothing, nothing},
+	netDelay:     {nothing, nothing, nothing, nothing},
+	netReset:     {nothing, nothing, nothing, nothing},
+	netLostReply: {nothing, nothing, nothing, nothing},
+	clientPause:  {nothing, nothing, nothing, nothing},
+	clientKill:   {nothing, nothing, nothing, nothing},
+	connKill:     {nothing, nothing, nothing, nothing},
+	pubsubKill:   {nothing, nothing, nothing, nothing},
+	replicaKill:  {nothing, nothing, nothing, never},
 
-	// "FUNCTION FLUSH": locks stay. FUNCTION LOAD REPLACE is safe while locks are held.
-	libReplace: {nothing, nothing, nothing},
-	libFlush:   {nothing, nothing, nothing},
+	// "FUNCTION FLUSH": locks stay. FUNCTION LOAD REPLACE is safe while locks are held. But the
+	// memory begins anew, and here at all servers.
+	libReplace: {nothing, nothing, nothing, pause},
+	libFlush:   {nothing, nothing, nothing, pause},
 
 	// "the key is deleted or evicted, or the lock is broken"
-	lockBreak: {secondHolder, secondHolder, secondHolder},
-	keyDelete: {secondHolder, secondHolder, secondHolder},
+	lockBreak: {secondHolder, secondHolder, secondHolder, secondHolder},
+	keyDelete: {secondHolder, secondHolder, secondHolder, secondHolder},
+	// "the key is deleted or evicted at a minority": nothing is lost where the holder has the votes of
+	// the others. Here it may have those of a bare majority, for want of a way to the rest; and a
+	// vote is asked for again a lease later, so two such faults in a row are of a majority.
+	voteDelete: {never, never, never, secondHolder},
 
 	// A server that was away for a moment, or that has everything on disk, has forgotten nothing.
-	serverPause:   {nothing, nothing, nothing},
-	serverRestart: {nothing, nothing, nothing},
+	serverPause:   {nothing, nothing, nothing, nothing},
+	serverRestart: {nothing, nothing, nothing, nothing},
 	// "a server restarts with an older memory, or none, and is the primary": everything is
-	// forgotten. A replica that does is not the primary before it has synchronised here.
-	serverForget:   {secondHolder, nothing, secondHolder},
-	replicaRestart: {nothing, nothing, nothing},
+	// forgotten. A replica that does is not the primary before it has synchronised here. Of a
+	// quorum it is one server, or two: "a server comes back empty, or from an older memory, or
+	// another one takes its place".
+	serverForget:   {secondHolder, nothing, secondHolder, nothing},
+	replicaRestart: {nothing, nothing, nothing, never},
+
+	// "a majority is lost": nobody gets a lock until it is back, and has remembered for a guard.
+	majorityPause:   {never, never, never, pause},
+	majorityRestart: {never, never, never, pause},
+	majorityForget:  {never, never, never, pause},
 
 	// "failover in good order", "a slot moves to another node": no memory moves with it.
-	failoverOrder: {nothing, nothing, nothing},
-	slotMove:      {nothing, afterLoss, nothing},
+	failoverOrder: {nothing, nothing, nothing, never},
+	slotMove:      {nothing, afterLoss, nothing, never},
 
 	// "forced failover, or the primary is killed and a replica promoted". The old primary is dead,
 	// or hears of the new one within milliseconds.
-	failoverForce: {secondHolder, nothing, nothing},
-	failoverTake:  {secondHolder, nothing, nothing},
-	failoverKill:  {secondHolder, nothing, nothing},
-	failoverStale: {secondHolder, nothing, nothing},
+	failoverForce: {secondHolder, nothing, nothing, never},
+	failoverTake:  {secondHolder, nothing, nothing, never},
+	failoverKill:  {secondHolder, nothing, nothing, never},
+	failoverStale: {secondHolder, nothing, nothing, never},
 
 	// "split brain": Sentinel promotes a replica without asking the primary to stop, and tells it
 	// seconds later; nothing here has min-replicas-to-write. "a primary was paused, and is deposed
 	// meanwhile".
-	failoverAsk:   {secondHolder, secondHolder, nothing},
-	failoverPause: {secondHolder, secondHolder, nothing},
-	failoverStray: {secondHolder, secondHolder, nothing},
+	failoverAsk:   {secondHolder, secondHolder, nothing, never},
+	failoverPause: {secondHolder, secondHolder, nothing, never},
+	failoverStray: {secondHolder, secondHolder, nothing, never},
 }
 
 // verdict is what the table says for a level.
@@ -74,6 +89,8 @@ func (k kind) verdict(level string) verdict {
 		return v.withGuard
 	case levelReplicas:
 		return v.withReplicas
+	case levelQuorum:
+		return v.inQuorum
 	}
 	return v.byDefault
 }
@@ -86,7 +103,7 @@ func (k kind) losesLocks() bool { return k == serverForget || splits[k] }
 // lock from it for a while.
 func (k kind) losesMemory() bool {
 	switch k {
-	case libReplace, libFlush, serverRestart, failoverOrder:
+	case libReplace, libFlush, serverRestart, failoverOrder, majorityRestart, majorityForget:
 		return true
 	}
 	return k.losesLocks()

@@ -83,7 +83,7 @@ func TestDefectsAreFound(t *testing.T) {
 				t.Skip("it can be put in; make chaos-defects looks whether it is found")
 			}
 			r := &round{Shape: c.shape, Profile: c.profile, Seed: 1, Storm: c.storm,
-				Calm: 12 * time.Second, Playing: playing, Defect: c.defect,
+				Calm: 12 * time.Second, Defect: c.defect,
 				out: t.TempDir(), source: source}
 			res, err := r.run(t.Context())
 			require.NoError(t, err)
@@ -108,13 +108,13 @@ func TestTheRealOneIsClean(t *testing.T) {
 		t.Skip("make chaos and make chaos-defects play whole rounds")
 	}
 	for _, c := range []struct{ shape, profile string }{{"durable", profileStrict},
-		{"cluster", profileReplicas}, {"memory", profileGuard}} {
+		{"cluster", profileReplicas}, {"memory", profileGuard}, {"quorum", profileStrict}} {
 		t.Run(c.shape, func(t *testing.T) {
 			r := &round{Shape: c.shape, Profile: c.profile, Seed: 1, Storm: 6 * time.Second,
-				Playing: playing, out: t.TempDir()}
-			if guarded(c.profile) {
-				r.Storm += moreGuarded
-			}
+				out: t.TempDir()}
+			d, err := shapeOf(c.shape)
+			require.NoError(t, err)
+			r.Storm += moreGuarded(termsOf(d, c.profile))
 			res, err := r.run(t.Context())
 			require.NoError(t, err)
 			t.Log(res)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
@@ -19,19 +18,22 @@ type goWorker struct {
 	long   bool // what it takes now it holds for long
 }
 
-// leases are chosen from. Most are short: the lease of a holder that was killed is time in which
-// nothing happens. The longest outlives a failover.
-var leases = []time.Duration{time.Second, time.Second, time.Second, 1500 * time.Millisecond,
-	1500 * time.Millisecond, longest}
+// lease chooses one. Most are short: the lease of a holder that was killed is time in which nothing
+// happens.
+func (w *worker) lease() time.Duration {
+	list := []time.Duration{time.Second, time.Second, time.Second, 1500 * time.Millisecond,
+		1500 * time.Millisecond, w.Longest}
+	return list[w.random.IntN(len(list))]
+}
 
 // startGo opens a client at each level. The workers take turns with them.
 func startGo(j *job, workers []*worker) (func(), error) {
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	config, level := client.Config{Logger: quiet}, levelDefault
+	config := client.Config{Logger: quiet}
 	if j.Guard > 0 {
-		config.Guard, config.Lease, level = j.Guard, longest, levelGuard
+		config.Guard, config.Lease = j.Guard, j.Longest
 	}
-	plain, err := client.Open(j.option(), config)
+	plain, err := j.open(config)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +47,7 @@ func startGo(j *job, workers []*worker) (func(), error) {
 		}
 	}
 	for i, w := range workers {
-		g := &goWorker{worker: w, client: plain, level: level}
+		g := &goWorker{worker: w, client: plain, level: j.Level}
 		if j.replicated(i) {
 			g.client, g.level = replicated, levelReplicas
 		}
@@ -57,11 +59,19 @@ func startGo(j *job, workers []*worker) (func(), error) {
 	}, nil
 }
 
+// open opens a client of the level that most are at.
+func (j *job) open(config client.Config) (*client.Client, error) {
+	if j.Quorum {
+		return client.OpenQuorum(j.options(), config)
+	}
+	return client.Open(j.option(), config)
+}
+
 // take wants a lock, holds it, and gives it back.
 func (g *goWorker) take(name string, got func()) {
-	lease := leases[g.random.IntN(len(leases))]
+	lease := g.lease()
 	if g.long = !g.isCalm() && g.chance(g.Long); g.long {
-		lease = slices.Max(leases)
+		lease = g.Longest
 	}
 	if g.isCalm() {
 		g.acquire(name, lease, 30*time.Second, got)

@@ -5,20 +5,6 @@ import (
 	"time"
 )
 
-// The levels of a holder.
-const (
-	levelDefault  = "default"
-	levelGuard    = "guard"
-	levelReplicas = "replicas"
-)
-
-// guard is what all callers ask for in rounds of the level Guard. It is longer than the longest
-// lease there by what a deposed primary may take to hear of it.
-const guard = 8 * time.Second
-
-// longest is the longest lease, at each level. It outlives the failover of a Cluster.
-const longest = 6 * time.Second
-
 // call is one call of a client, as its process saw it.
 type call struct {
 	Process string

@@ -18,9 +18,12 @@ type job struct {
 	Proxies  map[string]string // by the address of the server behind it
 	Register string
 	Locks    []string
+	Quorum   bool // Addrs are servers of a quorum
 	Workers  int
 	Replicas int           // all of a primary's; 0: there is no level Replicas
+	Level    string        // of those that are not at the level Replicas
 	Guard    time.Duration // that all ask for; 0: nobody does
+	Longest  time.Duration // lease
 	Alone    bool          // nobody is at the default level
 	Breaks   bool          // workers break locks
 	Long     float64       // the part of holds of Go clients that last for some seconds
@@ -43,6 +46,17 @@ func (j *job) dial(ctx context.Context, to string, d *net.Dialer, _ *tls.Config)
 		to = through
 	}
 	return d.DialContext(ctx, "tcp", to)
+}
+
+// options are option for each server of a quorum.
+func (j *job) options() []rueidis.ClientOption {
+	var list []rueidis.ClientOption
+	for _, addr := range j.Addrs {
+		o := j.option()
+		o.InitAddress = []string{addr}
+		list = append(list, o)
+	}
+	return list
 }
 
 // option is how a process reaches the servers: through its proxies.

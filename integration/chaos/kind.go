@@ -24,26 +24,31 @@ const (
 const (
 	lockBreak   kind = "lock.break"
 	keyDelete   kind = "key.delete"
-	connKill    kind = "conn.kill"        // CLIENT KILL TYPE normal
-	pubsubKill  kind = "conn.pubsub"      // CLIENT KILL TYPE pubsub
-	replicaKill kind = "conn.replica"     // CLIENT KILL TYPE replica
-	libReplace  kind = "function.replace" // FUNCTION LOAD REPLACE
-	libFlush    kind = "function.flush"   // FUNCTION FLUSH, and FUNCTION LOAD a moment later
+	voteDelete  kind = "key.delete.minority" // of a quorum
+	connKill    kind = "conn.kill"           // CLIENT KILL TYPE normal
+	pubsubKill  kind = "conn.pubsub"         // CLIENT KILL TYPE pubsub
+	replicaKill kind = "conn.replica"        // CLIENT KILL TYPE replica
+	libReplace  kind = "function.replace"    // FUNCTION LOAD REPLACE
+	libFlush    kind = "function.flush"      // FUNCTION FLUSH, and FUNCTION LOAD a moment later
 )
 
-// Faults of servers. Each lasts until the deployment is whole again.
+// Faults of servers. Each lasts until the deployment is whole again. In a quorum it is one server, or
+// two at a time.
 const (
-	serverPause    kind = "server.pause"       // SIGSTOP, SIGCONT before anybody takes over
-	serverRestart  kind = "server.restart"     // SIGKILL, and it has all on disk
-	serverForget   kind = "server.forget"      // SIGKILL, and it comes back empty
-	replicaRestart kind = "replica.restart"    // SIGKILL of a replica, which comes back empty
-	failoverOrder  kind = "failover.order"     // CLUSTER FAILOVER
-	failoverForce  kind = "failover.force"     // CLUSTER FAILOVER FORCE
-	failoverTake   kind = "failover.takeover"  // CLUSTER FAILOVER TAKEOVER
-	failoverAsk    kind = "failover.sentinel"  // SENTINEL FAILOVER
-	failoverKill   kind = "failover.kill"      // SIGKILL of the primary
-	failoverStale  kind = "failover.stale"     // SIGKILL of the primary while its replicas lag
-	failoverPause  kind = "failover.pause"     // SIGSTOP of the primary until another one took over
-	failoverStray  kind = "failover.unplanned" // another fault made a replica the primary
-	slotMove       kind = "slot.move"
+	serverPause     kind = "server.pause"   // SIGSTOP, SIGCONT before anybody takes over
+	serverRestart   kind = "server.restart" // SIGKILL, and it has all on disk
+	serverForget    kind = "server.forget"  // SIGKILL, and it comes back empty
+	majorityPause   kind = "majority.pause" // as of one or two servers, but of a majority of a quorum
+	majorityRestart kind = "majority.restart"
+	majorityForget  kind = "majority.forget"
+	replicaRestart  kind = "replica.restart"    // SIGKILL of a replica, which comes back empty
+	failoverOrder   kind = "failover.order"     // CLUSTER FAILOVER
+	failoverForce   kind = "failover.force"     // CLUSTER FAILOVER FORCE
+	failoverTake    kind = "failover.takeover"  // CLUSTER FAILOVER TAKEOVER
+	failoverAsk     kind = "failover.sentinel"  // SENTINEL FAILOVER
+	failoverKill    kind = "failover.kill"      // SIGKILL of the primary
+	failoverStale   kind = "failover.stale"     // SIGKILL of the primary while its replicas lag
+	failoverPause   kind = "failover.pause"     // SIGSTOP of the primary until another one took over
+	failoverStray   kind = "failover.unplanned" // another fault made a replica the primary
+	slotMove        kind = "slot.move"
 )

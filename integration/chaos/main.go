@@ -30,16 +30,16 @@ func main() {
 	var s settings
 	flag.DurationVar(&s.time, "time", time.Minute, "how long to go on: no round begins after that")
 	flag.DurationVar(&s.storm, "storm", 0,
-		"how long faults strike in a round; 0 chooses by -time, so that it has each deployment")
+		"how long faults strike in a round, and longer with a guard; 0 chooses by -time")
 	flag.Uint64Var(&s.seed, "seed", 1, "of the first round; each later one has the next")
 	flag.StringVar(&s.out, "out", filepath.Join(os.TempDir(), "holdfast-chaos"),
 		"folder for the records")
 	flag.StringVar(&s.shape, "deployment", "",
-		"durable, memory, sentinel or cluster; empty is one after the other")
+		"durable, quorum, sentinel, cluster or memory; empty is one after the other")
 	flag.StringVar(&s.profile, "faults", "",
 		"all; replicas: those that admit nothing at that level; strict: those that admit nothing "+
 			"at all; guard, guard-all: those that admit nothing at the level Guard, and all, "+
-			"with all callers at that level; empty is by turns")
+			"with all callers at that level; a quorum has strict and all; empty is by turns")
 	flag.BoolVar(&s.keep, "keep", false, "keep the whole history of rounds without violations, too")
 	flag.BoolVar(&s.soak, "soak", false,
 		"one round with a storm of -time, after which nothing may have grown since its first minute")
@@ -53,8 +53,8 @@ func main() {
 	os.Exit(0)
 }
 
-// moreGuarded is by how much the storm is longer at the level Guard: half of it nobody gets a lock.
-const moreGuarded = 3 * guard
+// moreGuarded is by how much the storm is longer with a guard: half of it nobody may get a lock.
+func moreGuarded(t terms) time.Duration { return 3 * t.guard }
 
 // run does rounds until the time is over, and prints the totals.
 func run(ctx context.Context, s settings) error {
@@ -62,26 +62,24 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	if s.storm == 0 { // a quarter of the time, less what a deployment takes to start and to end
-		s.storm = min(max(s.time/4-5*time.Second, 8*time.Second), 30*time.Second)
+	if s.storm == 0 { // a part of the time, less what a deployment takes to start and to end
+		n := time.Duration(len(shapes))
+		s.storm = min(max(s.time/n-5*time.Second, 8*time.Second), 30*time.Second)
+	}
+	turn, err := turns(s)
+	if err != nil {
+		return err
 	}
 	var all totals
 	for began, i := time.Now(), uint64(0); time.Since(began) < s.time && ctx.Err() == nil; i++ {
-		n := uint64(len(shapes))
-		profile := profiles[(s.seed+i)%uint64(len(profiles))]
-		r := &round{Shape: shapes[i%n].name, Profile: profile, Seed: s.seed + i, Storm: s.storm,
-			Playing: playing, keep: s.keep, out: filepath.Join(out, fmt.Sprint(s.seed+i))}
-		if s.shape != "" {
-			r.Shape = s.shape
-		}
-		if s.profile != "" {
-			r.Profile = s.profile
-		}
+		d, profile := turn(i)
+		r := &round{Shape: d.name, Profile: profile, Seed: s.seed + i, Storm: s.storm,
+			keep: s.keep, out: filepath.Join(out, fmt.Sprint(s.seed+i))}
 		switch {
 		case s.soak:
 			r.Soak, r.Storm = true, s.time
-		case guarded(r.Profile):
-			r.Storm += moreGuarded
+		default:
+			r.Storm += moreGuarded(termsOf(d, profile))
 		}
 		res, err := r.run(ctx)
 		if res != nil && ctx.Err() == nil {

@@ -28,12 +28,8 @@ func startRaw(j *job, workers []*worker) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	level := levelDefault
-	if j.Guard > 0 {
-		level = levelGuard
-	}
 	for i, w := range workers {
-		r := &rawWorker{w, c, level}
+		r := &rawWorker{w, c, j.Level}
 		if j.replicated(i) {
 			r.level = levelReplicas
 		}

@@ -19,17 +19,15 @@ type round struct {
 	Seed    uint64
 	Storm   time.Duration
 	Soak    bool          // the storm is a long one, and what grows in it is found
-	Playing []string      // the roles of the client processes
+	Playing []string      // the roles of the client processes; nil: as the deployment has them
 	Defect  string        // of the client processes, for a test
 	Calm    time.Duration // until everybody has had every lock after it, at most; 0: calmWithin
 
+	terms  terms // of Shape and Profile, set by run
 	out    string
 	source string // of the library; "": the real one
 	keep   bool   // the whole history, whatever is found
 }
-
-// playing is the usual cast.
-var playing = []string{roleGo, roleGo, roleGo, roleRaw, roleRaw}
 
 var lockNames = []string{"alpha", "beta", "gamma", "delta", "epsilon", "zeta"}
 
@@ -62,11 +60,19 @@ func (r *round) run(ctx context.Context) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
+	s, err := shapeOf(r.Shape)
+	if err != nil {
+		return nil, errors.Join(err, record.close(false))
+	}
+	r.terms = termsOf(s, r.Profile)
+	if r.Playing == nil {
+		r.Playing = s.playing()
+	}
 	record.write("round", r)
 	h := newHistory(record)
-	err = r.play(ctx, h)
+	err = r.play(ctx, s, h)
 	res := r.judge(h)
-	if err == nil && ctx.Err() == nil && guarded(r.Profile) && res.entries == 0 {
+	if err == nil && ctx.Err() == nil && r.terms.guard > 0 && res.entries == 0 {
 		err = errors.New("nobody got a lock in the storm, so nothing was checked")
 	}
 	for _, v := range res.violations {
@@ -93,11 +99,7 @@ func drawable(list []violation) violation {
 	return list[0]
 }
 
-func (r *round) play(ctx context.Context, h *history) (err error) {
-	s, err := shapeOf(r.Shape)
-	if err != nil {
-		return err
-	}
+func (r *round) play(ctx context.Context, s shape, h *history) (err error) {
 	source := r.source
 	if source == "" {
 		source = functions.Source
@@ -114,15 +116,11 @@ func (r *round) play(ctx context.Context, h *history) (err error) {
 	defer func() { err = errors.Join(err, register.close()) }()
 	d := servers.deployment
 	alone := s.replicas > 0 && r.alone()
-	var asked time.Duration
-	if guarded(r.Profile) {
-		asked = guard
-	}
-	crew, err := newCrew(h, r.out, d, job{Seed: r.Seed, Addrs: d.Addrs(), Master: d.SentinelMaster,
+	crew, err := newCrew(h, r.out, d, job{Seed: r.Seed, Addrs: servers.addrs(), Master: d.SentinelMaster,
 		Register: register.addr(), Locks: lockNames, Workers: 4, Replicas: s.replicas,
-		Breaks: r.Profile == profileAll || r.Profile == profileGuardAll, Guard: asked,
-		Long: r.long(), Alone: alone,
-		Defect: r.Defect}, r.Playing)
+		Breaks: r.Profile == profileAll || r.Profile == profileGuardAll, Level: r.terms.level,
+		Guard: r.terms.guard, Longest: r.terms.longest, Quorum: s.quorum(),
+		Long: r.long(), Alone: alone, Defect: r.Defect}, r.Playing)
 	defer func() { err = errors.Join(err, crew.close()) }()
 	if err != nil {
 		return err
@@ -145,7 +143,7 @@ func (r *round) play(ctx context.Context, h *history) (err error) {
 // so that failovers strike those. Where it is few, they strike hand-offs.
 func (r *round) long() float64 {
 	parts := []float64{0.02, 0.02, 0.1, 0.4}
-	if guarded(r.Profile) { // only who stays inside over a loss of memory can meet another one
+	if r.terms.guard > 0 { // only who stays inside over a loss of memory can meet another one
 		parts = []float64{0.3, 0.6}
 	}
 	return parts[rand.New(rand.NewPCG(r.Seed, 0)).IntN(len(parts))]
@@ -171,7 +169,7 @@ func (r *round) storm(ctx context.Context, h *history, v *servers, c *crew, d ti
 	seed uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	s := &storm{ctx: ctx, history: h, crew: c, servers: v, profile: r.Profile, seed: seed,
+	s := &storm{ctx: ctx, history: h, crew: c, servers: v, profile: r.Profile, terms: r.terms, seed: seed,
 		locks: lockNames, spare: r.Soak}
 	s.start()
 	s.end()
@@ -193,9 +191,7 @@ func (r *round) calm(ctx context.Context, h *history, c *crew) {
 	if within == 0 {
 		within = calmWithin
 	}
-	if guarded(r.Profile) {
-		within += guard
-	}
+	within += r.terms.guard
 	left := slices.Sorted(slices.Values(c.workers()))
 	until(within, func() bool {
 		h.mu.Lock()
@@ -245,11 +241,7 @@ func (r *round) judge(h *history) *result {
 	res.violations = append(res.violations, found.violations...)
 	res.violations = append(res.violations, checkTokens(h.holds)...)
 	res.violations = append(res.violations, checkHangs(h.calls, h.faults, h.killed)...)
-	may := idle
-	if guarded(r.Profile) {
-		may += guard
-	}
-	res.violations = append(res.violations, checkStuck(h.calls, h.holds, h.calm, may)...)
+	res.violations = append(res.violations, checkStuck(h.calls, h.holds, h.calm, idle+r.terms.guard)...)
 	model, decided := checkModel(h.holds, found.lost)
 	res.violations = append(res.violations, model...)
 	res.undecided = !decided

@@ -13,7 +13,11 @@ type shape struct {
 	spec     server.Spec
 	replicas int // of each primary
 	kinds    []kind
+	profiles []string
 }
+
+// quorum reports whether locks are had on a majority of servers.
+func (s shape) quorum() bool { return s.spec.Kind == server.KindSeveral }
 
 // networkKinds, clientKinds and handKinds are possible everywhere. A kind that is named twice is
 // chosen twice as often.
@@ -21,23 +25,38 @@ var (
 	networkKinds = []kind{netPartition, netRequests, netReplies, netSilence, netDelay, netDelay,
 		netReset, netReset, netLostReply, netLostReply}
 	clientKinds = []kind{clientPause, clientPause, clientPause, clientKill}
-	handKinds   = []kind{lockBreak, keyDelete, connKill, connKill, pubsubKill, libReplace,
+	handKinds   = []kind{lockBreak, keyDelete, voteDelete, voteDelete, connKill, connKill, pubsubKill, libReplace,
 		libReplace, libFlush}
 )
 
+// shapes take turns in this order.
 var shapes = []shape{
 	{name: "durable", spec: server.Spec{Kind: server.KindSingle, Own: true,
 		Config: [][2]string{{"appendonly", "yes"}, {"appendfsync", "always"}}},
-		kinds: []kind{serverRestart, serverRestart, serverPause}},
-	{name: "memory", spec: server.Spec{Kind: server.KindSingle, Own: true},
-		kinds: []kind{serverForget, serverPause}},
+		kinds: []kind{serverRestart, serverRestart, serverPause}, profiles: usual},
+	// What is written is the system's, which outlives a server that is killed.
+	{name: "quorum", spec: server.Spec{Kind: server.KindSeveral, Servers: 5,
+		Config: [][2]string{{"appendonly", "yes"}, {"appendfsync", "no"}}},
+		kinds: []kind{serverPause, serverRestart, serverForget, serverForget,
+			majorityPause, majorityRestart, majorityForget},
+		profiles: []string{profileStrict, profileAll}},
 	{name: "sentinel", spec: server.Spec{Kind: server.KindSentinel}, replicas: 2,
 		kinds: []kind{serverPause, replicaKill, replicaRestart, failoverAsk, failoverKill,
-			failoverStale, failoverPause}},
+			failoverStale, failoverPause}, profiles: usual},
 	{name: "cluster", spec: server.Spec{Kind: server.KindCluster}, replicas: 1,
 		kinds: []kind{serverPause, replicaKill, replicaRestart, failoverOrder, failoverOrder,
 			failoverForce, failoverTake, failoverKill, failoverStale, failoverStale, failoverPause,
-			slotMove, slotMove, slotMove}},
+			slotMove, slotMove, slotMove}, profiles: usual},
+	{name: "memory", spec: server.Spec{Kind: server.KindSingle, Own: true},
+		kinds: []kind{serverForget, serverPause}, profiles: usual},
+}
+
+// playing are the roles of the client processes. A raw caller of a quorum would be a second client.
+func (s shape) playing() []string {
+	if s.quorum() {
+		return []string{roleGo, roleGo, roleGo, roleGo, roleGo}
+	}
+	return []string{roleGo, roleGo, roleGo, roleRaw, roleRaw}
 }
 
 func shapeOf(name string) (shape, error) {
@@ -46,38 +65,4 @@ func shapeOf(name string) (shape, error) {
 		return shape{}, fmt.Errorf("no deployment %q", name)
 	}
 	return shapes[i], nil
-}
-
-// A profile is which faults a round has.
-const (
-	profileAll      = "all"      // each of them
-	profileReplicas = "replicas" // those that admit nothing at the level Replicas
-	profileStrict   = "strict"   // those that admit nothing at any level
-
-	// All callers are at the level Guard.
-	profileGuard    = "guard"     // those that admit nothing there
-	profileGuardAll = "guard-all" // each of them
-)
-
-// profiles take turns. Their number and that of the deployments have no common divisor, so each
-// deployment meets each of them.
-var profiles = []string{profileAll, profileReplicas, profileStrict, profileGuard, profileGuardAll}
-
-// guarded reports whether all callers are at the level Guard.
-func guarded(profile string) bool { return profile == profileGuard || profile == profileGuardAll }
-
-// of are the kinds of a profile.
-func of(profile string, kinds []kind) []kind {
-	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool {
-		v := admits[k]
-		switch profile {
-		case profileReplicas:
-			return v.withReplicas != nothing
-		case profileStrict:
-			return v.withReplicas != nothing || v.byDefault != nothing
-		case profileGuard: // a slot moves only when the guard has passed: lane.stretch
-			return v.withGuard == secondHolder
-		}
-		return false
-	})
 }

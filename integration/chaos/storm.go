@@ -19,6 +19,7 @@ type storm struct {
 	crew    *crew
 	servers *servers
 	profile string
+	terms   terms // of the round
 	seed    uint64
 	locks   []string
 	spare   bool // kill no client process: it is measured
@@ -33,7 +34,7 @@ type lane struct {
 	lost   stamp // when a server had lost its memory last; all have none at first
 }
 
-// The lanes that differ at the level Guard.
+// The lanes that differ with a guard.
 const (
 	handLane   = 4
 	serverLane = 5
@@ -57,7 +58,7 @@ func (s *storm) start() {
 		{s.servers.shape.kinds, (*lane).server, 300 * time.Millisecond},
 	}
 	for i, each := range lanes {
-		if guarded(s.profile) { // one lane has all that makes a server forget, to leave calm between
+		if s.terms.guard > 0 { // one lane has all that makes a server forget, to leave calm between
 			switch i {
 			case handLane:
 				each.kinds = slices.DeleteFunc(slices.Clone(handKinds), kind.losesMemory)
@@ -67,7 +68,7 @@ func (s *storm) start() {
 			}
 		}
 		l := &lane{storm: s, random: rand.New(rand.NewPCG(s.seed, uint64(i)+1)),
-			kinds: of(s.profile, each.kinds), lost: now()}
+			kinds: s.servers.shape.of(s.profile, each.kinds), lost: now()}
 		if s.spare {
 			l.kinds = slices.DeleteFunc(l.kinds, func(k kind) bool { return k == clientKill })
 		}
@@ -192,9 +193,10 @@ func (l *lane) hand(k kind) error {
 	name := l.locks[l.random.IntN(len(l.locks))]
 	pause := l.span(200*time.Millisecond, 2*time.Second)
 	f := fault{Kind: k, Target: "primaries"}
-	if k == lockBreak || k == keyDelete {
+	if k == lockBreak || k == keyDelete || k == voteDelete {
 		f.Lock = name
 	}
+	minority := 1 + l.random.IntN(max(1, len(l.servers.nodes)/2))
 	return l.strike(f, func() error {
 		primaries := l.servers.primaries()
 		if len(primaries) == 0 {
@@ -205,6 +207,11 @@ func (l *lane) hand(k kind) error {
 			return some(primaries, "FCALL", "holdfast_break", "1", prefix+name, "chaos")
 		case keyDelete:
 			return some(primaries, "DEL", prefix+name)
+		case voteDelete:
+			l.random.Shuffle(len(primaries), func(i, j int) {
+				primaries[i], primaries[j] = primaries[j], primaries[i]
+			})
+			return each(primaries[:min(minority, len(primaries))], "DEL", prefix+name)
 		case connKill:
 			return each(primaries, "CLIENT", "KILL", "TYPE", "normal")
 		case pubsubKill:
@@ -274,7 +281,7 @@ const unseen = 8 * time.Second
 // watch looks for failovers that nobody planned, because a server was silent for too long. They
 // count as forced ones.
 func (s *storm) watch() {
-	if len(s.servers.nodes) == 1 {
+	if s.servers.shape.replicas == 0 {
 		return
 	}
 	before, was := s.servers.failovers.Load(), s.servers.roles()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// forget strikes a server at the level Guard. Nobody gets a lock for a guard after a server has
+// forget strikes a server with a guard. Nobody gets a lock for a guard after a server has
 // lost its memory, so the next loss comes later than that: the stretches between are when locks
 // are granted, and so when there is something to lose.
 func (l *lane) forget(k kind) error {
@@ -29,6 +29,6 @@ func (l *lane) forget(k kind) error {
 // stretch blocks until the last loss of memory is a guard ago, and a random time, so that some
 // leases began long ago and some just now.
 func (l *lane) stretch() {
-	more := time.Second/2 + time.Duration(l.random.Float64()*float64(guard/2))
-	l.rest(l.lost.add(guard + more).sub(now()))
+	more := time.Second/2 + time.Duration(l.random.Float64()*float64(l.terms.guard/2))
+	l.rest(l.lost.add(l.terms.guard + more).sub(now()))
 }

@@ -13,7 +13,7 @@ func (r *result) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-22s %5d faults, %6d calls, %6d holds, %6d updates, %d meetings admitted",
 		r.round.name(), sum(r.faults), sum(r.calls), r.holds, r.updates, sum(r.admitted))
-	if guarded(r.round.Profile) {
+	if r.round.terms.guard > 0 {
 		fmt.Fprintf(&b, ", %d entries in the storm, %d losses of memory with somebody inside",
 			r.entries, r.losses)
 	}
@@ -36,7 +36,7 @@ func (r *result) String() string {
 // totals are the sums of all rounds.
 type totals struct {
 	rounds, holds, updates, undecided, bad int
-	guarded, entries, losses               int // of rounds of the level Guard
+	guarded, entries, losses               int // of rounds with a guard
 	faults, failed, admitted               map[string]int
 	calls, outcomes                        map[string]int
 }
@@ -49,7 +49,7 @@ func (t *totals) add(r *result) {
 	t.rounds++
 	t.holds += r.holds
 	t.updates += r.updates
-	if guarded(r.round.Profile) {
+	if r.round.terms.guard > 0 {
 		t.guarded++
 		t.entries += r.entries
 		t.losses += r.losses
@@ -86,7 +86,7 @@ func (t *totals) String() string {
 		fmt.Fprintf(&b, "; porcupine undecided in %d", t.undecided)
 	}
 	if t.guarded > 0 {
-		fmt.Fprintf(&b, "\n%d rounds of the level Guard: %d entries in storms, "+
+		fmt.Fprintf(&b, "\n%d rounds with a guard: %d entries in storms, "+
 			"%d losses of memory with somebody inside", t.guarded, t.entries, t.losses)
 	}
 	table := func(title string, m map[string]int) {

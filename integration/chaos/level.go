@@ -1,0 +1,43 @@
+package main
+
+import "time"
+
+// The levels of a holder.
+const (
+	levelDefault  = "default"
+	levelGuard    = "guard"
+	levelReplicas = "replicas"
+	levelQuorum   = "quorum"
+)
+
+// guard is what all callers ask for in rounds of the level Guard. It is longer than the longest
+// lease there by what a deposed primary may take to hear of it.
+const guard = 8 * time.Second
+
+// longest is the longest lease, at each level of one deployment. It outlives the failover of a
+// Cluster.
+const longest = 6 * time.Second
+
+// votingGuard and votingLongest are those of a quorum, where nobody is deposed. They are short, so
+// that servers lose their memory often.
+const (
+	votingGuard   = 2500 * time.Millisecond
+	votingLongest = 2 * time.Second
+)
+
+// terms are what all callers of a round have in common.
+type terms struct {
+	level   string        // of those that are not at the level Replicas
+	guard   time.Duration // that all ask for; 0: nobody does
+	longest time.Duration // lease
+}
+
+func termsOf(s shape, profile string) terms {
+	switch {
+	case s.quorum():
+		return terms{levelQuorum, votingGuard, votingLongest}
+	case profile == profileGuard || profile == profileGuardAll:
+		return terms{levelGuard, guard, longest}
+	}
+	return terms{levelDefault, 0, longest}
+}
