@@ -59,6 +59,14 @@ func TestDefectsAreFound(t *testing.T) {
 			change: []string{
 				"  return math.max(0, guard - ms(age(us)))\n", "  return 0\n"},
 			rules: []string{"exclusion"}},
+		"a server that comes back empty votes at once": {shape: "quorum",
+			profile: profileGuard, storm: 40 * time.Second,
+			change: []string{
+				"  return math.max(0, guard - ms(age(us)))\n", "  return 0\n"},
+			rules: []string{"exclusion"}},
+		"callers count on three servers of five": {shape: "quorum", profile: profileStrict,
+			storm:  8 * time.Second,
+			defect: defectFew, rules: []string{"exclusion"}},
 		"a lock is not passed on": {shape: "durable", profile: profileStrict,
 			storm: 5 * time.Second,
 			change: []string{

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"math/rand/v2"
 	"net"
 	"time"
 
@@ -35,6 +36,7 @@ const (
 	defectOverstay = "overstay" // raw callers go on after their lease
 	defectLeak     = "leak"     // a goroutine is left
 	defectHoard    = "hoard"    // each turn leaves some
+	defectFew      = "few"      // each process counts on three servers of five
 )
 
 // prefix is what the Go client puts before a lock's name.
@@ -55,6 +57,11 @@ func (j *job) options() []rueidis.ClientOption {
 		o := j.option()
 		o.InitAddress = []string{addr}
 		list = append(list, o)
+	}
+	if j.Defect == defectFew { // of which two are less than half
+		r := rand.New(rand.NewPCG(j.Seed, 0))
+		r.Shuffle(len(list), func(a, b int) { list[a], list[b] = list[b], list[a] })
+		list = list[:3]
 	}
 	return list
 }

@@ -19,10 +19,10 @@ const guard = 8 * time.Second
 const longest = 6 * time.Second
 
 // votingGuard and votingLongest are those of a quorum, where nobody is deposed. They are short, so
-// that servers lose their memory often.
+// that servers lose their memory often, but a lease outlives the restart of a majority.
 const (
-	votingGuard   = 2500 * time.Millisecond
-	votingLongest = 2 * time.Second
+	votingGuard   = 3500 * time.Millisecond
+	votingLongest = 3 * time.Second
 )
 
 // terms are what all callers of a round have in common.

@@ -39,7 +39,7 @@ func main() {
 	flag.StringVar(&s.profile, "faults", "",
 		"all; replicas: those that admit nothing at that level; strict: those that admit nothing "+
 			"at all; guard, guard-all: those that admit nothing at the level Guard, and all, "+
-			"with all callers at that level; a quorum has strict and all; empty is by turns")
+			"with all callers at that level; a quorum has all, strict and guard; empty is by turns")
 	flag.BoolVar(&s.keep, "keep", false, "keep the whole history of rounds without violations, too")
 	flag.BoolVar(&s.soak, "soak", false,
 		"one round with a storm of -time, after which nothing may have grown since its first minute")

@@ -11,8 +11,9 @@ const (
 	profileReplicas = "replicas" // those that admit nothing at the level Replicas
 	profileStrict   = "strict"   // those that admit nothing at any level of the round
 
-	// All callers are at the level Guard.
-	profileGuard    = "guard"     // those that admit nothing there
+	// All callers are at the level Guard. A quorum has the first of these too: its strict faults are
+	// those of a minority, which cost nothing, and these may make all wait.
+	profileGuard    = "guard"     // those that admit no second holder there
 	profileGuardAll = "guard-all" // each of them
 )
 
@@ -24,7 +25,8 @@ func (s shape) of(profile string, kinds []kind) []kind {
 	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool {
 		v := admits[k]
 		if s.quorum() {
-			return v.inQuorum == never || profile == profileStrict && v.inQuorum != nothing
+			return v.inQuorum == never || profile == profileStrict && v.inQuorum != nothing ||
+				profile == profileGuard && v.inQuorum == secondHolder
 		}
 		switch profile {
 		case profileReplicas:

@@ -37,9 +37,9 @@ var shapes = []shape{
 	// What is written is the system's, which outlives a server that is killed.
 	{name: "quorum", spec: server.Spec{Kind: server.KindSeveral, Servers: 5,
 		Config: [][2]string{{"appendonly", "yes"}, {"appendfsync", "no"}}},
-		kinds: []kind{serverPause, serverRestart, serverForget, serverForget,
-			majorityPause, majorityRestart, majorityForget},
-		profiles: []string{profileStrict, profileAll}},
+		kinds: []kind{serverPause, serverRestart, serverForget, serverForget, serverForget,
+			majorityPause, majorityRestart, majorityForget, majorityForget},
+		profiles: []string{profileAll, profileStrict, profileGuard}},
 	{name: "sentinel", spec: server.Spec{Kind: server.KindSentinel}, replicas: 2,
 		kinds: []kind{serverPause, replicaKill, replicaRestart, failoverAsk, failoverKill,
 			failoverStale, failoverPause}, profiles: usual},

@@ -78,6 +78,9 @@ func (s *storm) start() {
 		// In one round a lane strikes all the time, in another one now and then: some states are
 		// only reached between faults of another kind.
 		mean := float64(each.pause) * seldom[l.random.IntN(len(seldom))]
+		if i == serverLane && s.servers.shape.quorum() { // losses are far enough apart, or not to be
+			mean = float64(each.pause)
+		}
 		s.working.Go(func() {
 			pause := func() { l.rest(time.Duration(l.random.Float64() * 2 * mean)) }
 			for pause(); s.ctx.Err() == nil; pause() {

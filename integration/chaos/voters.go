@@ -22,7 +22,8 @@ func (v *servers) planVoters(k kind, random *rand.Rand) (do func(rest func(time.
 	default:
 		n = 1 + random.IntN(n)
 	}
-	away := time.Duration(random.Float64() * random.Float64() * 2 * float64(votingLongest))
+	x := random.Float64()
+	away := time.Duration(x * x * x * float64(votingLongest))
 	var list voters
 	for _, i := range random.Perm(len(v.nodes))[:n] {
 		list = append(list, v.nodes[i])
