@@ -39,6 +39,10 @@ var admits = map[kind]struct{ byDefault, withGuard, withReplicas, inQuorum verdi
 	libReplace: {nothing, nothing, nothing, pause},
 	libFlush:   {nothing, nothing, nothing, pause},
 
+	// "the memory is full", "rights are taken away": nobody gets a lock meanwhile.
+	memoryFull: {nothing, nothing, nothing, pause},
+	rightsGone: {nothing, nothing, nothing, pause},
+
 	// "the key is deleted or evicted, or the lock is broken"
 	lockBreak: {secondHolder, secondHolder, secondHolder, secondHolder},
 	keyDelete: {secondHolder, secondHolder, secondHolder, secondHolder},
@@ -61,6 +65,10 @@ var admits = map[kind]struct{ byDefault, withGuard, withReplicas, inQuorum verdi
 	majorityPause:   {never, never, never, pause},
 	majorityRestart: {never, never, never, pause},
 	majorityForget:  {never, never, never, pause},
+
+	// "the clock of a minority is stepped, or wrong by any time". It is wrong, and not stepped: a step
+	// ends votes, as voteDelete does.
+	clockWrong: {never, never, never, nothing},
 
 	// "failover in good order", "a slot moves to another node": no memory moves with it.
 	failoverOrder: {nothing, nothing, nothing, never},

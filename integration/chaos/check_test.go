@@ -116,7 +116,7 @@ func TestADeposedPrimaryGrants(t *testing.T) {
 }
 
 func TestEveryKindIsInTheTable(t *testing.T) {
-	all := append(append(append([]kind{failoverStray}, networkKinds...), clientKinds...),
+	all := append(append(append([]kind{failoverStray, clockWrong}, networkKinds...), clientKinds...),
 		handKinds...)
 	for _, s := range shapes {
 		all = append(all, s.kinds...)

@@ -29,7 +29,7 @@ func (w *worker) lease() time.Duration {
 // startGo opens a client at each level. The workers take turns with them.
 func startGo(j *job, workers []*worker) (func(), error) {
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	config := client.Config{Logger: quiet}
+	config := client.Config{Logger: quiet, AutoLoad: j.AutoLoad}
 	if j.Guard > 0 {
 		config.Guard, config.Lease = j.Guard, j.Longest
 	}
@@ -39,8 +39,8 @@ func startGo(j *job, workers []*worker) (func(), error) {
 	}
 	replicated := plain
 	if j.Replicas > 0 && j.Guard == 0 {
-		replicated, err = client.Open(j.option(), client.Config{Logger: quiet, Replicas: j.Replicas,
-			ReplicaWait: 500 * time.Millisecond})
+		replicated, err = client.Open(j.option(), client.Config{Logger: quiet, AutoLoad: j.AutoLoad,
+			Replicas: j.Replicas, ReplicaWait: 500 * time.Millisecond})
 		if err != nil {
 			plain.Close()
 			return nil, err
@@ -211,6 +211,7 @@ func outcome(err error) string {
 		{client.ErrBusy, "busy"},
 		{client.ErrTimeout, "timeout"},
 		{client.ErrNotReplicated, "too few replicas"},
+		{client.ErrDenied, "denied"},
 		{client.ErrUnreachable, "unreachable"},
 		{client.ErrClosed, "closed"},
 		{client.ErrLost, "lost"},

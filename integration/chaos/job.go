@@ -25,6 +25,7 @@ type job struct {
 	Level    string        // of those that are not at the level Replicas
 	Guard    time.Duration // that all ask for; 0: nobody does
 	Longest  time.Duration // lease
+	AutoLoad bool          // Go clients load the library where it is missing
 	Alone    bool          // nobody is at the default level
 	Breaks   bool          // workers break locks
 	Long     float64       // the part of holds of Go clients that last for some seconds

@@ -28,6 +28,8 @@ const (
 	connKill    kind = "conn.kill"           // CLIENT KILL TYPE normal
 	pubsubKill  kind = "conn.pubsub"         // CLIENT KILL TYPE pubsub
 	replicaKill kind = "conn.replica"        // CLIENT KILL TYPE replica
+	memoryFull  kind = "memory.full"         // CONFIG SET maxmemory, for a while
+	rightsGone  kind = "rights.gone"         // ACL SETUSER default -fcall, for a while
 	libReplace  kind = "function.replace"    // FUNCTION LOAD REPLACE
 	libFlush    kind = "function.flush"      // FUNCTION FLUSH, and FUNCTION LOAD a moment later
 )
@@ -41,6 +43,7 @@ const (
 	majorityPause   kind = "majority.pause" // as of one or two servers, but of a majority of a quorum
 	majorityRestart kind = "majority.restart"
 	majorityForget  kind = "majority.forget"
+	clockWrong      kind = "clock.wrong"        // of one or two servers of a quorum, all the time
 	replicaRestart  kind = "replica.restart"    // SIGKILL of a replica, which comes back empty
 	failoverOrder   kind = "failover.order"     // CLUSTER FAILOVER
 	failoverForce   kind = "failover.force"     // CLUSTER FAILOVER FORCE

@@ -104,11 +104,16 @@ func (r *round) play(ctx context.Context, s shape, h *history) (err error) {
 	if source == "" {
 		source = functions.Source
 	}
-	servers, err := startServers(ctx, s, source)
+	servers, err := startServers(ctx, s, source, r.autoLoad())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, servers.deployment.Close()) }()
+	right, err := servers.wrongClocks(h, rand.New(rand.NewPCG(r.Seed, 3)))
+	if err != nil {
+		return err
+	}
+	defer right()
 	register, err := openRegister(h)
 	if err != nil {
 		return err
@@ -120,7 +125,7 @@ func (r *round) play(ctx context.Context, s shape, h *history) (err error) {
 		Register: register.addr(), Locks: lockNames, Workers: 4, Replicas: s.replicas,
 		Breaks: r.Profile == profileAll || r.Profile == profileGuardAll, Level: r.terms.level,
 		Guard: r.terms.guard, Longest: r.terms.longest, Quorum: s.quorum(),
-		Long: r.long(), Alone: alone, Defect: r.Defect}, r.Playing)
+		Long: r.long(), Alone: alone, AutoLoad: r.autoLoad(), Defect: r.Defect}, r.Playing)
 	defer func() { err = errors.Join(err, crew.close()) }()
 	if err != nil {
 		return err
@@ -147,6 +152,12 @@ func (r *round) long() float64 {
 		parts = []float64{0.3, 0.6}
 	}
 	return parts[rand.New(rand.NewPCG(r.Seed, 0)).IntN(len(parts))]
+}
+
+// autoLoad chooses whether Go clients load the library, in about every other round. One that is
+// broken for a test must not be mended by them.
+func (r *round) autoLoad() bool {
+	return r.source == "" && rand.New(rand.NewPCG(r.Seed, 2)).IntN(2) == 0
 }
 
 // alone chooses whether all are at the level Replicas, in about every other round whose faults

@@ -19,11 +19,17 @@ type servers struct {
 	deployment *server.Deployment
 	nodes      []*server.Node
 	source     string       // of the library
+	autoLoad   bool         // clients load it, where they call
 	failovers  atomic.Int64 // counted when one is begun, and when it is over
 }
 
-func startServers(ctx context.Context, s shape, source string) (*servers, error) {
-	d, err := server.Start(ctx, s.spec)
+func startServers(ctx context.Context, s shape, source string,
+	autoLoad bool) (*servers, error) {
+	spec := s.spec
+	if s.quorum() {
+		spec.Preload = wallClock()
+	}
+	d, err := server.Start(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -31,6 +37,7 @@ func startServers(ctx context.Context, s shape, source string) (*servers, error)
 	if err := errors.Join(v.load(), v.whole()); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
+	v.autoLoad = autoLoad
 	return v, nil
 }
 
@@ -76,6 +83,9 @@ func (v *servers) primaries() (list []string) {
 
 // load puts the library on each primary that lacks it, and tries for a while where that fails.
 func (v *servers) load() error {
+	if v.autoLoad {
+		until(time.Second, v.loaded)
+	}
 	var err error
 	until(10*time.Second, func() bool {
 		err = nil
@@ -84,6 +94,30 @@ func (v *servers) load() error {
 				err = errors.Join(err, tell(addr, "FUNCTION", "LOAD", "REPLACE", v.source))
 			}
 		}
+		return err == nil
+	})
+	return err
+}
+
+// loaded reports whether each primary has the library.
+func (v *servers) loaded() bool {
+	return !slices.ContainsFunc(v.primaries(), func(addr string) bool {
+		return tell(addr, "FCALL_RO", "holdfast_version", "0") != nil
+	})
+}
+
+// everywhere tells each server that can be asked, in the end: one that is away may be a primary later,
+// and one that was killed has its first settings again.
+func (v *servers) everywhere(command ...string) error {
+	left := slices.Clone(v.nodes)
+	var err error
+	until(45*time.Second, func() bool {
+		err = nil
+		left = slices.DeleteFunc(left, func(n *server.Node) bool {
+			failed := tell(n.Addr, command...)
+			err = errors.Join(err, failed)
+			return failed == nil
+		})
 		return err == nil
 	})
 	return err

@@ -26,7 +26,7 @@ var (
 		netReset, netReset, netLostReply, netLostReply}
 	clientKinds = []kind{clientPause, clientPause, clientPause, clientKill}
 	handKinds   = []kind{lockBreak, keyDelete, voteDelete, voteDelete, connKill, connKill, pubsubKill, libReplace,
-		libReplace, libFlush}
+		libReplace, libFlush, memoryFull, rightsGone}
 )
 
 // shapes take turns in this order.

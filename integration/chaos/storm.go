@@ -191,68 +191,6 @@ func (l *lane) client(k kind) error {
 	})
 }
 
-// hand is what an operator does. What concerns a lock is done at each primary that takes it.
-func (l *lane) hand(k kind) error {
-	name := l.locks[l.random.IntN(len(l.locks))]
-	pause := l.span(200*time.Millisecond, 2*time.Second)
-	f := fault{Kind: k, Target: "primaries"}
-	if k == lockBreak || k == keyDelete || k == voteDelete {
-		f.Lock = name
-	}
-	minority := 1 + l.random.IntN(max(1, len(l.servers.nodes)/2))
-	return l.strike(f, func() error {
-		primaries := l.servers.primaries()
-		if len(primaries) == 0 {
-			return errors.New("no primary answers")
-		}
-		switch k {
-		case lockBreak:
-			return some(primaries, "FCALL", "holdfast_break", "1", prefix+name, "chaos")
-		case keyDelete:
-			return some(primaries, "DEL", prefix+name)
-		case voteDelete:
-			l.random.Shuffle(len(primaries), func(i, j int) {
-				primaries[i], primaries[j] = primaries[j], primaries[i]
-			})
-			return each(primaries[:min(minority, len(primaries))], "DEL", prefix+name)
-		case connKill:
-			return each(primaries, "CLIENT", "KILL", "TYPE", "normal")
-		case pubsubKill:
-			return each(primaries, "CLIENT", "KILL", "TYPE", "pubsub")
-		case libReplace:
-			return each(primaries, "FUNCTION", "LOAD", "REPLACE", l.servers.source)
-		case libFlush:
-			err := each(primaries, "FUNCTION", "FLUSH")
-			l.rest(pause)
-			return errors.Join(err, l.servers.load())
-		}
-		return nil
-	})
-}
-
-// some is done when one server does it: the others do not have the slot.
-func some(addrs []string, command ...string) error {
-	var errs []error
-	for _, a := range addrs {
-		errs = append(errs, tell(a, command...))
-	}
-	for _, err := range errs {
-		if err == nil {
-			return nil
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// each is done when all servers do it.
-func each(addrs []string, command ...string) error {
-	var errs []error
-	for _, a := range addrs {
-		errs = append(errs, tell(a, command...))
-	}
-	return errors.Join(errs...)
-}
-
 // server strikes a server. The fault lasts until the deployment is whole again.
 func (l *lane) server(k kind) error {
 	s := l.servers
@@ -266,49 +204,4 @@ func (l *lane) server(k kind) error {
 		err := do(l.rest)
 		return errors.Join(err, s.whole())
 	})
-}
-
-// planned reports whether a kind makes a replica the primary.
-func planned(k kind) bool {
-	switch k {
-	case failoverOrder, failoverForce, failoverTake, failoverAsk, failoverKill, failoverStale,
-		failoverPause:
-		return true
-	}
-	return false
-}
-
-// unseen is how long a failover may have gone on before the watch sees it.
-const unseen = 8 * time.Second
-
-// watch looks for failovers that nobody planned, because a server was silent for too long. They
-// count as forced ones.
-func (s *storm) watch() {
-	if s.servers.shape.replicas == 0 {
-		return
-	}
-	before, was := s.servers.failovers.Load(), s.servers.roles()
-	for s.ctx.Err() == nil {
-		s.rest(300 * time.Millisecond)
-		count := s.servers.failovers.Load()
-		is := s.servers.roles()
-		// None is under way, and none was since the last look.
-		quiet := count%2 == 0 && count == before && count == s.servers.failovers.Load()
-		before = count
-		for addr, role := range is {
-			if role != "master" || was[addr] != "slave" || !quiet {
-				continue
-			}
-			at := now()
-			end := s.history.begin(fault{Kind: failoverStray, Target: addr, Start: at.add(-unseen)})
-			s.working.Go(func() {
-				end(s.servers.whole())
-			})
-		}
-		for addr, role := range is {
-			if role != "" {
-				was[addr] = role
-			}
-		}
-	}
 }

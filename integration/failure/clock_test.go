@@ -1,11 +1,6 @@
 package failure
 
 import (
-	_ "embed"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -13,36 +8,17 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/integration/wallclock"
 )
-
-// clock.c is a clock that can be stepped, for LD_PRELOAD.
-//
-//go:embed testdata/clock.c
-var clockSource string
 
 // stepped starts a server whose clock can be stepped, or skips the test and says why.
 func stepped(t *testing.T, f server.Flavour) *bed {
 	t.Helper()
-	compiler := ""
-	for _, name := range []string{"cc", "gcc", "clang"} {
-		if path, err := exec.LookPath(name); err == nil {
-			compiler = path
-			break
-		}
+	library, err := wallclock.Build()
+	if err != nil {
+		t.Skip(err)
 	}
-	if compiler == "" {
-		t.Skip("a clock that can be stepped needs a C compiler: neither cc, gcc nor clang is on PATH")
-	}
-	dir := t.TempDir()
-	source, library := filepath.Join(dir, "clock.c"), filepath.Join(dir, "clock.so")
-	require.NoError(t, os.WriteFile(source, []byte(clockSource), 0o600))
-	// without the C library, so that it fits the one of the server, whichever it is
-	if out, err := exec.Command(compiler, "-O2", "-shared", "-fPIC", "-nostdlib", "-o", library, source).CombinedOutput(); err != nil {
-		t.Skipf("a clock that can be stepped cannot be built here: %v\n%s", err, out)
-	}
-	code, err := os.ReadFile(library)
-	require.NoError(t, err)
-	b := lay(t, server.Single(t, server.Owned(), server.WithFlavour(f), server.WithPreload(string(code))))
+	b := lay(t, server.Single(t, server.Owned(), server.WithFlavour(f), server.WithPreload(library)))
 	before := b.time()
 	b.step(time.Hour)
 	if b.time()-before < int64(time.Hour/time.Millisecond) {
@@ -55,7 +31,7 @@ func stepped(t *testing.T, f server.Flavour) *bed {
 // step makes the server's clock differ from ours by so much.
 func (b *bed) step(by time.Duration) {
 	b.TB.Helper()
-	_, err := b.D.Nodes()[0].Put("clock", fmt.Sprint(by.Milliseconds()))
+	_, err := b.D.Nodes()[0].Put(wallclock.File, wallclock.Ahead(by))
 	require.NoError(b.TB, err)
 }
 

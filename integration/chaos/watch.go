@@ -1,0 +1,48 @@
+package main
+
+import "time"
+
+// planned reports whether a kind makes a replica the primary.
+func planned(k kind) bool {
+	switch k {
+	case failoverOrder, failoverForce, failoverTake, failoverAsk, failoverKill, failoverStale,
+		failoverPause:
+		return true
+	}
+	return false
+}
+
+// unseen is how long a failover may have gone on before the watch sees it.
+const unseen = 8 * time.Second
+
+// watch looks for failovers that nobody planned, because a server was silent for too long. They
+// count as forced ones.
+func (s *storm) watch() {
+	if s.servers.shape.replicas == 0 {
+		return
+	}
+	before, was := s.servers.failovers.Load(), s.servers.roles()
+	for s.ctx.Err() == nil {
+		s.rest(300 * time.Millisecond)
+		count := s.servers.failovers.Load()
+		is := s.servers.roles()
+		// None is under way, and none was since the last look.
+		quiet := count%2 == 0 && count == before && count == s.servers.failovers.Load()
+		before = count
+		for addr, role := range is {
+			if role != "master" || was[addr] != "slave" || !quiet {
+				continue
+			}
+			at := now()
+			end := s.history.begin(fault{Kind: failoverStray, Target: addr, Start: at.add(-unseen)})
+			s.working.Go(func() {
+				end(s.servers.whole())
+			})
+		}
+		for addr, role := range is {
+			if role != "" {
+				was[addr] = role
+			}
+		}
+	}
+}
