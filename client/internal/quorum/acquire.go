@@ -132,7 +132,7 @@ func (s *Servers) Acquire(ctx context.Context, _ fcall.Copies, key string, r fca
 			if refused(err) && len(t.no) > 0 { // those that are busy have the right time
 				return t.busy(), nil
 			}
-			return reply, err
+			return reply, missing(err)
 		case err != nil:
 			return fcall.Reply{}, err
 		case !t.leads || try == tries: // a majority of one other may be about to be given back too
@@ -227,6 +227,15 @@ func (s *Servers) raise(ctx context.Context, key string, r fcall.Request, fence 
 // refused reports whether a server's clock is too far behind for a token.
 func refused(err error) bool { return errors.Is(err, fcall.ErrArgument) }
 
+// missing makes a refusal one vote that is missing: what was refused is the token of other servers, and
+// nothing that the caller chose.
+func missing(err error) error {
+	if refused(err) {
+		return fmt.Errorf("%w: too few servers take the token: %v", fcall.ErrUnreachable, err)
+	}
+	return err
+}
+
 // patience is for the server that has the line, as a part of the lease, and at most.
 const (
 	patiencePart = 8
@@ -260,7 +269,7 @@ func (s *Servers) Wait(ctx context.Context, key string, r fcall.Request) (fcall.
 	busy := t.busy()
 	if len(t.yes) >= s.need {
 		if busy, err = s.elect(ctx, key, r, t); err != nil || busy.Yes {
-			return busy, err
+			return busy, missing(err)
 		}
 	}
 	if err := s.error(t); err != nil {
