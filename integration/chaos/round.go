@@ -104,12 +104,13 @@ func (r *round) play(ctx context.Context, s shape, h *history) (err error) {
 	if source == "" {
 		source = functions.Source
 	}
-	servers, err := startServers(ctx, s, source, r.autoLoad())
+	wrong := s.wrong(rand.New(rand.NewPCG(r.Seed, 3)))
+	servers, err := startServers(ctx, s, source, r.autoLoad(), wrong)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, servers.deployment.Close()) }()
-	right, err := servers.wrongClocks(h, rand.New(rand.NewPCG(r.Seed, 3)))
+	right, err := servers.setWrong(h, wrong)
 	if err != nil {
 		return err
 	}

@@ -24,9 +24,9 @@ type servers struct {
 }
 
 func startServers(ctx context.Context, s shape, source string,
-	autoLoad bool) (*servers, error) {
+	autoLoad bool, wrong []time.Duration) (*servers, error) {
 	spec := s.spec
-	if s.quorum() {
+	if len(wrong) > 0 {
 		spec.Preload = wallClock()
 	}
 	d, err := server.Start(ctx, spec)

@@ -25,7 +25,8 @@ var (
 	networkKinds = []kind{netPartition, netRequests, netReplies, netSilence, netDelay, netDelay,
 		netReset, netReset, netLostReply, netLostReply}
 	clientKinds = []kind{clientPause, clientPause, clientPause, clientKill}
-	handKinds   = []kind{lockBreak, keyDelete, voteDelete, voteDelete, connKill, connKill, pubsubKill, libReplace,
+	handKinds   = []kind{lockBreak, keyDelete, voteDelete, voteDelete, connKill, connKill,
+		connKill, connKill, pubsubKill, pubsubKill, libReplace,
 		libReplace, libFlush, memoryFull, rightsGone}
 )
 

@@ -21,18 +21,25 @@ var wallClock = sync.OnceValue(func() string {
 	return library
 })
 
-// wrongClocks makes the clocks of one or two servers of a quorum wrong, in about every other round: behind
-// by up to an hour, or ahead by less than the guard. With more than that ahead, tokens may fall when
-// others lose their memory. The fault lasts until the func that it returns is called, which leaves
-// them wrong.
-func (v *servers) wrongClocks(h *history, random *rand.Rand) (end func(), err error) {
-	if !v.shape.quorum() || wallClock() == "" || random.IntN(2) == 0 {
-		return func() {}, nil
+// wrong chooses by how much clocks of a quorum are wrong, in about every other round: of one or two
+// servers, behind by up to an hour, or ahead by less than the guard. With more than that ahead, tokens
+// may fall when others lose their memory.
+func (s shape) wrong(random *rand.Rand) (list []time.Duration) {
+	if !s.quorum() || random.IntN(2) == 0 || wallClock() == "" {
+		return nil
 	}
-	var list []string
-	for _, i := range random.Perm(len(v.nodes))[:1+random.IntN(len(v.nodes)/2)] {
-		span := []time.Duration{-time.Hour, -10 * time.Second, votingGuard / 2}[random.IntN(3)]
-		by := time.Duration(random.Float64() * float64(span)).Round(time.Millisecond)
+	for range 1 + random.IntN(s.spec.Servers/2) {
+		most := []time.Duration{-time.Hour, -10 * time.Second, votingGuard / 2}[random.IntN(3)]
+		list = append(list, time.Duration(random.Float64()*float64(most)).Round(time.Millisecond))
+	}
+	return list
+}
+
+// setWrong makes the clocks of the first servers wrong. The fault lasts until the func that it returns
+// is called, which leaves them wrong.
+func (v *servers) setWrong(h *history, list []time.Duration) (end func(), err error) {
+	var target []string
+	for i, by := range list {
 		n := v.nodes[i]
 		if _, err := n.Put(wallclock.File, wallclock.Ahead(by)); err != nil {
 			return nil, err
@@ -41,12 +48,12 @@ func (v *servers) wrongClocks(h *history, random *rand.Rand) (end func(), err er
 			fmt.Fprintln(os.Stderr, "chaos: a clock is right:", err)
 			continue
 		}
-		list = append(list, fmt.Sprintf("%s by %v", n.Addr, by))
+		target = append(target, fmt.Sprintf("%s by %v", n.Addr, by))
 	}
-	if len(list) == 0 {
+	if len(target) == 0 {
 		return func() {}, nil
 	}
-	over := h.begin(fault{Kind: clockWrong, Target: strings.Join(list, ", ")})
+	over := h.begin(fault{Kind: clockWrong, Target: strings.Join(target, ", ")})
 	return func() { over(nil) }, nil
 }
 
