@@ -58,7 +58,7 @@ func (l *listener) hear(m message) {
 		h.calls = append(h.calls, c)
 	case sayReturn:
 		c := l.calls[m.ID]
-		c.End, c.Outcome, c.Token = m.At, m.Outcome, m.Token
+		c.Start, c.End, c.Outcome, c.Token = m.Start, m.At, m.Outcome, m.Token
 		delete(l.calls, m.ID)
 		h.record.write("call", c)
 	case sayEnter:

@@ -190,13 +190,15 @@ func (w *worker) rest(d time.Duration) {
 	}
 }
 
-// called tells of a call from its beginning to its end.
+// called tells of a call from its beginning to its end. It begins when that is told: to tell takes
+// seconds, if nobody reads at a busy machine.
 func (w *worker) called(verb, lock, level string, limit time.Duration,
 	f func() (outcome string, token int64)) (id int64, start stamp) {
-	id, start = w.next(), now()
-	w.say(message{What: sayCall, ID: id, Worker: w.number, At: start, Call: verb, Lock: lock,
+	id = w.next()
+	w.say(message{What: sayCall, ID: id, Worker: w.number, At: now(), Call: verb, Lock: lock,
 		Level: level, Limit: limit})
+	start = now()
 	outcome, token := f()
-	w.say(message{What: sayReturn, ID: id, At: now(), Outcome: outcome, Token: token})
+	w.say(message{What: sayReturn, ID: id, At: now(), Start: start, Outcome: outcome, Token: token})
 	return id, start
 }
