@@ -38,11 +38,11 @@ func (lib *library) load(body string) Error {
 		api.RawSetString(name, lua.LNil)
 		defer api.RawSetString(name, hidden)
 	}
-	chunk, err := L.Load(strings.NewReader(body), "user_function")
+	proto, err := compiled(body)
 	if err != nil {
 		return Error("ERR Error compiling function: " + oneLine(err.Error()))
 	}
-	if err := L.CallByParam(lua.P{Fn: chunk, Protect: true}); err != nil {
+	if err := L.CallByParam(lua.P{Fn: L.NewFunctionFromProto(proto), Protect: true}); err != nil {
 		return Error("ERR Error registering functions: " + coded(luaError(err)))
 	}
 	api.RawSetString("register_function", lua.LNil)

@@ -68,7 +68,7 @@ func (s *session) client() Client {
 }
 
 func (s *session) loop(done func()) {
-	r := bufio.NewReaderSize(s.conn, 1<<16)
+	r := bufio.NewReaderSize(s.conn, 1<<12) // a connection costs what its buffers do
 	for {
 		cmd, err := readCommand(r)
 		if !s.handle(cmd, err, r.Buffered() == 0) {
