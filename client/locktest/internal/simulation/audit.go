@@ -64,7 +64,7 @@ func (o *observer) audit(idle bool) {
 	for _, l := range o.locks {
 		o.sample(l, now, idle)
 		if o.need > 0 {
-			o.auditMajority(l, now, calm, calmFrom.Add(recovery+profiles[o.profile].guard))
+			o.auditMajority(l, now, calm, calmFrom.Add(recovery+o.mix.guard))
 			continue
 		}
 		if !calm {
@@ -110,7 +110,7 @@ func (o *observer) auditFree(l *lock, now, from time.Time) {
 		}
 		o.report.Checks["5 free"]++
 		patience := 50*time.Millisecond + o.allowance()
-		if l.late || w.shared || l.moved || profiles[o.profile].guard > 0 { // a line that is closed says so to who asks
+		if l.late || w.shared || l.moved || o.mix.guard > 0 { // a line that is closed says so to who asks
 			patience += waitersAsk
 		}
 		if waited := now.Sub(since); waited > patience {

@@ -117,7 +117,7 @@ func (o *observer) unexpected(c *call, kind string, err error, now time.Time) st
 		if !host.cut.IsZero() && c.began.After(host.cut) && now.Sub(c.began) > 250*time.Millisecond {
 			patience := waitersAsk + time.Second
 			if o.need > 0 { // the other one rides out an outage of a lease, by questions to the line's server
-				patience += profiles[o.profile].guard
+				patience += o.mix.guard
 			}
 			if !c.try && now.Sub(c.began) < patience {
 				o.report.Admitted["known: behind another goroutine of the process, silence between its questions is not heard"]++

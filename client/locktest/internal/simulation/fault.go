@@ -17,18 +17,25 @@ func itoa(n int) string { return strconv.Itoa(n) }
 // other; those of networks and processes may overlap them.
 func (r *run) hurt(ctx context.Context) {
 	rngs := [2]*rand.Rand{rand.New(rand.NewPCG(r.seed, r.rng.Uint64())), rand.New(rand.NewPCG(r.seed, r.rng.Uint64()))}
-	for pause(ctx, between(rngs[0], 300*time.Millisecond, 6*time.Second)) {
+	least, most, apart := 300*time.Millisecond, 6*time.Second, 2*time.Second
+	if r.profile.brief {
+		least, most, apart = 10*time.Millisecond, 2*time.Second, 300*time.Millisecond
+	}
+	for pause(ctx, between(rngs[0], least, most)) {
 		var both sync.WaitGroup
 		for i, faults := range [][]fault{networkFaults, serverFaults} {
 			f := &injector{run: r, ctx: ctx, rng: rngs[i]}
 			both.Go(func() {
 				for range f.rng.IntN(4) {
 					f.one(faults)
-					pause(ctx, between(f.rng, time.Millisecond, 2*time.Second))
+					pause(ctx, between(f.rng, time.Millisecond, apart))
 				}
 			})
 		}
 		both.Wait()
+		if r.profile.brief {
+			continue
+		}
 		calm := between(rngs[0], 5*time.Second, 30*time.Second)
 		if r.profile.calm > 0 {
 			calm = r.profile.calm
@@ -79,7 +86,12 @@ func (in *injector) one(faults []fault) {
 	}
 }
 
-func (in *injector) wait(least, most time.Duration) { pause(in.ctx, between(in.rng, least, most)) }
+func (in *injector) wait(least, most time.Duration) {
+	if in.run.profile.brief {
+		most = max(2*least, most/briefly)
+	}
+	pause(in.ctx, between(in.rng, least, most))
+}
 
 var networkFaults = []fault{
 	{"stall", 10, func(in *injector) { in.stall(redis.Direction(in.rng.IntN(3))) }},
@@ -231,7 +243,8 @@ func (in *injector) deafen() {
 	path := redis.Path{Host: p.label}
 	end := in.harm("deaf", path, p.label, false)
 	in.run.world.Stall(path, redis.ToClient)
-	in.wait(29*time.Second, 36*time.Second)
+	least, most := in.run.deafness()
+	pause(in.ctx, between(in.rng, least, most))
 	in.run.world.Resume(path)
 	in.revive()
 	end()

@@ -128,7 +128,7 @@ func (o *observer) checkAlone(l *lock, h *holder) {
 
 // admits returns why two holders may be inside together, "" if they may not.
 func (o *observer) admits(l *lock, a, b *holder) string {
-	guarded := profiles[o.profile].guard > 0
+	guarded := o.mix.guard > 0
 	for _, h := range []*holder{a, b} {
 		if o.need > 0 {
 			if why := l.lostMajority(h, o.need); why != "" {

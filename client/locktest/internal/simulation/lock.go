@@ -32,7 +32,7 @@ const grantedThere = "a deposed primary grants"
 func (o *observer) closing(l *lock, n *redis.Node, left int64) {
 	now := time.Now()
 	l.closed = now.Add(time.Duration(left) * time.Millisecond)
-	guard := profiles[o.profile].guard
+	guard := o.mix.guard
 	began := l.closed.Add(-guard)
 	o.report.Checks["5 guard"]++
 	if began.After(now) {

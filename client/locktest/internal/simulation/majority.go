@@ -52,7 +52,7 @@ func (o *observer) leader(l *lock, now time.Time) string {
 // old is when the last server is old enough for the guard. Its memory begins when it is first asked.
 func (o *observer) old() (at time.Time) {
 	for _, began := range o.began {
-		if t := began.Add(profiles[o.profile].guard); t.After(at) {
+		if t := began.Add(o.mix.guard); t.After(at) {
 			at = t
 		}
 	}

@@ -15,7 +15,8 @@ import (
 // context.
 type observer struct {
 	seed    uint64
-	profile string
+	profile string        // its name, to replay it
+	mix     profile       // what it came to
 	slack   time.Duration // how far a server's time can go on within a function
 	latency time.Duration
 
@@ -78,12 +79,12 @@ type lock struct {
 // everybody is the owner of a loss that concerns all holders, and all who were asking for the lock.
 const everybody = "*"
 
-func newObserver(seed uint64, profile string, names []string) *observer {
-	o := &observer{seed: seed, profile: profile, history: newHistory(), report: NewReport(), locks: map[string]*lock{},
+func newObserver(seed uint64, name string, mix profile, names []string) *observer {
+	o := &observer{seed: seed, profile: name, mix: mix, history: newHistory(), report: NewReport(), locks: map[string]*lock{},
 		cause: map[*redis.Node]redis.Call{}, stale: map[*redis.Node]bool{}, drift: map[*redis.Node]float64{}, began: map[*redis.Node]time.Time{}, retold: map[*redis.Node]string{}, moving: map[string]bool{},
 		hosts: map[string]*hostState{}, calmFrom: time.Now()}
 	for _, name := range names {
-		o.locks[name] = &lock{name: name, level: profiles[profile].replicated, free: time.Now(), votes: map[*redis.Node]*votes{}, wants: map[*want]bool{}, told: map[string]time.Time{}, ghosts: map[string]bool{}, wanted: map[string]time.Time{}, sampled: time.Now()}
+		o.locks[name] = &lock{name: name, level: mix.replicated, free: time.Now(), votes: map[*redis.Node]*votes{}, wants: map[*want]bool{}, told: map[string]time.Time{}, ghosts: map[string]bool{}, wanted: map[string]time.Time{}, sampled: time.Now()}
 	}
 	return o
 }
@@ -94,6 +95,7 @@ const maxBroken = 12
 func (o *observer) broken(name string, invariant int, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	o.history.add(name, "!!!", "invariant %d: %s", invariant, text)
+	o.report.Violations[strconv.Itoa(invariant)]++
 	if len(o.report.Broken) < maxBroken {
 		o.report.Broken = append(o.report.Broken, Violation{o.seed, o.profile, invariant, name + ": " + text, o.history.of(name)})
 	}
@@ -129,7 +131,7 @@ func (o *observer) called(c redis.Call) {
 	o.history.add(l.name, c.Node.Addr(), "%s %s -> %v", verb, strings.Join(c.Args, " "), c.Reply)
 	reply, _ := c.Reply.([]any)
 	yes := len(reply) > 0 && reply[0] == int64(1)
-	if !yes && len(reply) > 2 && reply[2] == "" && profiles[o.profile].guard > 0 {
+	if !yes && len(reply) > 2 && reply[2] == "" && o.mix.guard > 0 {
 		if left, _ := reply[1].(int64); left > 0 {
 			o.closing(l, c.Node, left)
 		}

@@ -30,9 +30,10 @@ type job struct {
 	Count   int // how many; 0: until the time is over
 	Until   time.Time
 	Profile string
-	Source  string // a file with the library's source; "": the real one
-	First   bool   // stop at the first violation
-	Finds   string // count only violations that match this regular expression; "": all
+	Source  string        // a file with the library's source; "": the real one
+	First   bool          // stop at the first violation
+	Finds   string        // count only violations that match this regular expression; "": all
+	Every   time.Duration // how often it reports; 0: after each schedule
 }
 
 const (
@@ -60,9 +61,20 @@ func TestWorker(t *testing.T) {
 		}
 		opt.Source = string(source)
 	}
+	total, reported := simulation.NewReport(), time.Now()
+	report := func() {
+		out, err := json.Marshal(total)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("%s%s\n", resultMark, out)
+		total, reported = simulation.NewReport(), time.Now()
+	}
+	defer report()
 	for seed, n := j.Seed, 0; time.Now().Before(j.Until) && (j.Count == 0 || n < j.Count); seed, n = seed+j.Step, n+1 {
 		fmt.Printf("%s%d\n", seedMark, seed)
 		dog := time.AfterFunc(watchdog, func() {
+			report()
 			stacks := make([]byte, 1<<20)
 			fmt.Fprintf(os.Stderr, "time stands still in seed %d\n%s\n", seed, stacks[:runtime.Stack(stacks, true)])
 			os.Exit(2)
@@ -72,11 +84,10 @@ func TestWorker(t *testing.T) {
 		r.Broken = slices.DeleteFunc(r.Broken, func(v simulation.Violation) bool {
 			return !matching(j.Finds, fmt.Sprintf("invariant %d: %s", v.Invariant, v.Text))
 		})
-		out, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
+		total.Add(r)
+		if len(r.Broken) > 0 || time.Since(reported) >= j.Every {
+			report()
 		}
-		fmt.Printf("%s%s\n", resultMark, out)
 		if j.First && len(r.Broken) > 0 {
 			return
 		}

@@ -17,7 +17,22 @@ type profile struct {
 	guard      time.Duration // that all ask for; no lease is longer than half of it
 	deeds      map[string]int
 	faults     map[string]int
-	onlyFaults bool // no others than those
+	onlyFaults bool          // no others than those
+	brief      bool          // few actors, short faults; see brief.go
+	calmEnd    time.Duration // no fault begins in the last part of the work
+}
+
+// level is what locks are kept by.
+func (p profile) level() string {
+	switch {
+	case p.kind != nil && *p.kind == onQuorum:
+		return "quorum"
+	case p.replicated:
+		return "replicated"
+	case p.guard > 0:
+		return "guarded"
+	}
+	return "default"
 }
 
 func of(k kind) *kind { return &k }

@@ -10,19 +10,21 @@ import (
 
 // Report is what one or several schedules did.
 type Report struct {
-	Schedules int
-	Virtual   time.Duration
-	LockTime  time.Duration // virtual time, times the locks that were held or waited for
-	Idle      time.Duration // the part of LockTime in which one leader held a lock in peace
-	CPU       time.Duration
-	Calls     int // of functions
-	Entries   int // Locks that were got
-	Faults    map[string]int
-	Admitted  map[string]int // overlaps and losses that the guarantees' table names, by the fault that admits them
-	Checks    map[string]int // how often an invariant had something to check
-	Errors    map[string]int // of calls, by kind
-	Broken    []Violation
-	Digest    uint64 // of the events of the last schedule
+	Schedules  int
+	Virtual    time.Duration
+	LockTime   time.Duration // virtual time, times the locks that were held or waited for
+	Idle       time.Duration // the part of LockTime in which one leader held a lock in peace
+	CPU        time.Duration
+	Calls      int // of functions
+	Entries    int // Locks that were got
+	Faults     map[string]int
+	Admitted   map[string]int // overlaps and losses that the guarantees' table names, by the fault that admits them
+	Checks     map[string]int // how often an invariant had something to check
+	Errors     map[string]int // of calls, by kind
+	Broken     []Violation
+	Violations map[string]int   // by the invariant's number
+	By         map[string]Tally // by deployment and level
+	Digest     uint64           // of the events of the last schedule
 }
 
 // Violation is an invariant that did not hold.
@@ -36,7 +38,7 @@ type Violation struct {
 
 // NewReport returns an empty report.
 func NewReport() *Report {
-	return &Report{Faults: map[string]int{}, Admitted: map[string]int{}, Checks: map[string]int{}, Errors: map[string]int{}}
+	return &Report{Faults: map[string]int{}, Admitted: map[string]int{}, Checks: map[string]int{}, Errors: map[string]int{}, Violations: map[string]int{}, By: map[string]Tally{}}
 }
 
 // Add adds another report.
@@ -52,6 +54,10 @@ func (r *Report) Add(o *Report) {
 	add(r.Admitted, o.Admitted)
 	add(r.Checks, o.Checks)
 	add(r.Errors, o.Errors)
+	add(r.Violations, o.Violations)
+	for k, t := range o.By {
+		r.By[k] = r.By[k].plus(t)
+	}
 	r.Broken = append(r.Broken, o.Broken...)
 	if o.Digest != 0 {
 		r.Digest = o.Digest
@@ -78,6 +84,9 @@ func (r *Report) String() string {
 			fmt.Fprintf(&b, " %s %d,", k, part.of[k])
 		}
 		b.WriteString("\n")
+	}
+	if len(r.By) > 1 {
+		r.table(&b)
 	}
 	return b.String()
 }

@@ -71,7 +71,12 @@ func Run(t *testing.T, seed uint64, opt Options) *Report {
 	seedRandom(t, seed)
 	var report *Report
 	synctest.Test(t, func(t *testing.T) {
-		r := &run{seed: seed, profile: profiles[opt.Profile], source: opt.Source, rng: rand.New(rand.NewPCG(seed, 0))}
+		rng := rand.New(rand.NewPCG(seed, 0))
+		mix, err := mixOf(opt.Profile, rng)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &run{seed: seed, profile: mix, source: opt.Source, rng: rng}
 		if r.source == "" {
 			r.source = functions.Source
 		}
@@ -79,10 +84,11 @@ func Run(t *testing.T, seed uint64, opt Options) *Report {
 		r.trace = opt.Trace
 		r.build(t, opt.Profile)
 		r.play()
-		r.seen.report.Schedules = 1
-		r.seen.report.Virtual = time.Since(began)
-		r.seen.report.Digest = r.seen.history.digest
 		report = r.seen.report
+		report.Schedules = 1
+		report.Virtual = time.Since(began)
+		report.Digest = r.seen.history.digest
+		report.By[fmt.Sprintf("%v, %s", r.kind, r.profile.level())] = report.tally()
 	})
 	return report
 }
@@ -117,13 +123,13 @@ func (r *run) build(t *testing.T, profileName string) {
 	if r.kind == onSentinel {
 		opt.Latency = -1
 	}
-	for i := range 1 + r.rng.IntN(4) {
+	for i := range 1 + r.rng.IntN(r.most(4, 2)) {
 		if p.oneLock && i > 0 || r.kind == onQuorum && i > 1 { // each call is several
 			break
 		}
 		r.names = append(r.names, fmt.Sprintf("%c%d", 'a'+i, r.rng.IntN(1000)))
 	}
-	r.seen = newObserver(r.seed, profileName, r.names)
+	r.seen = newObserver(r.seed, profileName, p, r.names)
 	r.seen.history.trace = r.trace
 	r.seen.slack, r.seen.latency = 30*opt.Step, max(r.latency, 0)
 	opt.Unmodelled = func(node, text string) { t.Errorf("seed %d: %s: not modelled: %s", r.seed, node, text) }
@@ -133,7 +139,7 @@ func (r *run) build(t *testing.T, profileName string) {
 	r.seen.mu.Lock()
 	r.seen.history.add("", "world", "%v, %v, %d nodes, absent %q, latency %v, step %v, early %v, peaceful %v", r.kind, r.flavour, len(r.nodes), addrs(r.absent), opt.Latency, opt.Step, opt.Early, r.peaceful)
 	r.seen.mu.Unlock()
-	processes := 2 + r.rng.IntN(5)
+	processes := 2 + r.rng.IntN(r.most(5, 2))
 	if r.kind == onQuorum {
 		processes = min(processes, 4)
 	}
@@ -225,6 +231,14 @@ func (r *run) play() {
 	r.end()
 }
 
+// most is how many there are of something, at the most: of a brief schedule fewer.
+func (r *run) most(normal, brief int) int {
+	if r.profile.brief {
+		return brief
+	}
+	return normal
+}
+
 func (r *run) hours() time.Duration {
 	if r.profile.busy {
 		return 0
@@ -242,10 +256,14 @@ func (r *run) busy(length time.Duration) {
 	defer cancel()
 	var faults sync.WaitGroup
 	if !r.peaceful {
-		faults.Go(func() { r.hurt(ctx) })
+		faults.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, length-r.profile.calmEnd)
+			defer cancel()
+			r.hurt(ctx)
+		})
 	}
 	for i, s := range r.slots {
-		for j := range 1 + r.rng.IntN(3) {
+		for j := range 1 + r.rng.IntN(r.most(3, 2)) {
 			a := &actor{run: r, slot: s, who: fmt.Sprintf("p%d/%d", i+1, j), rng: rand.New(rand.NewPCG(r.seed, r.rng.Uint64()))}
 			r.work.Go(func() { a.work(ctx) })
 		}
