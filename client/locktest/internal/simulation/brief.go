@@ -44,7 +44,10 @@ func mixOf(name string, rng *rand.Rand) (profile, error) {
 
 func (p profile) briefly(rng *rand.Rand) profile {
 	p.brief, p.busy, p.calm = true, true, 0
-	p.length = between(rng, time.Second, 8*time.Second)
+	p.length = between(rng, 300*time.Millisecond, 5*time.Second)
+	if p.level() == "quorum" { // each call is several
+		p.length /= 2
+	}
 	if rng.IntN(3) == 0 {
 		p.oneLock = true
 	}

@@ -2,7 +2,6 @@ package simulation_test
 
 import (
 	"os"
-	"runtime"
 	"testing"
 	"time"
 )
@@ -10,13 +9,7 @@ import (
 // TestProfilesAreClean runs the mixes by which defects are found on the real code: they must find
 // nothing there. HOLDFAST_PROFILES is how long each of them runs.
 func TestProfilesAreClean(t *testing.T) {
-	length := 2 * time.Second
-	if text := os.Getenv("HOLDFAST_PROFILES"); text != "" {
-		var err error
-		if length, err = time.ParseDuration(text); err != nil {
-			t.Fatalf("HOLDFAST_PROFILES: %v", err)
-		}
-	}
+	length := length(t, "HOLDFAST_PROFILES", 2*time.Second)
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +23,7 @@ func TestProfilesAreClean(t *testing.T) {
 			if d.profile == "slow functions" { // time that stands still for all others goes on there: leases end early
 				finds = d.finds
 			}
-			r, crashes := simulate(binary, job{Seed: 1, Until: time.Now().Add(length), Profile: d.profile, Finds: finds}, runtime.NumCPU())
+			r, crashes := simulate(binary, job{Seed: 1, Until: time.Now().Add(length), Profile: d.profile, Finds: finds}, processes(t))
 			t.Logf("%v", r)
 			for _, v := range r.Broken {
 				t.Errorf("%v", v)

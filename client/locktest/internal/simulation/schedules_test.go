@@ -4,8 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime"
-	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -32,7 +30,7 @@ func TestSchedules(t *testing.T) {
 	}
 	s := &series{binary: binary, profile: name, next: number(t, "HOLDFAST_SEED", 1), total: simulation.NewReport()}
 	s.end = s.next + count
-	s.play(t, int(number(t, "HOLDFAST_PROCESSES", uint64(runtime.NumCPU()))))
+	s.play(t, processes(t))
 	for _, v := range s.total.Broken {
 		t.Errorf("%v", v)
 	}
@@ -42,19 +40,6 @@ func TestSchedules(t *testing.T) {
 	if s.total.Schedules == 0 {
 		t.Error("no schedule was run")
 	}
-}
-
-func number(t *testing.T, variable string, usual uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return usual
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", variable, err)
-	}
-	return n
 }
 
 // series is many schedules, of which each process takes some at a time.

@@ -49,20 +49,8 @@ func TestReplay(t *testing.T) {
 // TestSimulation runs schedules for HOLDFAST_SIMULATE (default 10s), from HOLDFAST_SEED on
 // (default: by the time).
 func TestSimulation(t *testing.T) {
-	length := 10 * time.Second
-	if text := os.Getenv("HOLDFAST_SIMULATE"); text != "" {
-		var err error
-		if length, err = time.ParseDuration(text); err != nil {
-			t.Fatalf("HOLDFAST_SIMULATE: %v", err)
-		}
-	}
-	seed := uint64(time.Now().UnixMilli())
-	if text := os.Getenv("HOLDFAST_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("HOLDFAST_SEED: %v", err)
-		}
-	}
+	length := length(t, "HOLDFAST_SIMULATE", 10*time.Second)
+	seed := number(t, "HOLDFAST_SEED", uint64(time.Now().UnixMilli()))
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
