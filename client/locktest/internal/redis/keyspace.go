@@ -39,6 +39,7 @@ type unit struct {
 	keys    []string   // changed, in the order of their first change
 	before  map[string]map[string]string
 	expired map[string]bool
+	told    []*session // have messages to send
 }
 
 // begin starts a unit and freezes the time.
@@ -60,6 +61,11 @@ func (n *Node) commit() {
 				w.End = e.end
 			}
 			f(w)
+		}
+	}
+	for _, s := range u.told {
+		if !s.busy { // else it sends its reply first
+			s.flush()
 		}
 	}
 }

@@ -155,13 +155,18 @@ func (s *session) pushMessage(v push) {
 	s.push(v)
 }
 
-// push sends a message, behind the replies that are on their way.
+// push sends a message, behind the replies that are on their way. What a command or a function
+// sends to others goes when it has ended.
 func (s *session) push(v any) {
 	if s.internal {
 		return
 	}
 	s.out = s.enc.encode(s.out, v)
-	if !s.busy {
+	switch u := s.node.unit; {
+	case s.busy:
+	case u != nil:
+		u.told = append(u.told, s)
+	default:
 		s.flush()
 	}
 }
