@@ -135,6 +135,10 @@ func (w *wait) stand(ctx context.Context, waiter *inbox.Waiter) (*Lock, error) {
 		if err != nil {
 			return nil, w.failed(err)
 		}
+		select { // what was heard before the question is older than its answer, which tells of it if it holds
+		case <-waiter.Grants:
+		default:
+		}
 		sent := time.Now()
 		w.owes = true
 		r, err := w.client.calls.Wait(w.until, w.key, w.inLine(state.Channel))
