@@ -16,7 +16,7 @@ SIMULATE = cd client/locktest && HOLDFAST_SIMULATE=$(TIME) HOLDFAST_SEED=$(SEED)
 	go test -count=1 -v -timeout 0 -run 'TestSimulation$$' ./internal/simulation
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-embedded test-containers lint demo bench bench-quick fuzz simulate chaos chaos-defects soak images clean prepare
+.PHONY: help test test-embedded test-containers lint demo bench bench-quick fuzz simulate schedules chaos chaos-defects soak images clean prepare
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,10 +76,16 @@ fuzz: prepare ## Fuzz the functions, FUZZTIME (20s) for each target
 
 simulate: ## Simulate schedules of faults for TIME (60s) at each level, from SEED on; then put defects back, and find each
 	$(SIMULATE)
-	for level in replicated guarded quorum; do \
+	for level in replicated guarded quorum brief; do \
 		(HOLDFAST_PROFILE=$$level; export HOLDFAST_PROFILE; $(SIMULATE)) || exit 1; \
 	done
 	cd client/locktest && go test -count=1 -v -timeout 40m -run 'TestDefectsAreFound' ./internal/simulation
+
+# Brief ones of all deployments and levels, each with few actors and faults. PROCESSES= at once; ^C ends it.
+schedules: SCHEDULES := 1000000
+schedules: ## Simulate SCHEDULES (1000000) brief schedules of faults, from SEED on, and say what they saw
+	cd client/locktest && HOLDFAST_SCHEDULES=$(SCHEDULES) HOLDFAST_SEED=$(SEED) HOLDFAST_PROCESSES=$(PROCESSES) \
+		go test -count=1 -v -timeout 0 -run 'TestSchedules$$' ./internal/simulation
 
 # Servers as local processes: they are killed, paused and restarted all the time.
 chaos: ## Strike real servers and clients with random faults for TIME (60s), from SEED on, and check what they saw

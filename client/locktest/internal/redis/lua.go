@@ -51,7 +51,7 @@ func (lib *library) load(body string) Error {
 
 // open makes the interpreter.
 func (lib *library) open(chunk string) {
-	lib.state = lua.NewState(lua.Options{SkipOpenLibs: true, RegistrySize: 1024 * 4, RegistryMaxSize: 1024 * 256, RegistryGrowStep: 4096})
+	lib.state = lua.NewState(lua.Options{SkipOpenLibs: true, RegistrySize: 1024, RegistryMaxSize: 1024 * 256, RegistryGrowStep: 4096})
 	L := lib.state
 	for _, l := range luaLibs {
 		L.Push(L.NewFunction(l.open))

@@ -55,6 +55,28 @@ func (o *observer) calm(now time.Time) (since time.Time, ok bool) {
 	return o.calmFrom, o.faults == 0
 }
 
+// auditEvery is between two audits. Those that can find nothing are left out: with one primary, until
+// all have recovered from the last fault.
+const auditEvery = 20 * time.Millisecond
+
+// rest is how long it is until the next audit.
+func (o *observer) rest(idle bool) time.Duration {
+	if idle {
+		return 5 * time.Second
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	from, calm := o.calm(now)
+	if !calm {
+		from = now
+	}
+	if o.need > 0 {
+		return auditEvery
+	}
+	return max(auditEvery, min(from.Add(recovery).Sub(now), 500*time.Millisecond)) // or else it cannot say how long locks were held
+}
+
 // audit looks at what must hold at any time. idle: a leader holds each lock in peace.
 func (o *observer) audit(idle bool) {
 	o.mu.Lock()

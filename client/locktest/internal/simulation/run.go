@@ -198,14 +198,10 @@ func (r *run) play() {
 			mu.Lock()
 			peace := idle
 			mu.Unlock()
-			every := 20*time.Millisecond + 137*time.Nanosecond
-			if peace {
-				every = 5*time.Second + 137*time.Nanosecond
-			}
 			select {
 			case <-audits:
 				return
-			case <-time.After(every):
+			case <-time.After(r.seen.rest(peace) + 137*time.Nanosecond):
 				r.seen.audit(peace)
 			}
 		}
