@@ -20,10 +20,11 @@ import (
 const briefly = 8
 
 // levels are what brief schedules are played at, each as often as it is here.
-var levels = []string{"default", "default", "default", "default", "replicated", "guarded", "guarded", "quorum", "quorum", "sentinel"}
+var levels = []string{"default", "default", "default", "default", "sentinel", "replicated", "guarded", "guarded",
+	"quorum", "quorum"}
 
-// mixOf returns the profile of a name: one of profiles, "brief" for a brief one of any level, or "brief" and
-// the name of the one that it is made of.
+// mixOf returns the profile of a name: one of profiles, "brief" for a brief one of any level, or
+// "brief" and the name of the one that it is made of.
 func mixOf(name string, rng *rand.Rand) (profile, error) {
 	base, isBrief := strings.CutPrefix(name, "brief")
 	if base = strings.TrimPrefix(base, " "); name == "brief" {

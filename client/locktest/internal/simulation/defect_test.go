@@ -194,9 +194,9 @@ var defects = []defect{
 	},
 }
 
-// TestDefectsAreFound puts each defect back and runs schedules until one finds it, for HOLDFAST_DEFECTS (default
-// 8m) at the most, in HOLDFAST_PROCESSES processes. HOLDFAST_PROFILE looks for all of them in that way, and none
-// of them must be found so: that tells what a profile is worth.
+// TestDefectsAreFound puts each defect back and runs schedules until one finds it, for
+// HOLDFAST_DEFECTS (default 8m) at the most, in HOLDFAST_PROCESSES processes. With HOLDFAST_PROFILE
+// it looks for all of them in that way, and need not find them: that tells what a profile is worth.
 func TestDefectsAreFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles the client several times")

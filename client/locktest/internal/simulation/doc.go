@@ -22,6 +22,8 @@
 // server's lease is elsewhere. A lock that is free is with a live waiter within 3 s there, once the
 // faults and the guard are over.
 //
+// Brief schedules have few actors and faults, over all deployments and levels; see brief.go.
+//
 // What the guarantees' table admits is decided from the faults that were injected, for one owner of
 // one lock, and counted.
 package simulation

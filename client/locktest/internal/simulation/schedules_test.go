@@ -1,6 +1,7 @@
 package simulation_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -12,9 +13,10 @@ import (
 	"github.com/holdfast-go/holdfast/client/locktest/internal/simulation"
 )
 
-// TestSchedules plays HOLDFAST_SCHEDULES schedules of HOLDFAST_PROFILE (default brief), from HOLDFAST_SEED
-// (default 1) on, in HOLDFAST_PROCESSES processes (default: one for each CPU). It says each minute what it has played, and
-// at the end: also if it is interrupted.
+// TestSchedules plays HOLDFAST_SCHEDULES schedules of HOLDFAST_PROFILE (default brief), from
+// HOLDFAST_SEED (default 1) on, in HOLDFAST_PROCESSES processes (default: one for each CPU). It says
+// each minute what it has played, and at the end, also if it is interrupted. A violation is said at
+// once.
 func TestSchedules(t *testing.T) {
 	count := number(t, "HOLDFAST_SCHEDULES", 0)
 	if count == 0 {
@@ -28,7 +30,8 @@ func TestSchedules(t *testing.T) {
 	if !named {
 		name = "brief"
 	}
-	s := &series{binary: binary, profile: name, next: number(t, "HOLDFAST_SEED", 1), total: simulation.NewReport()}
+	s := &series{binary: binary, profile: name, total: simulation.NewReport()}
+	s.next = number(t, "HOLDFAST_SEED", 1)
 	s.end = s.next + count
 	s.play(t, processes(t))
 	for _, v := range s.total.Broken {
@@ -53,6 +56,8 @@ type series struct {
 	crashes []string
 	running map[*exec.Cmd]bool
 	stopped bool
+
+	measured int // schedules of processes that have ended: it is known what these cost
 }
 
 const (
@@ -66,8 +71,13 @@ func (s *series) play(t *testing.T, processes int) {
 	say := func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		t.Logf("%v: %s; %d crashes; %.1f schedules in a second, %.1f in a second of CPU time", time.Since(began).Round(time.Second), s.total.Line(),
-			len(s.crashes), float64(s.total.Schedules)/time.Since(began).Seconds(), float64(s.total.Schedules)/max(s.total.CPU.Seconds(), 1e-9))
+		took := time.Since(began)
+		text := fmt.Sprintf("%v: %s; %d crashes; %.1f schedules in a second", took.Round(time.Second),
+			s.total.Line(), len(s.crashes), float64(s.total.Schedules)/took.Seconds())
+		if s.measured > 0 {
+			text += fmt.Sprintf(", %.1f in a second of CPU time", float64(s.measured)/s.total.CPU.Seconds())
+		}
+		t.Log(text)
 	}
 	signals, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -114,9 +124,12 @@ func (s *series) part() bool {
 	s.next = to
 	s.mu.Unlock()
 	for from < to {
-		j := job{Seed: from, Step: 1, Count: int(to - from), Until: time.Now().Add(1000 * time.Hour), Profile: s.profile, Every: 2 * time.Second}
-		at, crash := work(s.binary, j, s.started, s.add)
+		j := job{Seed: from, Step: 1, Count: int(to - from), Profile: s.profile, Every: 2 * time.Second}
+		j.Until = time.Now().Add(1000 * time.Hour)
+		played := 0
+		at, crash := work(s.binary, j, s.started, func(r *simulation.Report) { played += r.Schedules; s.add(r) })
 		s.mu.Lock()
+		s.measured += played
 		if s.stopped {
 			s.mu.Unlock()
 			return false

@@ -26,23 +26,30 @@ func (r *Report) tally() Tally {
 }
 
 func (t Tally) plus(o Tally) Tally {
-	return Tally{t.Schedules + o.Schedules, t.Faults + o.Faults, t.Calls + o.Calls, t.Entries + o.Entries, t.Violations + o.Violations,
-		t.Virtual + o.Virtual}
+	return Tally{t.Schedules + o.Schedules, t.Faults + o.Faults, t.Calls + o.Calls, t.Entries + o.Entries,
+		t.Violations + o.Violations, t.Virtual + o.Virtual}
 }
 
 // String is one line.
 func (t Tally) String() string {
-	return fmt.Sprintf("%d schedules, %.1f virtual hours, %d faults, %d calls, %d entries, %d violations", t.Schedules, t.Virtual.Hours(),
-		t.Faults, t.Calls, t.Entries, t.Violations)
+	return fmt.Sprintf("%d schedules, %.1f virtual hours, %d faults, %d calls, %d entries, %d violations",
+		t.Schedules, t.Virtual.Hours(), t.Faults, t.Calls, t.Entries, t.Violations)
 }
 
 // Line is the report in one line.
 func (r *Report) Line() string { return r.tally().String() }
 
 func (r *Report) table(w io.Writer) {
-	fmt.Fprintf(w, "%-22s %10s %12s %10s %12s %10s %10s\n", "by deployment, level", "schedules", "virtual h", "faults", "calls", "entries", "violations")
+	line := func(name string, cells ...any) {
+		fmt.Fprintf(w, "%-22s", name)
+		for _, c := range cells {
+			fmt.Fprintf(w, " %12v", c)
+		}
+		fmt.Fprintln(w)
+	}
+	line("by deployment, level", "schedules", "virtual h", "faults", "calls", "entries", "violations")
 	for _, k := range slices.Sorted(maps.Keys(r.By)) {
 		t := r.By[k]
-		fmt.Fprintf(w, "%-22s %10d %12.1f %10d %12d %10d %10d\n", k, t.Schedules, t.Virtual.Hours(), t.Faults, t.Calls, t.Entries, t.Violations)
+		line(k, t.Schedules, int(t.Virtual.Hours()), t.Faults, t.Calls, t.Entries, t.Violations)
 	}
 }
