@@ -54,6 +54,9 @@ func (p profile) briefly(rng *rand.Rand) profile {
 	}
 	if p.lease == 0 && rng.IntN(2) == 0 {
 		p.lease = leases[rng.IntN(len(leases))]
+		if p.replicated {
+			p.lease = max(p.lease, 500*time.Millisecond) // replicas take a while
+		}
 	}
 	if p.guard > 0 { // longer than locks are kept at least, and than a clock can be wrong by
 		p.guard = []time.Duration{4, 5, 8}[rng.IntN(3)] * time.Second
