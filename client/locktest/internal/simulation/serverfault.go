@@ -179,6 +179,7 @@ func (in *injector) migrate() {
 		return
 	}
 	end := in.server("migration", name+" to "+to.Addr())
+	o.moves(to.Now().Sub(from.Now()))
 	in.run.world.StartMigration(int(cluster.Slot(key)), to)
 	in.wait(time.Millisecond, 2*time.Second)
 	slot := cluster.Slot(key)
@@ -203,6 +204,14 @@ func (o *observer) movingNow(names []string, on bool) {
 	for _, name := range names {
 		o.moving[name] = on
 	}
+}
+
+// moves notes that a slot begins to move to a server whose clock is ahead by so much: a lock that
+// has no key is granted there from now on, by a redirection, and not only when all keys have moved.
+func (o *observer) moves(ahead time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.forgot = o.forgot || o.skewed && ahead.Abs() > time.Millisecond
 }
 
 // moved notes that locks went to a server whose clock is ahead by so much.
