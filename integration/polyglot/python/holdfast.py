@@ -1,0 +1,150 @@
+"""A distributed lock on Redis 7 or Valkey: Holdfast's functions library over redis-py.
+
+    with holdfast.lock(redis.Redis(socket_timeout=2), "order:42", lease=30, wait=10) as lock:
+        for part in parts:
+            lock.check()                      # raises holdfast.Lost
+            store(part, fence=lock.token)     # store refuses a token below one that it has seen
+
+The key is "lock:order:42", as the Go client's. A thread renews the lock. It can be lost all the same, for example when
+the server cannot be reached: call lock.check() before each step, or look at lock.lost. Give the client a socket_timeout
+below a third of the lease, or a call to a silent server does not end. Waiters are told by SSUBSCRIBE, on a connection
+of their own; with a RedisCluster they poll. Not for asyncio.
+"""
+import random
+import re
+import secrets
+import threading
+from contextlib import contextmanager, suppress
+from time import monotonic, sleep
+
+from redis.exceptions import ConnectionError, RedisError, ResponseError, TimeoutError
+
+UNKNOWN = (ConnectionError, TimeoutError, OSError)  # the call may have run
+
+
+class Busy(Exception):
+    """Somebody else has the lock."""
+
+
+class Lost(Exception):
+    """The lease has ended, or the lock was taken away: somebody else may have it."""
+
+
+@contextmanager
+def lock(redis, name, *, lease=30.0, wait=None):
+    """Holds the lock for a with block, as a Lock. Waits in line for `wait` seconds at most (None: for ever, 0: not at all)
+    and then raises Busy. The lease is in seconds. The end of the block gives the lock back, and raises Lost if it was lost
+    before that. An error of the connection is raised after one repeat, and in line after a lease without an answer."""
+    lock = Lock(redis, name, lease)
+    try:
+        lock._acquire(wait)
+        threading.Thread(target=lock._keep, name="holdfast " + lock.key, daemon=True).start()
+        yield lock
+        lock.check()
+        lock._over.set()
+        if lock._repeat("release")[0] == 0:
+            raise Lost(lock.key)
+    except BaseException:
+        lock._over.set()
+        lock._close()
+        with suppress(RedisError, OSError):  # a grant that crosses with this goes on to the next in line
+            lock._repeat("leave")
+        raise
+
+
+class Lock:
+    """A lock that is held. token is its fencing token."""
+    def __init__(self, redis, name, lease):
+        self.key, self.owner, self.token = "lock:" + name, secrets.token_hex(16), None  # never used again
+        self._redis, self._ttl, self._ends = redis, round(lease * 1000), 0
+        self._over, self._gone = threading.Event(), False
+        tag = re.match("[^{]*{([^}]+)}", self.key)  # the channel must be in the key's slot
+        self._name = "lock:{%s}:%s" % (tag[1] if tag else self.key, self.owner)
+        self._pubsub, self._channel, self._polls = None, "", not hasattr(redis, "connection_pool")
+
+    @property
+    def lost(self):
+        """Whether the lock was lost before its release. True before the lease can end at the server."""
+        if not self._over.is_set() and monotonic() >= self._ends:
+            self._gone = True
+        return self._gone
+
+    def check(self):
+        """Raises Lost if the lock is lost."""
+        if self.lost:
+            raise Lost(self.key)
+
+    def _call(self, function, *args):
+        sent = monotonic()
+        reply = self._redis.execute_command("FCALL", "holdfast_" + function, 1, self.key, self.owner, *args)
+        if reply[0] == 1 and args:  # from before the request on, less a margin for clocks that differ
+            self.token, self._ends = reply[1], sent + self._ttl / 1000 * 0.99 - 0.002
+        return reply
+
+    def _repeat(self, *call):
+        try:
+            return self._call(*call)
+        except UNKNOWN:  # by the same owner it is safe; the first release may have done what the second cannot
+            reply = self._call(*call)
+            return [1] if call[0] == "release" else reply
+
+    def _keep(self):
+        pause = self._ttl / 3000
+        while not self._over.wait(pause) and not self.lost:
+            pause = self._ttl / 20000
+            with suppress(RedisError, OSError):
+                if self._call("renew", self._ttl, "", self.token)[0] == 0 and not self._over.is_set():
+                    self._gone = True
+                pause = self._ttl / 3000
+
+    def _acquire(self, wait):
+        until = float("inf") if wait is None else monotonic() + wait
+        reply, answered = self._repeat("acquire", self._ttl), monotonic()
+        while reply[0] == 0:
+            if monotonic() >= until:
+                raise Busy(f"{self.key}: {reply[2]!r} has it for {reply[1]} ms")
+            try:
+                self._subscribe()
+                reply, answered = self._call("wait", self._ttl, self._channel), monotonic()
+                grant = self._listen(reply, until) if reply[0] == 0 else None
+                if grant:  # its lease is short until it is confirmed
+                    reply = self._call("renew", self._ttl, "", grant)
+            except UNKNOWN:
+                self._close()
+                if monotonic() >= min(until, answered + self._ttl / 1000):
+                    raise
+                sleep(0.1)
+        self._close()
+
+    def _subscribe(self):
+        if not (self._pubsub or self._polls):
+            self._pubsub = self._redis.pubsub()
+            try:  # a raw command: redis-py has a method for it from 5.0 on only
+                self._pubsub.execute_command("SSUBSCRIBE", self._name)
+                self._channel = self._name if self._message(5)[0] == "ssubscribe" else ""
+            except ResponseError:  # forbidden: poll
+                self._polls = True
+
+    def _listen(self, reply, until):
+        """Waits until it is time to ask again. Returns the token of a grant, if one comes before that."""
+        _, left, _, position, _, fence, subscribers = reply
+        pause = random.uniform(1, 1.5)
+        if not (position and subscribers):  # nobody would tell
+            self._close()
+            pause = min(random.uniform(0.1, 0.3), self._ttl / 2000)
+        end = min(until, monotonic() + min(pause, (left + 1) / 1000 if left >= 0 else pause))
+        while self._pubsub and monotonic() < end:
+            kind, text = self._message(end - monotonic())
+            words = text.split(" ", 3)
+            if kind == "smessage" and words[3:] == [self.owner] and int(words[0]) > fence:
+                return int(words[0])  # an older one is void
+        sleep(max(0, end - monotonic()))
+
+    def _message(self, timeout):
+        message = self._pubsub.parse_response(block=False, timeout=max(timeout, 0.001))
+        return [m.decode() if isinstance(m, bytes) else str(m) for m in message[::2]] if message else ("", "")
+
+    def _close(self):
+        if self._pubsub:
+            self._pubsub.close()
+        self._pubsub, self._channel = None, ""
