@@ -1,0 +1,150 @@
+/**
+ * A distributed lock on Redis 7 or Valkey: Holdfast's functions library over node-redis.
+ *
+ *     await withLock(client, "order:42", { lease: 30_000, wait: 10_000 }, async (signal, token) => {
+ *       signal.throwIfAborted();           // before each step: a LostError
+ *       await store(part, token, signal);  // store refuses a token below one that it has seen
+ *     });
+ *
+ * Or `await using lock = await acquire(client, "order:42")`. The key is "lock:order:42", as the Go client's. Timers
+ * renew the lock, and abort the signal when it is lost, before the lease can end. After code that blocks the event loop
+ * look at lock.lost, which asks the clock. Waiters are told by SSUBSCRIBE, on a connection of their own. node-redis has
+ * it from 4.6 on; with an older one they poll.
+ */
+"use strict";
+const { randomBytes } = require("node:crypto");
+class BusyError extends Error {} // somebody else has the lock
+class LostError extends Error {} // the lease has ended, or the lock was taken away
+const refused = (err) => /^[A-Z]{2,}\b/.test(err.message); // by the server; after other errors the call may have run
+const quietly = (promise) => promise.catch(() => {});
+function within(ms, promise) {
+  let timer;
+  const silent = new Promise((_, reject) => (timer = setTimeout(reject, ms, new Error("no answer from Redis"))));
+  return Promise.race([promise, silent]).finally(() => clearTimeout(timer));
+}
+
+/** Calls fn(signal, token, lock) with the lock held. Rejects with LostError if it was lost before fn ended. */
+async function withLock(client, name, options, fn) {
+  const lock = await acquire(client, name, options);
+  const result = await (async () => fn(lock.signal, lock.token, lock))().catch(async (err) => {
+    await quietly(lock.release());
+    throw err;
+  });
+  await lock.release();
+  return result;
+}
+
+/**
+ * Takes the lock. Waits in line for `wait` ms at most (default: for ever, 0: not at all), or until `signal` aborts, and
+ * then rejects. `lease` is in ms. After a rejection nothing is held or waited for. An error of the connection rejects
+ * after one repeat, and in line after a lease without an answer.
+ */
+async function acquire(client, name, { lease = 30_000, wait = Infinity, signal } = {}) {
+  const lock = new Lock(client, "lock:" + name, Math.round(lease));
+  try {
+    return await lock._acquire(performance.now() + wait, signal);
+  } catch (err) {
+    await quietly(lock._repeat("leave")); // a grant that crosses with this goes on to the next in line
+    throw err;
+  } finally {
+    lock._close();
+  }
+}
+
+/** A lock that is held. token is its fencing token; its signal aborts when it is lost. */
+class Lock {
+  #abort = new AbortController();
+  #state = { ends: 0, over: false, grant: 0, sub: null, channel: "", wake: () => {} };
+  constructor(client, key, lease) {
+    const limit = Math.min(2000, Math.max(500, lease / 5)); // ms to an answer
+    Object.assign(this, { client, key, lease, limit, token: 0, owner: randomBytes(16).toString("hex") });
+  }
+  get signal() { return this.#abort.signal; }
+  /** Whether the lock was lost before its release: asks the clock too. */
+  get lost() {
+    if (!this.#state.over && performance.now() >= this.#state.ends) this.#lose();
+    return this.signal.aborted;
+  }
+  /** Gives the lock back. Rejects with LostError if it was lost before that. Safe to repeat. */
+  async release() {
+    if (!this.lost && !this.#state.over) {
+      this.#state.over = true;
+      if ((await this._repeat("release"))[0] === 0) this.#lose();
+    }
+    this.signal.throwIfAborted();
+  }
+  #lose() { this.#abort.abort(new LostError(`${this.key}: the lease has ended, or the lock was taken away`)); }
+  async #call(name, ...args) {
+    const sent = performance.now(), stop = new AbortController();
+    const words = ["FCALL", "holdfast_" + name, "1", this.key, this.owner, ...args.map(String)];
+    const sending = this.client.sendCommand(words, { signal: stop.signal, abortSignal: stop.signal });
+    const reply = await within(this.limit, sending).finally(() => stop.abort()); // it is not sent after a reconnection
+    if (reply[0] === 1 && args.length) { // the lease counts from before the request, less a margin for other clocks
+      [this.token, this.#state.ends] = [reply[1], sent + this.lease * 0.99 - 2];
+      setTimeout(() => this.lost, this.#state.ends - performance.now() + 1).unref();
+    }
+    return reply;
+  }
+  async _repeat(...call) {
+    try {
+      return await this.#call(...call);
+    } catch (err) {
+      if (refused(err)) throw err;
+      const reply = await this.#call(...call); // the same owner: it is safe
+      return call[0] === "release" ? [1] : reply; // the first one may have given it back
+    }
+  }
+  async #renew() {
+    if (this.lost || this.#state.over) return;
+    const answer = await this.#call("renew", this.lease, "", this.token).catch(() => null);
+    if (answer?.[0] === 0 && !this.#state.over) this.#lose();
+    setTimeout(() => this.#renew(), this.lease / (answer ? 3 : 20)).unref();
+  }
+  async _acquire(until, signal) {
+    let reply = await this._repeat("acquire", this.lease), answered = performance.now();
+    signal?.addEventListener("abort", () => this.#state.wake(), { once: true });
+    while (reply[0] === 0) {
+      signal?.throwIfAborted();
+      if (performance.now() >= until) throw new BusyError(`${this.key}: ${reply[2]} has it for ${reply[1]} ms`);
+      try {
+        if (!this.#state.sub && this.client.sSubscribe) await this.#subscribe();
+        reply = await this.#call("wait", this.lease, this.#state.channel);
+        answered = performance.now();
+        if (reply[0] === 0 && (await this.#listen(reply, until)))
+          reply = await this.#call("renew", this.lease, "", this.#state.grant); // its lease is short until then
+      } catch (err) {
+        if (refused(err) || performance.now() >= Math.min(until, answered + this.lease)) throw err;
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+    }
+    setTimeout(() => this.#renew(), this.lease / 3).unref();
+    return this;
+  }
+  async #subscribe() {
+    const tag = /^[^{]*{([^}]+)}/.exec(this.key)?.[1] ?? this.key; // the channel must be in the key's slot
+    const channel = `lock:{${tag}}:${this.owner}`;
+    const sub = (this.#state.sub = this.client.duplicate()).on("error", () => {});
+    sub.on("ready", () => this.#state.wake()); // time to ask again
+    await quietly(within(this.limit, sub.connect().then(() => sub.sSubscribe(channel, (message) => {
+      if (message.endsWith(" " + this.owner)) this.#state.grant = parseInt(message);
+      this.#state.wake();
+    })).then(() => (this.#state.channel = channel)))); // else it polls
+  }
+  /** Waits until it is time to ask again. Returns whether a grant came that is newer than the reply. */
+  async #listen([, left, , position, , fence, subscribers], until) {
+    const told = position > 0 && subscribers > 0;
+    if (this.#state.channel && !told) this._close();
+    const pause = told ? 1000 + 500 * Math.random() : Math.min(100 + 200 * Math.random(), this.lease / 2);
+    const most = Math.min(pause, until - performance.now(), left >= 0 ? left + 1 : pause);
+    const woken = new Promise((resolve) => (this.#state.wake = resolve));
+    if (this.#state.grant <= fence) await quietly(within(most, woken));
+    return this.#state.grant > fence;
+  }
+  _close() {
+    const { sub } = this.#state;
+    Object.assign(this.#state, { sub: null, channel: "" });
+    quietly((async () => sub?.disconnect())()); // it throws if it is not connected
+  }
+}
+if (Symbol.asyncDispose) Lock.prototype[Symbol.asyncDispose] = Lock.prototype.release;
+module.exports = { acquire, withLock, BusyError, LostError };
