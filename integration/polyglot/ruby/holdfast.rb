@@ -1,0 +1,150 @@
+# frozen_string_literal: true
+
+require "redis"
+require "securerandom"
+
+# A distributed lock on Redis 7 or Valkey: Holdfast's functions library over redis-rb.
+#
+#     Holdfast.lock(redis, "order:42", lease: 30, wait: 10) do |lock|
+#       lock.check                       # before each step: raises Holdfast::Lost
+#       store(part, fence: lock.token)   # store refuses a token below one that it has seen
+#     end
+#
+# The key is "lock:order:42", as the Go client's. A thread renews the lock. It can be lost all the same, for example
+# when the server cannot be reached: call lock.check, or ask lock.lost?. Keep the client's timeout below a third of the
+# lease. Waiters are told by SSUBSCRIBE. That and renewing take connections of their own. Not for a Cluster.
+module Holdfast
+  class Busy < StandardError; end # somebody else has the lock
+  class Lost < StandardError; end # the lease has ended, or the lock was taken away
+  UNKNOWN = [Redis::BaseConnectionError, SystemCallError, IOError, # after these the call may have run
+             *(RedisClient::ConnectionError if defined?(RedisClient))].freeze
+
+  # Calls the block with the lock held, as a Lock, and returns what it returns. Waits in line for wait seconds at most
+  # (nil: for ever, 0: not at all), and then raises Busy. The lease is in seconds. The end of the block gives the lock
+  # back, and raises Lost if it was lost before that. After an exception nothing is held or waited for. An error of the
+  # connection is raised after one repeat, and in line after a lease without an answer.
+  def self.lock(redis, name, lease: 30, wait: nil)
+    lock = Lock.new(redis, "lock:#{name}", lease)
+    lock.send(:acquire, wait)
+    yield lock
+  rescue Exception
+    lock&.send(:leave)
+    raise
+  ensure
+    lock&.send(:release) # also after break and return
+  end
+
+  # A lock that is held. token is its fencing token.
+  class Lock
+    attr_reader :key, :owner, :token
+    def initialize(redis, key, lease)
+      @redis, @key, @lease, @ttl = redis, key, lease, (lease * 1000).round
+      @owner = SecureRandom.hex(16) # never used again
+      @ends, @over, @gone, @polls, @line, @events, @channel = 0, false, false, false, nil, nil, ""
+    end
+
+    # Reports whether the lock was lost before its release. True before the lease can end at the server.
+    def lost?
+      @gone ||= !@over && now >= @ends
+    end
+
+    # Raises Lost if the lock is lost.
+    def check = (raise Lost, "#{@key}: the lease has ended, or the lock was taken away" if lost?)
+
+    private
+    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    def call(redis, function, *args)
+      sent = now
+      reply = redis.call("FCALL", "holdfast_#{function}", 1, @key, @owner, *args)
+      # The lease counts from before the request, less a margin for clocks that differ.
+      @token, @ends = reply[1], sent + @lease * 0.99 - 0.002 if reply[0] == 1 && args.any?
+      reply
+    end
+    def twice(function, *args)
+      call(@redis, function, *args)
+    rescue *UNKNOWN # by the same owner it is safe; the first release may have done what the second cannot
+      reply = call(@redis, function, *args)
+      function == "release" ? [1] : reply
+    end
+
+    def acquire(wait)
+      ends = wait ? now + wait : Float::INFINITY
+      reply, answered = twice("acquire", @ttl), now
+      while reply[0] == 0
+        raise Busy, "#{@key}: #{reply[2].inspect} has it for #{reply[1]} ms" if now >= ends
+        begin
+          subscribe
+          reply, answered = call(@redis, "wait", @ttl, @channel), now
+          grant = reply[0] == 0 ? listen(reply, ends) : nil
+          reply = call(@redis, "renew", @ttl, "", grant) if grant # its lease is short until it is confirmed
+        rescue *UNKNOWN
+          close
+          raise if now >= [ends, answered + @lease].min
+          sleep 0.1
+        end
+      end
+      close
+      @keeper = Thread.new(@redis.dup) { |redis| keep(redis) }
+    end
+    def release
+      return if @over
+      gone = lost?
+      stop
+      @gone = gone || twice("release")[0] == 0
+      check
+    end
+    def leave # a grant that crosses with this goes on to the next in line
+      stop
+      twice("leave")
+    rescue Redis::BaseError, *UNKNOWN then nil # its lease ends
+    end
+    def stop
+      @over = true
+      @keeper&.kill&.join
+      close
+    end
+
+    def keep(redis, pause = @lease / 3.0)
+      while sleep(pause) && !lost?
+        reply = call(redis, "renew", @ttl, "", @token) rescue nil
+        @gone = true if reply && reply[0] == 0
+        pause = @lease / (reply ? 3.0 : 20.0)
+      end
+    ensure
+      redis.close
+    end
+
+    def subscribe # by hand: redis-rb has it from 5 on, and does not return while it is subscribed
+      return if @line || @polls
+      name = "lock:{#{@key[/\A[^{]*\{([^}]+)\}/, 1] || @key}}:#{@owner}" # in the key's slot
+      client = (@line = @redis.dup)._client
+      @events = client.pubsub.tap { |pubsub| pubsub.call("SSUBSCRIBE", name) } if client.respond_to?(:pubsub)
+      answer = @events ? message(5) : client.call([:ssubscribe, name])
+      answer.is_a?(Array) ? @channel = name : @polls = true # an ACL
+    rescue Redis::CommandError then @polls = true
+    end
+
+    # Waits until it is time to ask again. Returns the token of a grant, if one comes before that.
+    def listen((_, left, _, position, _, fence, subscribers), ends)
+      told = position > 0 && subscribers > 0
+      close unless told
+      pause = told ? rand(1.0..1.5) : [rand(0.1..0.3), @lease / 2.0].min
+      ends = [ends, now + (left < 0 ? pause : [pause, (left + 1) / 1000.0].min)].min
+      while @line && now < ends
+        kind, _, text = message([ends - now, 0.001].max)
+        token, _, _, owner = text.split(" ", 4) if kind == "smessage"
+        return token.to_i if owner == @owner && token.to_i > fence # an older one is void
+      end
+      sleep [ends - now, 0].max
+      nil
+    end
+    def message(timeout)
+      @events ? @events.next_event(timeout) : @line._client.with_socket_timeout(timeout) { @line._client.read }
+    rescue Redis::TimeoutError then nil
+    end
+    def close
+      [@events, @line].each { |c| c&.close }
+      @line, @events, @channel = nil, nil, ""
+    end
+  end
+end
