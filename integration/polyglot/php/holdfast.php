@@ -1,0 +1,149 @@
+<?php
+/*
+ * A distributed lock on Redis 7 or Valkey: Holdfast's functions library over phpredis or Predis.
+ *
+ *     Holdfast\lock($redis, 'order:42', function (Holdfast\Lock $lock) use ($parts) {
+ *         $lock->renew();                // before each step: throws Holdfast\Lost
+ *         store($part, $lock->token);    // store refuses a token below one that it has seen
+ *     }, lease: 30, wait: 10);
+ *
+ * The key is "lock:order:42", as the Go client's. PHP has no threads, so nothing renews the lock but renew(), which asks
+ * the server once a third of the lease has passed. A step that is longer than the lease loses the lock. Keep the client's
+ * read timeout below a third of the lease. With Predis, waiters are told by SSUBSCRIBE, on a connection of their own. With
+ * phpredis they poll: before 6.0 it has no SSUBSCRIBE, since then none that says when it is subscribed. Not for a Cluster.
+ */
+namespace Holdfast;
+class Busy extends \RuntimeException {} // somebody else has the lock
+class Lost extends \RuntimeException {} // the lease has ended, or the lock was taken away
+class Refused extends \RuntimeException {} // an error reply of the server
+function now(): float { return hrtime(true) / 1e9; } // monotonic
+
+/**
+ * Calls $work with the lock held, and returns what it returns. Waits in line for $wait seconds at most (0: not at all),
+ * and then throws Busy. The lease is in seconds. Throws Lost if it was lost before $work ended. After an exception nothing
+ * is held or waited for. An error of the connection is thrown after one repeat, in line after a lease without an answer.
+ */
+function lock(object $redis, string $name, callable $work, float $lease = 30, float $wait = INF): mixed {
+    $lock = new Lock($redis, "lock:$name", $lease);
+    try {
+        $lock->acquire(now() + $wait);
+        $result = $work($lock);
+        $lock->release();
+        return $result;
+    } finally {
+        $lock->leave();
+    }
+}
+
+/** A lock that is held. $token is its fencing token. */
+final class Lock {
+    public readonly string $owner;
+    public int $token = 0;
+    private array $state = ['ends' => 0, 'due' => 0, 'over' => false, 'gone' => false];
+    private $line = null, $stream = null, $channel = '';
+    public function __construct(private object $redis, public readonly string $key, private float $lease) {
+        $this->owner = bin2hex(random_bytes(16)); // never used again
+    }
+    /** Says whether the lock was lost before its release: true before the lease can end at the server. */
+    public function lost(): bool {
+        return $this->state['gone'] = $this->state['gone'] || !$this->state['over'] && now() >= $this->state['ends'];
+    }
+    /** Renews the lock, once a third of the lease has passed. Throws Lost if it is lost. */
+    public function renew(): void {
+        if (!$this->lost() && now() >= $this->state['due']) {
+            $this->state['due'] = now() + $this->lease / 20; // to try again after an error
+            try {
+                $this->state['gone'] = $this->call('renew', '', $this->token)[0] === 0;
+            } catch (\Exception) {}
+        }
+        $this->lost() && throw new Lost("$this->key: the lease has ended, or the lock was taken away");
+    }
+    /** @internal */
+    public function acquire(float $until): void {
+        [$reply, $answered] = [$this->twice('acquire'), now()];
+        while ($reply[0] === 0) {
+            if (now() >= $until) throw new Busy("$this->key: $reply[2] has it for $reply[1] ms");
+            try {
+                $this->subscribe();
+                [$reply, $answered] = [$this->call('wait', $this->channel), now()];
+                $grant = $reply[0] === 0 ? $this->listen($reply, $until) : 0;
+                if ($grant > 0) $reply = $this->call('renew', '', $grant); // its lease is short until it is confirmed
+            } catch (\RedisException|\Predis\Connection\ConnectionException $e) {
+                $this->close();
+                if (now() >= min($until, $answered + $this->lease)) throw $e;
+                usleep(100_000);
+            }
+        }
+        $this->close();
+    }
+    /** @internal */
+    public function release(): void {
+        $this->renew();
+        $this->state['over'] = true;
+        $this->twice('release')[0] === 0 && throw new Lost("$this->key: it was lost before its release");
+    }
+    /** @internal A grant that crosses with this goes on to the next in line. */
+    public function leave(): void {
+        $this->close();
+        try {
+            $this->state['over'] || $this->twice('leave');
+        } catch (\Exception) {} // its lease ends
+        $this->state['over'] = true;
+    }
+    private function call(string $function, string|int ...$args): array {
+        $takes = in_array($function, ['acquire', 'wait', 'renew']);
+        if ($takes) array_unshift($args, (int) round($this->lease * 1000));
+        [$sent, $words] = [now(), ['FCALL', "holdfast_$function", 1, $this->key, $this->owner, ...$args]];
+        $native = $this->redis instanceof \Redis;
+        try {
+            $reply = $native ? $this->redis->rawCommand(...$words) : $this->redis->executeRaw($words);
+        } catch (\RedisException $e) {
+            throw preg_match('/^[A-Z]{2,} /', $e->getMessage()) ? new Refused($e->getMessage()) : $e;
+        }
+        if (!is_array($reply)) throw new Refused($native ? (string) $this->redis->getLastError() : $reply);
+        if ($reply[0] === 1 && $takes) { // the lease counts from before the request, less a margin for other clocks
+            $this->token = $reply[1];
+            $this->state['ends'] = $sent + $this->lease * 0.99 - 0.002;
+            $this->state['due'] = $sent + $this->lease / 3;
+        }
+        return $reply;
+    }
+    private function twice(string $function): array {
+        try {
+            return $this->call($function);
+        } catch (\RedisException|\Predis\Connection\ConnectionException) { // by the same owner a repeat is safe
+            $reply = $this->call($function);
+            return $function === 'release' ? [1] : $reply; // the first one may have given it back
+        }
+    }
+    private function subscribe(): void {
+        if ($this->line || $this->redis instanceof \Redis) return;
+        $tag = preg_match('/^[^{]*{([^}]+)}/', $this->key, $match) ? $match[1] : $this->key; // in the key's slot
+        $this->line = new \Predis\Client($this->redis->getConnection()->getParameters());
+        $told = is_array($this->line->executeRaw(['SSUBSCRIBE', $name = "lock:{{$tag}}:$this->owner"]));
+        $stream = $this->line->getConnection()->getResource();
+        $this->stream = is_resource($stream) ? $stream : $stream->detach(); // of Predis 3
+        $this->channel = $told ? $name : '';
+    }
+    /** Waits until it is time to ask again. Returns the token of a grant, if one comes before that. */
+    private function listen(array $reply, float $until): int {
+        [, $left, , $position, , $fence, $subscribers] = $reply;
+        $told = $position > 0 && $subscribers > 0;
+        $pause = $told ? mt_rand(1000, 1500) : min(mt_rand(100, 300), $this->lease * 500);
+        $until = min($until, now() + min($pause, $left < 0 ? $pause : $left + 1) / 1000);
+        $told || $this->close();
+        for ($text = ''; $told && ($pause = $until - now()) > 0; $told = !feof($this->stream)) {
+            [$read, $none] = [[$this->stream], null];
+            $text .= stream_select($read, $none, $none, 0, (int) ($pause * 1e6)) ? fread($this->stream, 8192) : '';
+            preg_match_all("/(\\d+) \\d+ \\d+ $this->owner\\r/", $text, $grants);
+            if (max([0, ...$grants[1]]) > $fence) return (int) max($grants[1]); // an older one is void
+        }
+        usleep((int) max(0, ($until - now()) * 1e6));
+        return 0;
+    }
+    private function close(): void {
+        $this->line?->disconnect();
+        is_resource($this->stream) && fclose($this->stream);
+        [$this->line, $this->stream, $this->channel] = [null, null, ''];
+    }
+}
