@@ -1,29 +1,40 @@
 const { createClient } = require("redis");
-const { setTimeout: sleep } = require("timers/promises");
+const { acquire, withLock, BusyError, LostError } = require("../node/holdfast.js");
 
-const [host, port, mode, ...rest] = process.argv.slice(2);
+const [host, port, mode, name, lease, wait, counter, rounds] = process.argv.slice(2);
+const options = { lease: Number(lease), wait: wait === "-1" ? Infinity : Number(wait) };
 
-async function work(client, lock, counter, name, rounds) {
+async function hold(client) {
+  const lock = await acquire(client, name, options);
+  console.log("held", lock.token);
+  await new Promise((resolve) => {
+    process.stdin.once("data", resolve).once("end", resolve);
+    lock.signal.addEventListener("abort", resolve);
+  });
+  await lock.release();
+  console.log("released");
+}
+
+async function work(client) {
   for (let i = 0; i < Number(rounds); i++) {
-    const owner = `${name} ${i}`;
-    let got;
-    while ((got = await client.sendCommand(["FCALL", "holdfast_wait", "1", lock, owner, "30000", ""]))[0] === 0) {
-      await sleep(2);
-    }
-    await client.set(counter, String(Number((await client.get(counter)) || 0) + 1));
-    console.log(String(got[1]));
-    const back = await client.sendCommand(["FCALL", "holdfast_release", "1", lock, owner]);
-    if (back[0] !== 1 || back[1] !== 0) throw new Error("lost the lock");
+    await withLock(client, name, options, async (signal, token) => {
+      const n = Number(await client.get(counter)) + 1;
+      signal.throwIfAborted();
+      await client.set(counter, String(n));
+      console.log(token);
+    });
   }
 }
 
 (async () => {
   const client = createClient({ socket: { host, port: Number(port) } });
+  client.on("error", () => {});
   await client.connect();
-  if (mode === "call") console.log((await client.sendCommand(["FCALL", rest[0], "1", ...rest.slice(1)])).join("\n"));
-  else await work(client, ...rest);
-  await client.quit();
+  await (mode === "hold" ? hold(client) : work(client));
+  process.exit(0);
 })().catch((err) => {
-  console.error(err);
-  process.exit(1);
+  if (err instanceof BusyError) console.log("busy");
+  else if (err instanceof LostError) console.log("lost");
+  else console.error(err);
+  process.exit(err instanceof BusyError || err instanceof LostError ? 0 : 1);
 });

@@ -1,26 +1,41 @@
 <?php
-[, $host, $port, $mode] = $argv;
-$rest = array_slice($argv, 4);
-$r = new Redis();
-$r->connect($host, (int) $port);
+require __DIR__ . '/../php/holdfast.php';
 
-function work(Redis $r, string $lock, string $counter, string $name, int $rounds): void
+[, $library, $host, $port, $mode, $name, $lease, $wait] = $argv;
+if ($library === 'predis') {
+    require 'Predis/Autoloader.php';
+    Predis\Autoloader::register();
+    $redis = new Predis\Client(['host' => $host, 'port' => (int) $port, 'timeout' => 0.5, 'read_write_timeout' => 0.5]);
+} else {
+    $redis = new Redis();
+    $redis->connect($host, (int) $port, 0.5, null, 0, 0.5);
+}
+$terms = ['lease' => $lease / 1000, 'wait' => $wait === '-1' ? INF : $wait / 1000];
+
+function hold(Holdfast\Lock $lock): void
 {
-    for ($i = 0; $i < $rounds; $i++) {
-        $owner = "$name $i";
-        while (($got = $r->rawCommand('FCALL', 'holdfast_wait', 1, $lock, $owner, 30000, ''))[0] === 0) {
-            usleep(2000);
-        }
-        $r->set($counter, (int) $r->get($counter) + 1);
-        echo $got[1], "\n";
-        if ($r->rawCommand('FCALL', 'holdfast_release', 1, $lock, $owner) !== [1, 0]) {
-            exit("lost the lock\n");
-        }
-    }
+    echo "held $lock->token\n";
+    do {
+        $lock->renew();
+        [$in, $none] = [[STDIN], null];
+    } while (!stream_select($in, $none, $none, 0, 10_000));
 }
 
-if ($mode === 'call') {
-    echo implode("\n", $r->rawCommand('FCALL', $rest[0], 1, ...array_slice($rest, 1))), "\n";
-} else {
-    work($r, $rest[0], $rest[1], $rest[2], (int) $rest[3]);
+try {
+    if ($mode === 'hold') {
+        Holdfast\lock($redis, $name, 'hold', ...$terms);
+        echo "released\n";
+    }
+    for ($i = 0; $mode === 'work' && $i < (int) $argv[9]; $i++) {
+        Holdfast\lock($redis, $name, function (Holdfast\Lock $lock) use ($redis, $argv) {
+            $n = (int) $redis->get($argv[8]);
+            $lock->renew();
+            $redis->set($argv[8], $n + 1);
+            echo "$lock->token\n";
+        }, ...$terms);
+    }
+} catch (Holdfast\Busy) {
+    echo "busy\n";
+} catch (Holdfast\Lost) {
+    echo "lost\n";
 }

@@ -1,23 +1,41 @@
+import os
+import select
 import sys
-import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
 import redis
 
-host, port, mode = sys.argv[1:4]
-r = redis.Redis(host, int(port), decode_responses=True)
+import holdfast
+
+host, port, mode, name, lease, wait = sys.argv[1:7]
+r = redis.Redis(host, int(port), socket_timeout=0.5, decode_responses=True)
+terms = {"lease": int(lease) / 1000, "wait": None if wait == "-1" else int(wait) / 1000}
 
 
-def work(lock, counter, name, rounds):
-    for i in range(int(rounds)):
-        owner = f"{name} {i}"
-        while (got := r.execute_command("FCALL", "holdfast_wait", 1, lock, owner, 30000, ""))[0] == 0:
-            time.sleep(0.002)
-        r.set(counter, int(r.get(counter) or 0) + 1)
-        print(got[1])
-        if r.execute_command("FCALL", "holdfast_release", 1, lock, owner) != [1, 0]:
-            sys.exit("lost the lock")
+def say(*words):
+    print(*words, flush=True)
 
 
-if mode == "call":
-    print(*r.execute_command("FCALL", sys.argv[4], 1, *sys.argv[5:]), sep="\n")
-else:
-    work(*sys.argv[4:8])
+def hold():
+    with holdfast.lock(r, name, **terms) as lock:
+        say("held", lock.token)
+        while not select.select([sys.stdin], [], [], 0.01)[0]:
+            lock.check()
+    say("released")
+
+
+def work(counter, rounds):
+    for _ in range(int(rounds)):
+        with holdfast.lock(r, name, **terms) as lock:
+            n = int(r.get(counter) or 0)
+            lock.check()
+            r.set(counter, n + 1)
+        say(lock.token)
+
+
+try:
+    hold() if mode == "hold" else work(*sys.argv[7:])
+except holdfast.Busy:
+    say("busy")
+except holdfast.Lost:
+    say("lost")

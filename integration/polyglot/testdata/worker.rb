@@ -1,21 +1,33 @@
-require "redis"
+require_relative "../ruby/holdfast"
 
-host, port, mode, *rest = ARGV
-R = Redis.new(host: host, port: port.to_i)
+$stdout.sync = true
+host, port, mode, NAME, lease, wait, *rest = ARGV
+R = Redis.new(host: host, port: port.to_i, timeout: 0.5)
+TERMS = { lease: lease.to_i / 1000.0, wait: wait == "-1" ? nil : wait.to_i / 1000.0 }.freeze
 
-def work(lock, counter, name, rounds)
-  rounds.to_i.times do |i|
-    owner = "#{name} #{i}"
-    got = nil
-    sleep 0.002 until (got = R.call("FCALL", "holdfast_wait", 1, lock, owner, 30000, ""))[0] == 1
-    R.set(counter, R.get(counter).to_i + 1)
-    puts got[1]
-    abort "lost the lock" unless R.call("FCALL", "holdfast_release", 1, lock, owner) == [1, 0]
+def hold
+  Holdfast.lock(R, NAME, **TERMS) do |lock|
+    puts "held #{lock.token}"
+    lock.check until IO.select([$stdin], nil, nil, 0.01)
+  end
+  puts "released"
+end
+
+def work(counter, rounds)
+  rounds.to_i.times do
+    Holdfast.lock(R, NAME, **TERMS) do |lock|
+      n = R.get(counter).to_i
+      lock.check
+      R.set(counter, n + 1)
+      puts lock.token
+    end
   end
 end
 
-if mode == "call"
-  puts R.call("FCALL", rest[0], 1, *rest[1..])
-else
-  work(*rest)
+begin
+  mode == "hold" ? hold : work(*rest)
+rescue Holdfast::Busy
+  puts "busy"
+rescue Holdfast::Lost
+  puts "lost"
 end

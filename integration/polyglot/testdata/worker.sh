@@ -1,24 +1,26 @@
 #!/bin/sh
 # redis-cli is a language too.
-set -eu
-host=$1 port=$2 mode=$3
-shift 3
-cli() { redis-cli -h "$host" -p "$port" "$@"; }
+set -u
+host=$1 port=$2 mode=$3 name=$4 lease=$5 wait=$6
+export REDIS_CLI="redis-cli -h $host -p $port"
+with_lock() {
+  if [ "$wait" = -1 ]; then wait=100000000; fi
+  "$(dirname "$0")/../shell/holdfast.sh" -l "$lease" -w "$wait" "$name" "$@"
+}
 
-if [ "$mode" = call ]; then
-  function=$1
-  shift
-  exec redis-cli -h "$host" -p "$port" FCALL "$function" 1 "$@"
-fi
-lock=$1 counter=$2 name=$3 rounds=$4 i=0
-while [ "$i" -lt "$rounds" ]; do
-  while got=$(cli FCALL holdfast_wait 1 "$lock" "$name $i" 30000 '') && [ "${got%%"
-"*}" = 0 ]; do
-    sleep 0.01
+status=0
+if [ "$mode" = hold ]; then
+  with_lock sh -c 'echo "held $HOLDFAST_TOKEN"; read -r line' && echo released || status=$?
+else
+  i=0
+  while [ "$i" -lt "$8" ] && [ "$status" = 0 ]; do
+    # shellcheck disable=SC2016
+    with_lock sh -c 'n=$($REDIS_CLI GET "$0"); $REDIS_CLI SET "$0" $((${n:-0} + 1)) >&2; echo "$HOLDFAST_TOKEN"' "$7" || status=$?
+    i=$((i + 1))
   done
-  n=$(cli GET "$counter")
-  cli SET "$counter" $((${n:-0} + 1)) >/dev/null
-  echo "$got" | sed -n 2p
-  [ "$(cli FCALL holdfast_release 1 "$lock" "$name $i" | tr '\n' ' ')" = '1 0 ' ] || { echo 'lost the lock' >&2; exit 1; }
-  i=$((i + 1))
-done
+fi
+case $status in
+75) echo busy ;;
+70) echo lost ;;
+*) exit "$status" ;;
+esac

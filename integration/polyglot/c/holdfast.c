@@ -1,0 +1,149 @@
+#define _DEFAULT_SOURCE /* getentropy */
+#include "holdfast.h"
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static long long now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
+}
+static long long least(long long a, long long b) { return a < b ? a : b; }
+static void drop(redisContext **c) {
+  if (*c) redisFree(*c);
+  *c = NULL;
+}
+static int failed(struct holdfast *l, int code, const char *why) {
+  snprintf(l->error, sizeof l->error, "%.100s: %.90s", l->key, why);
+  return code;
+}
+
+/* call leaves the integers of the reply in out. The arguments end with the first that is NULL. */
+static int call(struct holdfast *l, long long out[7], const char *name, const char *a, const char *b, const char *c) {
+  const char *argv[] = {"FCALL", name, "1", l->key, l->owner, a, b, c};
+  int argc = !a ? 5 : !b ? 6 : !c ? 7 : 8, code = HOLDFAST_OK;
+  if (!l->redis) l->redis = l->connect(l->arg);
+  if (!l->redis) return failed(l, HOLDFAST_UNKNOWN, "no connection");
+  long long sent = now();
+  redisReply *reply = redisCommandArgv(l->redis, argc, argv, NULL);
+  if (!reply) return code = failed(l, HOLDFAST_UNKNOWN, l->redis->errstr), drop(&l->redis), code;
+  if (reply->type != REDIS_REPLY_ARRAY) code = failed(l, HOLDFAST_REFUSED, reply->str ? reply->str : "not an array");
+  memset(out, 0, 7 * sizeof *out);
+  for (size_t i = 0; code == HOLDFAST_OK && i < reply->elements && i < 7; i++) out[i] = reply->element[i]->integer;
+  freeReplyObject(reply);
+  if (out[0] == 1 && a) { /* the lease counts from before the request, less a margin for clocks that differ */
+    l->token = out[1];
+    l->ends = sent + l->lease - l->lease / 100 - 3;
+    l->due = sent + l->lease / 3;
+  }
+  return code;
+}
+/* twice repeats a call whose answer was lost: by the same owner that is safe. */
+static int twice(struct holdfast *l, long long out[7], const char *name, const char *a) {
+  int code = call(l, out, name, a, NULL, NULL);
+  if (code != HOLDFAST_UNKNOWN) return code;
+  code = call(l, out, name, a, NULL, NULL);
+  if (code == HOLDFAST_OK && !strcmp(name, "holdfast_release")) out[0] = 1; /* the first one may have done it */
+  return code;
+}
+static int confirm(struct holdfast *l, long long out[7], long long token) {
+  char fence[24];
+  snprintf(fence, sizeof fence, "%lld", token);
+  return call(l, out, "holdfast_renew", l->ttl, "", fence);
+}
+
+/* subscribe returns the channel that is subscribed, or "" to poll. The channel must be in the slot of the key. */
+static const char *subscribe(struct holdfast *l) {
+  if (l->line) return l->channel;
+  l->channel[0] = 0;
+  if (!(l->line = l->connect(l->arg))) return "";
+  const char *tag = strchr(l->key, '{'), *end = tag ? strchr(tag, '}') : NULL;
+  int part = end && end > tag + 1 ? (int)(end - tag - 1) : 0;
+  char name[sizeof l->channel];
+  snprintf(name, sizeof name, "lock:{%.*s}:%s", part ? part : 500, part ? tag + 1 : l->key, l->owner);
+  redisReply *reply = redisCommand(l->line, "SSUBSCRIBE %s", name);
+  if (!reply) drop(&l->line);
+  if (reply && reply->type == REDIS_REPLY_ARRAY) strcpy(l->channel, name); /* else an ACL forbids it */
+  if (reply) freeReplyObject(reply);
+  return l->channel;
+}
+/* granted returns the token of a grant to this owner, or 0. */
+static long long granted(struct holdfast *l, redisReply *r) {
+  char owner[33] = "";
+  long long token = 0;
+  if (r->type == REDIS_REPLY_ARRAY && r->elements == 3 && r->element[2]->type == REDIS_REPLY_STRING)
+    sscanf(r->element[2]->str, "%lld %*s %*s %32s", &token, owner);
+  return strcmp(owner, l->owner) ? 0 : token;
+}
+/* hear waits until it is time to ask again. Returns the token of a grant, if one comes before that. */
+static long long hear(struct holdfast *l, const long long reply[7], long long until) {
+  long long left = reply[1], fence = reply[5], token = 0, ms;
+  int told = reply[3] > 0 && reply[6] > 0;
+  long long pause = told ? 1000 + now() % 500 : least(100 + now() % 200, l->lease / 2);
+  until = least(until, now() + (left < 0 ? pause : least(pause, left + 1)));
+  if (!told && l->channel[0]) drop(&l->line);
+  while ((ms = until - now()) > 0) {
+    redisReply *message = NULL;
+    if (l->line && redisGetReplyFromReader(l->line, (void **)&message) != REDIS_OK) drop(&l->line);
+    if (message) token = granted(l, message), freeReplyObject(message);
+    if (token > fence) return token; /* an older one is void */
+    struct pollfd ready = {l->line ? l->line->fd : -1, POLLIN, 0};
+    if (!message && poll(&ready, 1, (int)ms) > 0 && redisBufferRead(l->line) != REDIS_OK) drop(&l->line);
+  }
+  return 0;
+}
+static int acquire(struct holdfast *l, long long until) {
+  long long reply[7] = {0}, answered = now(), grant;
+  int code = twice(l, reply, "holdfast_acquire", l->ttl);
+  while (!code && reply[0] != 1) {
+    if (now() >= until) return failed(l, HOLDFAST_BUSY, "somebody else has it");
+    code = call(l, reply, "holdfast_wait", l->ttl, subscribe(l), NULL);
+    if (!code) answered = now();
+    if (!code && reply[0] != 1 && (grant = hear(l, reply, until)) > 0)
+      code = confirm(l, reply, grant); /* its lease is short until then */
+    if (code == HOLDFAST_REFUSED || (code && now() >= least(until, answered + l->lease))) return code;
+    if (code) code = reply[0] = poll(NULL, 0, 100); /* 0: ask again */
+  }
+  return code;
+}
+
+int holdfast_lock(struct holdfast *l, redisContext *(*connect)(void *), void *arg, const char *name, long long lease,
+                  long long wait) {
+  unsigned char random[16];
+  *l = (struct holdfast){.connect = connect, .arg = arg, .lease = lease};
+  int long_name = snprintf(l->key, sizeof l->key, "lock:%.450s", name) > 405;
+  if (long_name || getentropy(random, sizeof random)) return failed(l, HOLDFAST_REFUSED, "a long name, or no entropy");
+  for (int i = 0; i < 16; i++) snprintf(l->owner + 2 * i, 3, "%02x", random[i]); /* never used again */
+  snprintf(l->ttl, sizeof l->ttl, "%lld", lease);
+  int code = acquire(l, wait < 0 ? INT64_MAX : now() + wait);
+  drop(&l->line);
+  struct holdfast quiet = *l; /* keeps the error */
+  if (code) twice(&quiet, (long long[7]){0}, "holdfast_leave", NULL); /* a grant that crosses with it goes on */
+  if (code) drop(&quiet.redis);
+  return code;
+}
+int holdfast_renew(struct holdfast *l) {
+  long long reply[7];
+  if (holdfast_left(l) && now() >= l->due) {
+    l->due = now() + l->lease / 20; /* to try again after an error */
+    l->gone = confirm(l, reply, l->token) == HOLDFAST_OK && reply[0] == 0;
+  }
+  return holdfast_left(l) ? HOLDFAST_OK : failed(l, HOLDFAST_LOST, "the lease has ended, or the lock was taken away");
+}
+long long holdfast_left(struct holdfast *l) {
+  long long left = l->ends - now();
+  l->gone = l->gone || left <= 0;
+  return l->gone ? 0 : left;
+}
+int holdfast_release(struct holdfast *l) {
+  long long reply[7];
+  int code = holdfast_left(l) ? twice(l, reply, "holdfast_release", NULL) : HOLDFAST_LOST;
+  if (code == HOLDFAST_OK && reply[0] == 0) code = HOLDFAST_LOST;
+  if (code == HOLDFAST_LOST) failed(l, code, "it was lost before its release");
+  drop(&l->redis);
+  return code;
+}

@@ -1,0 +1,96 @@
+#!/bin/sh
+# Runs a command with a lock of Redis 7 or Valkey held: Holdfast's functions library over redis-cli.
+#
+#     holdfast.sh [-l LEASE_MS] [-w WAIT_MS] LOCK COMMAND [ARGUMENT...]
+#     holdfast.sh -l 30000 -w 60000 nightly-report ./report.sh
+#
+# Waits in line for WAIT_MS at most (default: for ever, 0: not at all) by asking every 0.3 s or so. The key is
+# "lock:LOCK", as the Go client's. The command finds its fencing token in HOLDFAST_TOKEN. The lock is renewed three times
+# in a lease (default and advice: 30000 ms; 3000 at least). If it is lost the command gets SIGTERM before the lease
+# can end. Exits as the command does, or with 75 (busy), 70 (lost), 69 (no answer, or an error reply).
+# REDIS_CLI is how to reach the server, for example 'redis-cli -h db.example -p 6380'; REDISCLI_AUTH is its password.
+set -u
+
+lease=30000 wait=''
+while getopts l:w: option; do
+  case $option in
+  l) lease=$OPTARG ;;
+  w) wait=$OPTARG ;;
+  *) exit 64 ;;
+  esac
+done
+shift $((OPTIND - 1))
+[ $# -ge 2 ] || { echo "usage: holdfast.sh [-l LEASE_MS] [-w WAIT_MS] LOCK COMMAND [ARGUMENT...]" >&2; exit 64; }
+key=lock:$1 owner=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n') command=''
+shift
+
+# now prints the time in ms since the machine started: a clock that nobody sets. Elsewhere than on Linux it is date's.
+now() {
+  if [ -r /proc/uptime ]; then read -r up _ </proc/uptime && echo "${up%.*}${up#*.}0"; else echo "$(date +%s)000"; fi
+}
+
+# ask calls a function and sets r1, r2 and r3 to its reply. It fails without an answer, or on an error.
+patience=$((lease / 4000 + 1))
+ask() {
+  function=$1
+  shift
+  # shellcheck disable=SC2086 # it is words
+  reply=$(timeout "$patience" ${REDIS_CLI:-redis-cli} FCALL "holdfast_$function" 1 "$key" "$owner" "$@" 2>&1)
+  r1=$(echo "$reply" | sed -n 1p) r2=$(echo "$reply" | sed -n 2p) r3=$(echo "$reply" | sed -n 3p)
+  case $r1 in 0 | 1) ;; *) echo "holdfast.sh: $key: ${reply:-no answer}" >&2 && false ;; esac
+}
+
+# Gives up: a grant that crosses with this goes on to the next in line. The command, if it runs, ends first.
+leave() {
+  [ -z "$command" ] || { kill "$command" 2>/dev/null; wait "$command"; kill "$renewer" 2>/dev/null; }
+  ask leave || ask leave
+  exit "$1"
+}
+trap 'leave 130' INT
+trap 'leave 143' TERM HUP
+
+start=$(now) answered=$(now) sent=$(now) r1=0 r2=0 r3=
+ask acquire "$lease" || ask acquire "$lease" || leave 69 # the same owner: a repeat is safe
+while [ "$r1" != 1 ]; do
+  if [ -n "$wait" ] && [ $(($(now) - start)) -ge "$wait" ]; then
+    echo "holdfast.sh: $key: '$r3' has it for $r2 ms" >&2
+    leave 75
+  fi
+  sent=$(now)
+  if ask wait "$lease" ''; then answered=$sent; elif [ $((sent - answered)) -ge "$lease" ]; then leave 69; fi
+  [ "$r1" = 1 ] || sleep 0.3
+done
+
+# The lease counts from before the call, less a margin for clocks that differ, and are coarse here.
+token=$r2 margin=$((lease / 100 + 20))
+HOLDFAST_TOKEN=$token "$@" <&0 &
+command=$!
+renew() {
+  trap - INT TERM HUP
+  ends=$((sent + lease - margin)) pause=$((lease / 3))
+  while left=$((ends - $(now))) && [ "$left" -gt 0 ]; do
+    [ "$pause" -lt "$left" ] || pause=$left
+    sleep "$((pause / 1000)).$(printf %03d $((pause % 1000)))" >/dev/null 2>&1 # it can outlive us: holds no pipe open
+    pause=$((lease / 20))
+    sent=$(now)
+    [ $((sent + patience * 1000)) -lt "$ends" ] || continue # it could outlast the lease
+    ask renew "$lease" '' "$token" || continue # tried again until the lease ends
+    [ "$r1" = 1 ] || break
+    ends=$((sent + lease - margin)) pause=$((lease / 3))
+  done
+  echo "holdfast.sh: $key: the lease has ended, or the lock was taken away" >&2
+  kill "$command"
+  exit 70
+}
+renew &
+renewer=$!
+
+wait "$command"
+status=$?
+kill "$renewer" 2>/dev/null
+wait "$renewer" 2>/dev/null
+[ $? != 70 ] || exit 70
+command=''
+ask release || { ask release && r1=1; } || exit 69 # the first one may have given it back
+[ "$r1" = 1 ] || { echo "holdfast.sh: $key: it was lost before its release" >&2; exit 70; }
+exit "$status"
