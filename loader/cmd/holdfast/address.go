@@ -12,11 +12,13 @@ import (
 
 const addrVariable = "HOLDFAST_ADDR"
 
-// addrList is a flag that may be repeated and may hold several values. It refuses nothing: the flag
-// package would repeat what was typed, passwords too.
+// addrList is a flag that may be repeated and may hold several values. It refuses nothing: the error
+// would repeat what was typed, passwords too.
 type addrList []string
 
 func (l *addrList) String() string { return strings.Join(*l, ",") }
+
+func (l *addrList) Type() string { return "address" }
 
 func (l *addrList) Set(text string) error {
 	for _, addr := range strings.Split(text, ",") {

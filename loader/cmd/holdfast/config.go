@@ -4,15 +4,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
+	"github.com/spf13/pflag"
 )
 
 const (
@@ -24,6 +23,7 @@ const (
 
 // config holds what the flags, the environment and the files that they name say.
 type config struct {
+	given               given
 	command             string
 	addrs               []string
 	addrGiven           bool
@@ -36,77 +36,69 @@ type config struct {
 	timeout             time.Duration
 }
 
+// given is what was typed and is not yet checked.
+type given struct {
+	addrs                              addrList
+	passwordFile, sentinelPasswordFile string
+	tls                                tlsFlags
+}
+
 type tlsFlags struct {
 	on, skipVerify            bool
 	ca, cert, key, serverName string
 }
 
-func (f *tlsFlags) define(flags *flag.FlagSet) {
-	flags.BoolVar(&f.on, "tls", false, "")
-	flags.StringVar(&f.ca, "tls-ca", "", "")
-	flags.StringVar(&f.cert, "tls-cert", "", "")
-	flags.StringVar(&f.key, "tls-key", "", "")
-	flags.StringVar(&f.serverName, "tls-server-name", "", "")
-	flags.BoolVar(&f.skipVerify, "tls-skip-verify", false, "")
+// bind defines the flags of every command.
+func (c *config) bind(flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.Var(&c.given.addrs, "addr", "server `address`; repeat it or separate by commas. For a cluster some of its nodes. "+
+		"host, host:port, redis://user:password@host:port, or rediss:// for TLS. One URL's user and password "+
+		"count for all addresses (default $HOLDFAST_ADDR, else "+defaultAddr+")")
+	flags.StringVar(&c.master, "sentinel-master", "", "the addresses are sentinels, which watch a primary under this `name`")
+	flags.StringVar(&c.user, "user", "", "ACL user `name`; its password is in $HOLDFAST_PASSWORD, because others can see flags")
+	flags.StringVar(&c.given.passwordFile, "password-file", "", "... or in the file at this `path`")
+	flags.StringVar(&c.sentinelUser, "sentinel-user", "", "user `name` at the sentinels; its password is in $HOLDFAST_SENTINEL_PASSWORD")
+	flags.StringVar(&c.given.sentinelPasswordFile, "sentinel-password-file", "", "... or in the file at this `path`")
+	c.given.tls.bind(flags)
+	flags.BoolVar(&c.json, "json", false, "print JSON, for programs")
+	flags.DurationVar(&c.timeout, "timeout", defaultTimeout, "for all of it, as a `duration`")
 }
 
-func parse(command string, args []string) (*config, error) {
-	cfg := &config{command: command}
-	var addrs addrList
-	var passwordFile, sentinelPasswordFile string
-	var secure tlsFlags
-	flags := flag.NewFlagSet(command, flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.Var(&addrs, "addr", "")
-	flags.StringVar(&cfg.master, "sentinel-master", "", "")
-	flags.StringVar(&cfg.user, "user", "", "")
-	flags.StringVar(&passwordFile, "password-file", "", "")
-	flags.StringVar(&cfg.sentinelUser, "sentinel-user", "", "")
-	flags.StringVar(&sentinelPasswordFile, "sentinel-password-file", "", "")
-	secure.define(flags)
-	flags.BoolVar(&cfg.json, "json", false, "")
-	flags.DurationVar(&cfg.timeout, "timeout", defaultTimeout, "")
-	if command == "load" || command == "unload" {
-		flags.BoolVar(&cfg.dryRun, "dry-run", false, "")
-		flags.BoolVar(&cfg.force, "force", false, "")
+func (f *tlsFlags) bind(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.on, "tls", false, "connect by TLS, with the system's certificate authorities; each of the next implies it")
+	flags.StringVar(&f.ca, "tls-ca", "", "trust the authorities in the PEM file at this `path` instead")
+	flags.StringVar(&f.cert, "tls-cert", "", "`path` of the client's certificate, PEM")
+	flags.StringVar(&f.key, "tls-key", "", "`path` of its key, PEM")
+	flags.StringVar(&f.serverName, "tls-server-name", "", "`name` in the server's certificate, if it is not the address")
+	flags.BoolVar(&f.skipVerify, "tls-skip-verify", false, "UNSAFE: accept any certificate, so anybody in between can read the password")
+}
+
+// bindChange defines the flags of load and unload.
+func (c *config) bindChange(flags *pflag.FlagSet, force string) {
+	flags.BoolVar(&c.dryRun, "dry-run", false, "say what would be done, write nothing")
+	flags.BoolVar(&c.force, "force", false, force)
+}
+
+// complete checks what was given, and reads what it names.
+func (c *config) complete() (err error) {
+	if c.timeout <= 0 {
+		return errors.New("--timeout must be positive")
 	}
-	if err := flags.Parse(args); err != nil {
-		return nil, explainFlag(err)
+	if c.password, err = secret("HOLDFAST_PASSWORD", c.given.passwordFile); err != nil {
+		return err
 	}
-	if extra := flags.Arg(0); strings.Contains(extra, "@") { // not repeated: it may have a password
-		return nil, errors.New("unexpected argument: an address is given by --addr")
-	} else if flags.NArg() > 0 {
-		return nil, fmt.Errorf("unexpected argument %q", extra)
+	if c.sentinelPassword, err = secret("HOLDFAST_SENTINEL_PASSWORD", c.given.sentinelPasswordFile); err != nil {
+		return err
 	}
-	if cfg.timeout <= 0 {
-		return nil, errors.New("--timeout must be positive")
-	}
-	var err error
-	if cfg.password, err = secret("HOLDFAST_PASSWORD", passwordFile); err != nil {
-		return nil, err
-	}
-	if cfg.sentinelPassword, err = secret("HOLDFAST_SENTINEL_PASSWORD", sentinelPasswordFile); err != nil {
-		return nil, err
-	}
-	rediss, err := cfg.locate(addrs)
+	rediss, err := c.locate(c.given.addrs)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if cfg.user != "" && cfg.password == "" {
-		return nil, errors.New("a user needs a password: set HOLDFAST_PASSWORD or --password-file")
+	if c.user != "" && c.password == "" {
+		return errors.New("a user needs a password: set HOLDFAST_PASSWORD or --password-file")
 	}
-	secure.on = secure.on || rediss
-	cfg.tls, err = secure.config()
-	return cfg, err
-}
-
-// explainFlag must not repeat what was typed: after an unknown --password flag that may be one.
-func explainFlag(err error) error {
-	if strings.Contains(err.Error(), "not defined: ") && strings.HasSuffix(err.Error(), "password") {
-		return errors.New("passwords are not given as flags, because flags can be seen by others: " +
-			"set HOLDFAST_PASSWORD or --password-file (at sentinels HOLDFAST_SENTINEL_PASSWORD or " +
-			"--sentinel-password-file)")
-	}
+	c.given.tls.on = c.given.tls.on || rediss
+	c.tls, err = c.given.tls.config()
 	return err
 }
 

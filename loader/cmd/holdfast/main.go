@@ -1,74 +1,85 @@
-// Command holdfast brings the Holdfast library onto Redis and Valkey servers: what a deploy
-// pipeline runs before the services that use the locks.
+// Command holdfast is for those who deploy Holdfast and for those on call: it brings the library
+// onto Redis and Valkey servers, and shows and breaks the locks there.
 //
 //	holdfast load --addr redis-1:6379
+//	holdfast ls --addr redis-1:6379 --waited
 //
-// "holdfast help" says the rest.
+// "holdfast help" says the rest. There is a file for each sub-command; root.go lists them. It is a
+// module of its own, so that users of the client get none of its dependencies.
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
-	"github.com/holdfast-go/holdfast/functions"
+	"github.com/spf13/cobra"
 )
 
-// The exit codes. They are part of the command's interface: usage names them.
+// The exit codes. They are part of the command's interface: the help names them.
 const (
 	exitOK      = 0
 	exitFailed  = 1
 	exitUsage   = 2
 	exitDiffers = 3
 	exitRefused = 4
+	exitFree    = 5
 )
+
+const exitCodes = `Exit codes:
+  0  done, or nothing to do
+  1  failed, on some node at least, or could not connect
+  2  wrong usage
+  3  verify: not every node has this library. acl --check: rights are missing
+  4  refused, and nothing was written. load, unload: a newer library, or another's under our names, is there.
+     break: the answer was no, or the lock changed hands before it
+  5  nobody has the lock (inspect, break)
+`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
 // run is the command without the process around it.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) == 0 {
-		fmt.Fprint(stderr, usage)
-		return exitUsage
-	}
-	switch args[0] {
-	case "help", "-h", "-help", "--help":
-		fmt.Fprint(stdout, usage)
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRoot(&app{stdin: stdin, stdout: stdout, stderr: stderr})
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	return exitCode(cmd, err, stderr)
+}
+
+// exit is the error of a command that has said all there is to say.
+type exit int
+
+func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// usageError is about what was typed, or what a file or variable that it names says.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func exitCode(cmd *cobra.Command, err error, stderr io.Writer) int {
+	var said exit
+	var usage usageError
+	switch {
+	case err == nil:
 		return exitOK
-	case "load", "verify", "version", "unload":
-	default:
-		fmt.Fprintf(stderr, "holdfast: unknown command %q; \"holdfast help\" lists them\n", args[0])
+	case errors.As(err, &said):
+		return int(said)
+	case errors.As(err, &usage):
+		fmt.Fprintf(stderr, "%s: %v\n\"%s --help\" lists the flags\n", cmd.CommandPath(), err, cmd.CommandPath())
 		return exitUsage
 	}
-	cfg, err := parse(args[0], args[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprint(stdout, usage)
-		return exitOK
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "holdfast %s: %v\n\"holdfast help\" lists the flags\n", args[0], err)
-		return exitUsage
-	}
-	ctx, cancel := context.WithTimeout(ctx, cfg.timeout)
-	defer cancel()
-	out := &output{cfg: cfg, stdout: stdout, stderr: stderr}
-	if cfg.command == "version" && !cfg.json {
-		fmt.Fprintf(stdout, "holdfast %s (the library in this command)\n", functions.Version)
-	}
-	code := work(ctx, cfg, out)
-	if cfg.command == "version" && !cfg.addrGiven && len(out.nodes) == 0 {
-		code = exitOK // "holdfast version" on a machine without a server is not a failure
-	}
-	out.finish(code)
-	return code
+	fmt.Fprintf(stderr, "%s: %v\n", cmd.CommandPath(), err)
+	return exitFailed
 }

@@ -19,18 +19,31 @@ func (c *config) nodeTimeout() time.Duration {
 	return min(loader.DefaultTimeout, c.timeout/4)
 }
 
-// work runs the command for every deployment that the addresses belong to, and returns the exit
-// code.
-func work(ctx context.Context, cfg *config, out *output) int {
+// deed is what the loader does at one deployment: Load, Verify or Unload.
+type deed func(context.Context, rueidis.Client, loader.Options) (loader.Report, error)
+
+// tend does it at every deployment that the addresses belong to.
+func (a *app) tend(ctx context.Context, do deed) error {
+	cfg := &a.cfg
+	ctx, cancel := context.WithTimeout(ctx, cfg.timeout)
+	defer cancel()
+	out := &output{cfg: cfg, stdout: a.stdout, stderr: a.stderr}
 	deployments, err := deploymentsOf(ctx, cfg)
 	out.problem(err)
 	for _, option := range deployments {
 		if option.ForceSingleClient && out.knows(option.InitAddress[0]) {
 			continue // a replica of a server that came before
 		}
-		out.problem(one(ctx, cfg, out, option))
+		out.problem(one(ctx, cfg, out, option, do))
 	}
-	return out.code
+	if cfg.command == "version" && !cfg.addrGiven && len(out.nodes) == 0 {
+		out.code = exitOK // "holdfast version" on a machine without a server is not a failure
+	}
+	out.finish(out.code)
+	if out.code != exitOK {
+		return exit(out.code)
+	}
+	return nil
 }
 
 // deploymentsOf sorts the addresses. All cluster nodes are one deployment, and so are all
@@ -107,16 +120,13 @@ func (c *config) explainConnect(err error) error {
 	return fmt.Errorf("connecting: %w (check %s)", reply, who)
 }
 
-// one runs the command for one deployment.
-func one(ctx context.Context, cfg *config, out *output, option rueidis.ClientOption) error {
+// one does it at one deployment.
+func one(ctx context.Context, cfg *config, out *output, option rueidis.ClientOption, do deed) error {
 	client, err := connect(ctx, option)
 	if err != nil {
 		return cfg.explainConnect(err)
 	}
 	defer client.Close()
-	do := map[string]func(context.Context, rueidis.Client, loader.Options) (loader.Report, error){
-		"load": loader.Load, "verify": loader.Verify, "version": loader.Verify, "unload": loader.Unload,
-	}[cfg.command]
 	_, err = do(ctx, client, loader.Options{
 		DryRun:   cfg.dryRun,
 		Force:    cfg.force,

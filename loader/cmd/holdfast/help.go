@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// helpCommand is cobra's, but that it refuses what it does not know.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Say what a command does",
+		Example: `  holdfast help
+  holdfast help load`,
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, sub := range cmd.Root().Commands() {
+				if sub.IsAvailableCommand() {
+					names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil || about == cmd.Root() && len(args) > 0 {
+				return knownCommand(cmd.Root(), args)
+			}
+			if len(rest) > 0 {
+				return unexpected(rest[0])
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
+}
+
+const width = 110
+
+// ownFlags are those of one command, in the order of their definition.
+func ownFlags(cmd *cobra.Command) string {
+	if !cmd.HasParent() {
+		return ""
+	}
+	return strings.TrimRight(cmd.LocalNonPersistentFlags().FlagUsagesWrapped(width), "\n")
+}
+
+// commonFlags are those of every command; of a sub-command, only their names.
+func commonFlags(cmd *cobra.Command) string {
+	all := cmd.Root().PersistentFlags()
+	if !cmd.HasParent() {
+		return strings.TrimRight(all.FlagUsagesWrapped(width), "\n")
+	}
+	var lines []string
+	line := " "
+	all.VisitAll(func(f *pflag.Flag) {
+		if len(line)+len(f.Name) > width-4 {
+			lines, line = append(lines, line), " "
+		}
+		line += " --" + f.Name
+	})
+	return strings.Join(append(lines, line), "\n")
+}
+
+// about is what every help ends with.
+func about(cmd *cobra.Command) string {
+	text := exitCodes
+	if !cmd.HasParent() {
+		text += "\n\"holdfast COMMAND --help\" says more of each. \"holdfast acl\" prints the rights that a user needs.\n"
+	} else if cmd.HasSubCommands() {
+		text += fmt.Sprintf("\n\"%s COMMAND --help\" says more of each.\n", cmd.CommandPath())
+	}
+	return text
+}
+
+const usageTemplate = `Usage:
+  {{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND [flags]{{else}}{{.UseLine}}{{end}}
+{{- if .HasExample}}
+
+Example:
+{{.Example}}
+{{- end}}
+{{- if .HasAvailableSubCommands}}{{$all := .Commands}}{{range $group := .Groups}}
+
+{{.Title}}{{range $all}}{{if and (eq .GroupID $group.ID) .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+{{- end}}
+
+{{if .Groups}}Others{{else}}Commands{{end}}:
+{{- range $all}}{{if and (eq .GroupID "") .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+{{- end}}
+{{- with ownFlags .}}
+
+Flags:
+{{.}}
+{{- end}}
+
+Flags of every command{{if .HasParent}} ("holdfast help" explains them){{end}}:
+{{commonFlags .}}
+
+{{about .}}`
