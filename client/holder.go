@@ -38,6 +38,11 @@ func printable(text string) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
+// ParseHolder reads an owner string, of a holder or of a waiter, for tools that find one: in a message
+// of the server, a log, or the line of a lock. Since is when its owner asked for the lock, by its own
+// clock.
+func ParseHolder(owner string) Holder { return parseHolder(owner, 0) }
+
 // parseHolder reads an owner string. fence, if positive, is the token that the server gave it.
 func parseHolder(owner string, fence int64) Holder {
 	h := Holder{Owner: owner}
