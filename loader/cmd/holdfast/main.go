@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -80,6 +81,6 @@ func exitCode(cmd *cobra.Command, err error, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "%s: %v\n\"%s --help\" lists the flags\n", cmd.CommandPath(), err, cmd.CommandPath())
 		return exitUsage
 	}
-	fmt.Fprintf(stderr, "%s: %v\n", cmd.CommandPath(), err)
+	fmt.Fprintf(stderr, "%s: %s\n", cmd.CommandPath(), strings.TrimPrefix(err.Error(), "holdfast: "))
 	return exitFailed
 }

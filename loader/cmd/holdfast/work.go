@@ -81,20 +81,29 @@ func deploymentsOf(ctx context.Context, cfg *config) ([]rueidis.ClientOption, er
 
 var errSentinel = errors.New("this is a Sentinel: name the primary that it watches with --sentinel-master")
 
-// modeOf asks what kind of server an address is: "standalone", "cluster" or "sentinel". HELLO needs
-// no permission.
+// modeOf asks what kind of server an address is: "standalone", "cluster" or "sentinel".
 func modeOf(ctx context.Context, cfg *config, addr string) (string, error) {
+	mode, _, err := hello(ctx, cfg, addr)
+	return mode, err
+}
+
+// hello asks what kind of server an address is, and for its role: "master" or "replica". HELLO needs
+// no permission.
+func hello(ctx context.Context, cfg *config, addr string) (mode, role string, err error) {
 	client, err := loader.Dialer(cfg.option(addr))(ctx, addr)
 	if err != nil {
-		return "", cfg.explainConnect(err)
+		return "", "", cfg.explainConnect(err)
 	}
 	defer client.Close()
-	hello, err := client.Do(ctx, client.B().Arbitrary("HELLO").Build()).AsMap()
+	said, err := client.Do(ctx, client.B().Arbitrary("HELLO").Build()).AsMap()
 	if err != nil {
-		return "", cfg.explainConnect(err)
+		return "", "", cfg.explainConnect(err)
 	}
-	mode := hello["mode"]
-	return mode.ToString()
+	kind, rank := said["mode"], said["role"]
+	if mode, err = kind.ToString(); err == nil {
+		role, err = rank.ToString()
+	}
+	return mode, role, err
 }
 
 // explainConnect adds to the error of a connection what can be done about it. A sentinel's reply

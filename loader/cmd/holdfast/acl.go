@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/redis/rueidis"
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/rights"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/terminal"
+)
+
+// placeholder stands where the password goes.
+const placeholder = ">PASSWORD"
+
+func aclCommand(a *app) *cobra.Command {
+	var need rights.Need
+	var as string
+	var check bool
+	cmd := &cobra.Command{
+		Use:     "acl --for client|loader|operator",
+		GroupID: groupDeploy,
+		Short:   "Print the ACL line of a user with the least rights for a role",
+		Long: `Acl prints the ACL line of a user that may do what its role needs, and no more: a client takes locks, a loader runs
+load and verify, an operator runs ls, inspect, line, break and watch. It asks no server. The line begins with "reset",
+so it also takes away what a user of that name has. ACLs are not replicated: give the line to every node, replicas too.
+
+With --check it asks the server, by ACL DRYRUN, whether the user --as has these rights. If there is no such user, it
+tries the line on one of a random name, which cannot log in and is deleted again. Exit code 3 says that rights are
+missing. To check, the caller's own user needs +acl|dryrun +acl|setuser +acl|deluser.
+
+"verify" also needs +config|get to name risky settings. It is not in the line, because it shows passwords too.`,
+		Example: `  holdfast acl --for client
+  holdfast acl --for client --cluster --guard --prefix '{shop}:lock:' --as shop
+  holdfast acl --for operator --as oncall --check --addr redis-1:6379 --user admin`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := errors.Join(need.Validate(), userName(as)); err != nil {
+				return usageError{err}
+			}
+			if check {
+				return a.checkACL(cmd.Context(), need, as)
+			}
+			a.printACL(need, as)
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar((*string)(&need.Role), "for", "", "`role` of the user: client, loader or operator")
+	flags.StringVar(&as, "as", "", "`name` of the user (default holdfast- and its role)")
+	flags.StringVar(&need.Prefix, "prefix", defaultPrefix, "`text` that the keys of the locks begin with")
+	flags.BoolVar(&need.Cluster, "cluster", false, "in a Cluster")
+	flags.BoolVar(&need.Guard, "guard", false, "client: with Config.Guard, or on a quorum")
+	flags.BoolVar(&need.Replicas, "replicas", false, "client: with Config.Replicas")
+	flags.BoolVar(&need.Unload, "unload", false, "loader: may also unload, and load --force over another's library")
+	flags.BoolVar(&check, "check", false, "ask the server whether the user has these rights")
+	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(
+		[]string{string(rights.Client), string(rights.Loader), string(rights.Operator)}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.PreRun = func(*cobra.Command, []string) {
+		if as == "" {
+			as = "holdfast-" + string(need.Role)
+		}
+	}
+	return cmd
+}
+
+func userName(name string) error {
+	if strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return errors.New("--as: a user's name has no blanks and no control characters")
+	}
+	return nil
+}
+
+func (a *app) printACL(need rights.Need, as string) {
+	rules := append([]string{"reset", "on", placeholder}, need.Rules()[1:]...)
+	words := []string{"ACL", "SETUSER", as}
+	for _, rule := range rules {
+		words = append(words, shellQuoted(rule))
+	}
+	line := strings.Join(words, " ")
+	if !a.cfg.json {
+		fmt.Fprintln(a.stdout, line)
+		return
+	}
+	a.printJSON(struct {
+		head
+		User  string   `json:"user"`
+		Rules []string `json:"rules"`
+		Line  string   `json:"line"`
+	}{a.head(nil), as, rules, line})
+}
+
+// shellQuoted is a word as a shell reads it, and redis-cli.
+func shellQuoted(word string) string {
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+_-.:") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// checkACL asks every node that it can.
+func (a *app) checkACL(ctx context.Context, need rights.Need, as string) error {
+	ctx, cancel := context.WithTimeout(ctx, a.cfg.timeout)
+	defer cancel()
+	deployments, err := deploymentsOf(ctx, &a.cfg)
+	failed := []error{err}
+	checks := []rights.Check{}
+	for _, option := range deployments {
+		some, err := a.checkDeployment(ctx, option, need, as)
+		checks, failed = append(checks, some...), append(failed, err)
+	}
+	err = errors.Join(failed...)
+	code := exitOK
+	for _, c := range checks {
+		if len(c.Missing) > 0 {
+			code = exitDiffers
+		}
+	}
+	if err != nil {
+		code = exitFailed
+	}
+	a.printChecks(as, checks, code, err)
+	if code != exitOK {
+		return exit(code)
+	}
+	return nil
+}
+
+func (a *app) checkDeployment(ctx context.Context, option rueidis.ClientOption, need rights.Need, as string) ([]rights.Check, error) {
+	redis, err := connect(ctx, option)
+	if err != nil {
+		return nil, a.cfg.explainConnect(err)
+	}
+	defer redis.Close()
+	nodes := redis.Nodes()
+	var checks []rights.Check
+	var failed []error
+	for _, addr := range slices.Sorted(maps.Keys(nodes)) {
+		check, err := need.Try(ctx, nodes[addr], as)
+		check.Addr = addr
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", addr, err))
+			continue
+		}
+		checks = append(checks, check)
+	}
+	return checks, errors.Join(failed...)
+}
+
+func (a *app) printChecks(as string, checks []rights.Check, code int, err error) {
+	if a.cfg.json {
+		h := head{Command: "acl", ExitCode: code}
+		if err != nil {
+			h.Errors = []string{err.Error()}
+		}
+		a.printJSON(struct {
+			head
+			User   string         `json:"user"`
+			Checks []rights.Check `json:"checks"`
+		}{h, as, checks})
+		return
+	}
+	paint := terminal.PainterFor(a.stdout)
+	for _, c := range checks {
+		who := "user " + as
+		if c.Temporary {
+			who = "no user " + as + " yet, a temporary one with the line"
+		}
+		if len(c.Missing) == 0 {
+			fmt.Fprintf(a.stdout, "%s: %s: %s\n", c.Addr, who, paint.Paint(terminal.Green, "has all rights"))
+			continue
+		}
+		fmt.Fprintf(a.stdout, "%s: %s: %s\n", c.Addr, who, paint.Paint(terminal.Red, "lacks rights"))
+		for _, missing := range c.Missing {
+			fmt.Fprintln(a.stdout, "   ", missing)
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(a.stderr, "holdfast acl: %v\n", err)
+	}
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/locks"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/terminal"
+)
+
+func inspectCommand(a *app) *cobra.Command {
+	var w where
+	cmd := &cobra.Command{
+		Use:     "inspect NAME",
+		GroupID: groupLocks,
+		Short:   "Show one lock: who has it, since when, and how many wait",
+		Long: `Inspect shows how one lock stands. Its exit code is 0 if somebody has it, and 5 if nobody has. It changes nothing.
+
+The user needs what "holdfast acl --for operator" prints.`,
+		Example: `  holdfast inspect order:42 --addr redis-1:6379
+  holdfast inspect order:42 --json`,
+		Args:              oneName,
+		ValidArgsFunction: a.completeName(&w),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.inspect(cmd.Context(), w, args[0]) },
+	}
+	w.bind(cmd.Flags())
+	return cmd
+}
+
+// oneName wants the name of a lock.
+func oneName(_ *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return usageError{fmt.Errorf("the NAME of a lock is missing")}
+	case args[0] == "":
+		return usageError{fmt.Errorf("the NAME of a lock must not be empty")}
+	case len(args) > 1:
+		return unexpected(args[1])
+	}
+	return nil
+}
+
+func (a *app) inspect(ctx context.Context, w where, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, a.cfg.timeout)
+	defer cancel()
+	view, end, err := a.view(ctx, w)
+	if err != nil {
+		return err
+	}
+	defer end()
+	lock, err := view.Lock(ctx, name)
+	if err != nil {
+		return a.lockError(err)
+	}
+	if a.cfg.json {
+		a.printLockJSON(lock)
+	} else {
+		a.printLock(view, lock)
+	}
+	if !lock.Held {
+		return exit(exitFree)
+	}
+	return nil
+}
+
+func (a *app) printLockJSON(lock locks.Lock) {
+	report := struct {
+		head
+		locks.Lock
+	}{a.head(nil), lock}
+	if !lock.Held {
+		report.ExitCode = exitFree
+	}
+	a.printJSON(report)
+}
+
+func (a *app) printLock(view *locks.View, l locks.Lock) {
+	paint := terminal.PainterFor(a.stdout)
+	table := &terminal.Table{Painter: paint}
+	row := func(title, text string, colour terminal.Colour) {
+		table.Row(terminal.Cell{Text: title, Colour: terminal.Dim}, terminal.Cell{Text: text, Colour: colour})
+	}
+	key := printable(view.Key(l.Name))
+	if slot, ok := view.Slot(l.Name); ok {
+		key += fmt.Sprintf(" (slot %d)", slot)
+	}
+	row("key", key, terminal.Plain)
+	switch {
+	case l.Held:
+		row("holder", l.String(), terminal.Bold)
+		row("owner", strconv.Quote(l.Owner), terminal.Plain)
+		if l.Since != nil {
+			row("since", fmt.Sprintf("%s, for %s", l.Since.Format(time.DateTime+" UTC"), short(l.HeldFor())), terminal.Plain)
+		}
+		row("lease", leaseText(l), terminal.Plain)
+		row("token", tokenText(l), terminal.Plain)
+		if l.Holds > 1 {
+			row("holds", strconv.Itoa(l.Holds), terminal.Plain)
+		}
+	case l.Waiters > 0:
+		row("holder", "nobody: the lease has ended, and the next call of anybody serves the line", terminal.Yellow)
+	default:
+		row("holder", "nobody: the lock is free", terminal.Green)
+	}
+	row("waiters", strconv.Itoa(l.Waiters), terminal.Plain)
+	table.Print(a.stdout)
+}

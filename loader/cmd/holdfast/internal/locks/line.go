@@ -1,0 +1,199 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/cluster"
+)
+
+// Waiter is one place of a line.
+type Waiter struct {
+	Position int `json:"position"` // the first is 1
+	Who
+	Since   *time.Time `json:"since,omitempty"` // when it began to wait, by its own clock, if its owner string tells
+	AskedMS int64      `json:"asked_ms"`        // how long ago it asked last; most ask every 1.5 s
+	LeaseMS int64      `json:"lease_ms"`        // what it will have
+	Hears   Hears      `json:"hears"`
+	channel string
+}
+
+// Hears says how a waiter learns that the lock is its own.
+type Hears string
+
+// A waiter that is Deaf when its turn comes is passed over, and so is one that polls and did not
+// ask for 5 s.
+const (
+	Listening Hears = "listening" // its channel has a subscriber at the primary
+	Deaf      Hears = "deaf"      // it has none
+	Polling   Hears = "polling"   // it has no channel, and asks again and again
+	Unknown   Hears = "unknown"   // the server does not say
+)
+
+// Line is who waits for a lock.
+type Line struct {
+	Waiters []Waiter // the first ones, in order
+	Total   int      // how many wait
+}
+
+// Line reads the hash of the lock, which functions/README.md describes, in pages: who comes or goes
+// meanwhile may be missing. Of a quorum it is the line at the server that has the longest. limit 0
+// returns all.
+func (v *View) Line(ctx context.Context, name string, limit int) (Line, error) {
+	var longest Line
+	var failed []error
+	now := v.Now(ctx)
+	for _, redis := range v.redis {
+		line, err := readLine(ctx, redis, v.Key(name), limit, now)
+		if err != nil {
+			failed = append(failed, err)
+		}
+		if line.Total > longest.Total {
+			longest = line
+		}
+	}
+	if len(failed) < len(v.redis) {
+		return longest, nil
+	}
+	return Line{}, errors.Join(failed...)
+}
+
+const page = 500 // places that are read at once
+
+func readLine(ctx context.Context, redis rueidis.Client, key string, limit int, now time.Time) (Line, error) {
+	state, err := fields(ctx, redis, key, "state")
+	if err != nil || state[0] == "" {
+		return Line{}, err
+	}
+	var head, tail, count int64
+	if _, err := fmt.Sscan(state[0], &head, &tail, &count); err != nil || head > tail || count > tail-head {
+		return Line{}, fmt.Errorf("%w: its state is %q", client.ErrNotALock, state[0])
+	}
+	line := Line{Total: int(count)}
+	for at := head; at < tail; {
+		var names []string
+		for n := at; n < min(at+page, tail); n++ {
+			names = append(names, "w:"+strconv.FormatInt(n, 10))
+		}
+		entries, err := fields(ctx, redis, key, names...)
+		if err != nil {
+			return line, err
+		}
+		past := at + int64(len(entries))
+		for n := at; n < min(past, at+int64(len(entries))); n++ {
+			entry := entries[n-at]
+			if to, isRun := strings.CutPrefix(entry, ">"); isRun { // of gaps
+				if last, err := strconv.ParseInt(to, 10, 64); err == nil && last > n {
+					past, n = max(past, last+1), last
+				}
+				continue
+			}
+			w, ok := parseWaiter(entry, now)
+			if !ok {
+				continue // a gap, or served meanwhile
+			}
+			w.Position = len(line.Waiters) + 1
+			line.Waiters = append(line.Waiters, w)
+			if n := len(line.Waiters); n == limit || n == line.Total {
+				return line, hearing(ctx, redis, key, line.Waiters)
+			}
+		}
+		at = past
+	}
+	return line, hearing(ctx, redis, key, line.Waiters)
+}
+
+// fields are those of a hash; "" for one that is not there.
+func fields(ctx context.Context, redis rueidis.Client, key string, names ...string) ([]string, error) {
+	got, err := redis.Do(ctx, redis.B().Hmget().Key(key).Field(names...).Build()).ToArray()
+	if err != nil {
+		if reply, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(reply.Error(), "WRONGTYPE") {
+			return make([]string, len(names)), nil // a plain string of another service: nobody waits
+		}
+		return nil, fmt.Errorf("reading the line: %w", err)
+	}
+	texts := make([]string, len(got))
+	for i, field := range got {
+		texts[i], _ = field.ToString()
+	}
+	return texts, nil
+}
+
+// parseWaiter reads 'ttl_ms fence_block asked_ms holds_bytes channel_bytes ', then holds, channel
+// and owner.
+func parseWaiter(entry string, now time.Time) (Waiter, bool) {
+	part := strings.SplitN(entry, " ", 6)
+	if len(part) != 6 {
+		return Waiter{}, false
+	}
+	var numbers [5]int64
+	for i := range numbers {
+		n, err := strconv.ParseInt(part[i], 10, 64)
+		if err != nil || n < 0 {
+			return Waiter{}, false
+		}
+		numbers[i] = n
+	}
+	rest, holds, channel := part[5], numbers[3], numbers[4]
+	if holds > int64(len(rest)) || channel >= int64(len(rest))-holds {
+		return Waiter{}, false
+	}
+	owner := client.ParseHolder(rest[holds+channel:])
+	w := Waiter{Who: who(owner), LeaseMS: numbers[0], AskedMS: max(0, now.UnixMilli()-numbers[2]),
+		channel: rest[holds : holds+channel]}
+	if !owner.Since.IsZero() {
+		since := owner.Since.UTC()
+		w.Since = &since
+	}
+	return w, true
+}
+
+// hearing asks the lock's server which channels have a subscriber there. If it does not say, that is
+// Unknown, and no error.
+func hearing(ctx context.Context, redis rueidis.Client, key string, waiters []Waiter) error {
+	slotted := redis.Mode() == rueidis.ClientModeCluster
+	known := map[string]Hears{"": Polling}
+	var asked []string
+	var asks rueidis.Commands
+	for _, w := range waiters {
+		if _, is := known[w.channel]; is {
+			continue
+		}
+		known[w.channel] = Unknown
+		if slotted && cluster.Slot(w.channel) != cluster.Slot(key) {
+			known[w.channel] = Deaf // what is published for the lock does not get there
+			continue
+		}
+		asked = append(asked, w.channel)
+		// as a key, so that a Cluster's client asks the node that has the slot
+		asks = append(asks, redis.B().Arbitrary("PUBSUB", "SHARDNUMSUB").Keys(w.channel).Build())
+	}
+	for i, reply := range redis.DoMulti(ctx, asks...) {
+		known[asked[i]] = hears(reply)
+	}
+	for i, w := range waiters {
+		waiters[i].Hears = known[w.channel]
+	}
+	return ctx.Err()
+}
+
+func hears(reply rueidis.RedisResult) Hears {
+	got, err := reply.ToArray()
+	if err != nil || len(got) != 2 {
+		return Unknown
+	}
+	switch n, err := got[1].AsInt64(); {
+	case err != nil:
+		return Unknown
+	case n == 0:
+		return Deaf
+	}
+	return Listening
+}

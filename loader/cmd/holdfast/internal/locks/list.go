@@ -1,0 +1,192 @@
+package locks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/client"
+)
+
+const (
+	batch = 1000 // keys that a server looks at in one SCAN
+	asked = 64   // locks that are asked about at once; rueidis makes pipelines of that
+)
+
+// Filter says which locks List returns. The zero value is all.
+type Filter struct {
+	Held   bool   // those that are held
+	Waited bool   // those with waiters
+	Name   string // those whose names begin so
+	Limit  int    // at most so many, the first that are found; 0: all
+}
+
+func (f Filter) wants(l Lock) bool {
+	return (l.Held || l.Waiters > 0) && (l.Held || !f.Held) && (l.Waiters > 0 || !f.Waited)
+}
+
+// List is the result of one look at all locks.
+type List struct {
+	Locks   []Lock // sorted by name
+	More    bool   // the limit ended the look
+	Skipped int    // keys under the prefix that are no locks
+	Keys    int    // keys under the prefix that were found
+}
+
+// List looks at all keys under the prefix: by SCAN in batches on each primary, and by
+// holdfast_inspect for each key. A lock that is taken or given back meanwhile may be missing. The
+// error joins those of primaries and keys that could not be asked; the list has the rest. found, if
+// not nil, is called after each batch with how many keys there are so far.
+func (v *View) List(ctx context.Context, f Filter, found func(keys int)) (List, error) {
+	nodes, err := v.primaries(ctx)
+	if err != nil {
+		return List{}, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	l := &look{view: v, filter: f, stop: stop, found: found, seen: map[string]bool{}, now: v.Now(ctx)}
+	keys := make(chan string, batch)
+	var scans, asks sync.WaitGroup
+	for _, n := range nodes {
+		scans.Go(func() { l.failed(n.addr, l.scan(ctx, n, keys)) })
+	}
+	for range asked {
+		asks.Go(func() {
+			for key := range keys {
+				l.ask(ctx, key)
+			}
+		})
+	}
+	scans.Wait()
+	close(keys)
+	asks.Wait()
+	slices.SortFunc(l.list.Locks, func(a, b Lock) int { return cmp.Compare(a.Name, b.Name) })
+	return l.list, errors.Join(l.errors...)
+}
+
+// look is one List under way.
+type look struct {
+	view   *View
+	filter Filter
+	stop   context.CancelFunc
+	found  func(int)
+	now    time.Time
+
+	mu     sync.Mutex
+	list   List
+	seen   map[string]bool // a slot that moves meanwhile, or a quorum, shows keys twice
+	errors []error
+	asks   error // the first one of a lock
+}
+
+func (l *look) scan(ctx context.Context, n primary, keys chan<- string) error {
+	if n.node == nil {
+		return errors.New("no connection")
+	}
+	for cursor := uint64(0); ; {
+		page, err := n.node.Do(ctx, l.page(n.node, cursor)).AsScanEntry()
+		if err != nil {
+			return err
+		}
+		for _, key := range l.fresh(page.Elements) {
+			select {
+			case keys <- key:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		if cursor = page.Cursor; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+func (l *look) page(node rueidis.Client, cursor uint64) rueidis.Completed {
+	scan := node.B().Scan().Cursor(cursor).Match(literal(l.view.prefix+l.filter.Name) + "*").Count(batch)
+	if l.view.prefix == "" {
+		return scan.Type("hash").Build() // of all the strings of a database few are locks
+	}
+	return scan.Build()
+}
+
+// literal escapes what a glob pattern would read in another way.
+func literal(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
+}
+
+// fresh returns the keys that were not found before.
+func (l *look) fresh(keys []string) (fresh []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, key := range keys {
+		if !l.seen[key] {
+			l.seen[key] = true
+			fresh = append(fresh, key)
+		}
+	}
+	l.list.Keys = len(l.seen)
+	if l.found != nil {
+		l.found(l.list.Keys)
+	}
+	return fresh
+}
+
+func (l *look) ask(ctx context.Context, key string) {
+	name := strings.TrimPrefix(key, l.view.prefix)
+	if name == "" {
+		l.skip()
+		return
+	}
+	info, err := l.view.Client.Inspect(ctx, name)
+	switch {
+	case errors.Is(err, client.ErrNotALock):
+		l.skip()
+	case err != nil:
+		l.failed("", err)
+	default:
+		l.add(lockOf(info, l.now))
+	}
+}
+
+func (l *look) skip() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list.Skipped++
+}
+
+func (l *look) add(lock Lock) {
+	if !l.filter.wants(lock) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.filter.Limit > 0 && len(l.list.Locks) >= l.filter.Limit {
+		l.list.More = true
+		l.stop()
+		return
+	}
+	l.list.Locks = append(l.list.Locks, lock)
+}
+
+// failed keeps an error, but not those that stopping makes. The first one of locks stops the look:
+// the others would say the same.
+func (l *look) failed(addr string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err == nil || l.list.More || l.asks != nil && errors.Is(err, context.Canceled):
+	case addr != "":
+		l.errors = append(l.errors, fmt.Errorf("%s: SCAN: %w", addr, err))
+	case l.asks == nil:
+		l.asks = err
+		l.errors = append(l.errors, err)
+		l.stop()
+	}
+}

@@ -1,0 +1,101 @@
+// Package locks looks at the locks of a deployment for an operator: which there are, who has them,
+// and who waits.
+package locks
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/cluster"
+)
+
+// View is a deployment as an operator sees it: one, or the servers of a quorum.
+type View struct {
+	Client *client.Client
+	prefix string
+	redis  []rueidis.Client // one of each deployment
+}
+
+// Open looks through a client of one deployment, which stays the caller's. With an empty prefix a
+// lock's name is the whole key.
+func Open(redis rueidis.Client, prefix string) (*View, error) {
+	c, err := client.New(redis, config(prefix))
+	if err != nil {
+		return nil, err
+	}
+	return &View{Client: c, prefix: prefix, redis: []rueidis.Client{redis}}, nil
+}
+
+// OpenQuorum looks at the servers of a quorum. It connects to them by the options, and beside that
+// uses the clients of those that answer.
+func OpenQuorum(options []rueidis.ClientOption, answering []rueidis.Client, prefix string) (*View, error) {
+	c, err := client.OpenQuorum(options, config(prefix))
+	if err != nil {
+		return nil, err
+	}
+	return &View{Client: c, prefix: prefix, redis: answering}, nil
+}
+
+func config(prefix string) client.Config {
+	return client.Config{Prefix: prefix, NoPrefix: prefix == "", Logger: slog.New(slog.DiscardHandler)}
+}
+
+// Close ends what Open began. The clients stay open.
+func (v *View) Close() { v.Client.Close() }
+
+// Key is the key of a lock.
+func (v *View) Key(name string) string { return v.prefix + name }
+
+// Slot is the hash slot of a lock in a Cluster; ok is false elsewhere.
+func (v *View) Slot(name string) (slot uint16, ok bool) {
+	return cluster.Slot(v.Key(name)), v.redis[0].Mode() == rueidis.ClientModeCluster
+}
+
+// Now is the time by the clock of a server, or by this machine's if none says.
+func (v *View) Now(ctx context.Context) time.Time {
+	for _, redis := range v.redis {
+		now, err := redis.Do(ctx, redis.B().Time().Build()).AsIntSlice()
+		if err == nil && len(now) == 2 {
+			return time.Unix(now[0], now[1]*int64(time.Microsecond))
+		}
+	}
+	return time.Now()
+}
+
+// primary is a server that has keys.
+type primary struct {
+	addr string
+	node rueidis.Client // nil: there is no connection to it
+}
+
+// primaries are the servers that share the keys of the deployment, or of all servers of a quorum.
+func (v *View) primaries(ctx context.Context) ([]primary, error) {
+	var all []primary
+	for _, redis := range v.redis {
+		if redis.Mode() != rueidis.ClientModeCluster {
+			for _, addr := range slices.Sorted(maps.Keys(redis.Nodes())) {
+				all = append(all, primary{addr, redis})
+				break // a client of one server, or of the primary that sentinels name
+			}
+			continue
+		}
+		nodes, err := cluster.Topology(ctx, redis)
+		if err != nil {
+			return nil, fmt.Errorf("which nodes there are: %w", err)
+		}
+		connected := redis.Nodes()
+		for _, n := range nodes {
+			if n.Role == cluster.Primary && len(n.Slots) > 0 {
+				all = append(all, primary{n.Addr, connected[n.Addr]})
+			}
+		}
+	}
+	return all, nil
+}

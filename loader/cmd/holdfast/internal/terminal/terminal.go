@@ -1,0 +1,45 @@
+// Package terminal prints for people: colours, tables and progress, where there is a terminal.
+package terminal
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// Is reports whether what is read or written there is a terminal.
+func Is(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// Colour is how a text is shown.
+type Colour string
+
+// The colours, as the terminal's theme has them.
+const (
+	Plain  Colour = ""
+	Bold   Colour = "1"
+	Dim    Colour = "2"
+	Red    Colour = "31"
+	Green  Colour = "32"
+	Yellow Colour = "33"
+)
+
+// Painter colours text, or does not.
+type Painter bool
+
+// PainterFor colours what goes to a terminal, unless NO_COLOR is set (https://no-color.org) or the
+// terminal is a dumb one.
+func PainterFor(w io.Writer) Painter {
+	return Painter(Is(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
+}
+
+// Paint returns the text in the colour.
+func (p Painter) Paint(c Colour, text string) string {
+	if !p || c == Plain {
+		return text
+	}
+	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
+}

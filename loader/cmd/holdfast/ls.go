@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/locks"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/terminal"
+)
+
+const defaultLimit = 1000
+
+func listCommand(a *app) *cobra.Command {
+	var w where
+	var f locks.Filter
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		GroupID: groupLocks,
+		Short:   "List the locks, who has them and how many wait",
+		Long: `Ls lists the locks under the prefix by name: who has each, for how long, what is left of the lease, the fencing
+token, and how many wait. It looks by SCAN in batches on every primary, which blocks no server for long, but goes
+through all keys of the database; a lock that is taken or given back meanwhile may be missing.
+
+The user needs what "holdfast acl --for operator" prints.`,
+		Example: `  holdfast ls --addr redis-1:6379
+  holdfast ls --waited
+  holdfast ls --prefix '{shop}:lock:' --json | jq -r '.locks[] | select(.held_ms > 60000) | .name'`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.Limit < 0 {
+				return usageError{errors.New("--limit must not be negative; 0 is none")}
+			}
+			return a.list(cmd.Context(), w, f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	w.bind(flags)
+	flags.BoolVar(&f.Held, "held", false, "only locks that are held, not those whose lease has ended")
+	flags.BoolVar(&f.Waited, "waited", false, "only locks with waiters")
+	flags.IntVar(&f.Limit, "limit", defaultLimit, "stop after that `many` locks; 0: list all")
+	return cmd
+}
+
+func (a *app) list(ctx context.Context, w where, f locks.Filter) error {
+	ctx, cancel := context.WithTimeout(ctx, a.cfg.timeout)
+	defer cancel()
+	progress := terminal.Watch(a.stderr)
+	defer progress.End()
+	progress.Say("connecting ...")
+	view, end, err := a.view(ctx, w)
+	if err != nil {
+		return err
+	}
+	defer end()
+	list, err := view.List(ctx, f, func(keys int) { progress.Say("%d keys under %q ...", keys, w.prefix) })
+	progress.End()
+	if len(list.Locks) == 0 && err != nil {
+		return a.lockError(err)
+	}
+	a.printList(list, err)
+	if err != nil {
+		return exit(exitFailed)
+	}
+	return nil
+}
+
+func (a *app) printList(list locks.List, err error) {
+	if a.cfg.json {
+		report := struct {
+			head
+			Locks   []locks.Lock `json:"locks"`
+			More    bool         `json:"more"`    // the limit ended the list
+			Skipped int          `json:"skipped"` // keys that are no locks
+		}{a.head(err), nonNil(list.Locks), list.More, list.Skipped}
+		a.printJSON(report)
+		return
+	}
+	lockTable(list.Locks, terminal.PainterFor(a.stdout)).Print(a.stdout)
+	if list.More {
+		fmt.Fprintf(a.stderr, "holdfast ls: there are more: --limit 0 lists all\n")
+	}
+	if list.Skipped > 0 {
+		fmt.Fprintf(a.stderr, "holdfast ls: %d keys under the prefix are no locks\n", list.Skipped)
+	}
+	if err != nil {
+		fmt.Fprintf(a.stderr, "holdfast ls: the list is not complete: %v\n", a.lockError(err))
+	}
+}
+
+// lockTable is also what watch shows.
+func lockTable(all []locks.Lock, paint terminal.Painter) *terminal.Table {
+	table := &terminal.Table{Painter: paint}
+	table.Head("NAME", "HOLDER", "FOR", "LEASE", "TOKEN", "WAITERS")
+	for _, l := range all {
+		table.Row(lockCells(l)...)
+	}
+	return table
+}
+
+func lockCells(l locks.Lock) []terminal.Cell {
+	cells := terminal.Cells(printable(l.Name), l.String(), short(l.HeldFor()), leaseText(l), tokenText(l), strconv.Itoa(l.Waiters))
+	if !l.Held {
+		cells[1] = terminal.Cell{Text: "nobody: the lease has ended", Colour: terminal.Yellow}
+	}
+	if l.Waiters > 0 {
+		cells[5].Colour = terminal.Yellow
+	}
+	return cells
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client"
+
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/locks"
+)
+
+// printable escapes what a terminal could take for more than text: names come from others.
+func printable(text string) string {
+	quoted := strconv.Quote(text)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+// short is a duration in the two units that matter.
+func short(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "-"
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return fmt.Sprintf("%.1fs", d.Truncate(100*time.Millisecond).Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+func leaseText(l locks.Lock) string {
+	if l.RemainingMS < 0 {
+		return "no end"
+	}
+	return short(l.Remaining())
+}
+
+func tokenText(l locks.Lock) string {
+	if l.Token == 0 {
+		return "-"
+	}
+	return strconv.FormatInt(l.Token, 10)
+}
+
+// head is what every JSON object of a command about locks begins with.
+type head struct {
+	Command  string   `json:"command"`
+	ExitCode int      `json:"exit_code"`
+	Errors   []string `json:"errors,omitempty"`
+}
+
+func (a *app) head(err error) head {
+	h := head{Command: a.cfg.command}
+	if err != nil {
+		h.ExitCode, h.Errors = exitFailed, []string{a.lockError(err).Error()}
+	}
+	return h
+}
+
+func (a *app) printJSON(object any) {
+	encoder := json.NewEncoder(a.stdout)
+	encoder.SetIndent("", "  ")
+	_ = encoder.Encode(object) // see output.printJSON
+}
+
+func nonNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// lockError adds what can be done about it.
+func (a *app) lockError(err error) error {
+	switch {
+	case errors.Is(err, client.ErrLibrary):
+		return fmt.Errorf("%w (\"holdfast load\" brings the library)", err)
+	case errors.Is(err, client.ErrDenied), strings.Contains(err.Error(), "NOPERM"):
+		return fmt.Errorf("%w (\"holdfast acl --for operator\" prints the rights that it takes)", err)
+	}
+	return err
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/rueidis"
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/loader"
+
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/locks"
+)
+
+const defaultPrefix = "lock:"
+
+// where says which locks a command is about.
+type where struct {
+	prefix string
+	quorum bool
+}
+
+func (w *where) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&w.prefix, "prefix", defaultPrefix, "`text` that the keys of the locks begin with; '' makes a name the whole key")
+	flags.BoolVar(&w.quorum, "quorum", false, "the addresses are the servers of a quorum, all of them, in their order")
+}
+
+// view opens the deployment that has the locks, and returns what closes it. Unlike load, it is about
+// one deployment: a lock's name says nothing of which.
+func (a *app) view(ctx context.Context, w where) (*locks.View, func(), error) {
+	if w.quorum {
+		return a.quorum(ctx, w.prefix)
+	}
+	option, err := theDeployment(ctx, &a.cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	redis, err := connect(ctx, option)
+	if err != nil {
+		return nil, nil, a.cfg.explainConnect(err)
+	}
+	view, err := locks.Open(redis, w.prefix)
+	if err != nil {
+		redis.Close()
+		return nil, nil, err
+	}
+	return view, func() { view.Close(); redis.Close() }, nil
+}
+
+// theDeployment is the only one that the addresses belong to. A replica may be named beside its
+// primary; alone it is refused, because what it says may be old.
+func theDeployment(ctx context.Context, cfg *config) (rueidis.ClientOption, error) {
+	if cfg.master != "" {
+		return cfg.option(cfg.addrs...), nil
+	}
+	var members, singles, replicas []string
+	var failed []error
+	for _, addr := range cfg.addrs {
+		mode, role, err := hello(ctx, cfg, addr)
+		switch {
+		case err != nil:
+			failed = append(failed, fmt.Errorf("%s: %w", addr, err))
+		case mode == "sentinel":
+			return rueidis.ClientOption{}, fmt.Errorf("%s: %w", addr, errSentinel)
+		case mode == "cluster":
+			members = append(members, addr)
+		case role != "master":
+			replicas = append(replicas, addr)
+		default:
+			singles = append(singles, addr)
+		}
+	}
+	switch {
+	case len(members) > 0 && len(singles) == 0:
+		return cfg.option(members...), nil // found by any of its nodes
+	case len(members)+len(singles) > 1:
+		return rueidis.ClientOption{}, usageError{errors.New("the addresses belong to several deployments: " +
+			"name one, or add --quorum if they are the servers of a quorum")}
+	case len(singles) == 1:
+		single := cfg.option(singles[0])
+		single.ForceSingleClient = true // else rueidis needs the right to CLUSTER SLOTS
+		return single, nil
+	case len(failed) == 0:
+		return rueidis.ClientOption{}, fmt.Errorf("%s: this is a replica: name its primary", replicas[0])
+	}
+	return rueidis.ClientOption{}, errors.Join(failed...)
+}
+
+// quorum opens the servers of a quorum. Those that do not answer are told on standard error: the
+// others may be a majority.
+func (a *app) quorum(ctx context.Context, prefix string) (*locks.View, func(), error) {
+	if a.cfg.master != "" {
+		return nil, nil, usageError{errors.New("--quorum and --sentinel-master exclude each other: name the servers")}
+	}
+	var options []rueidis.ClientOption
+	var answering []rueidis.Client
+	closeAll := func() {
+		for _, redis := range answering {
+			redis.Close()
+		}
+	}
+	for _, addr := range a.cfg.addrs {
+		single := a.cfg.option(addr)
+		single.ForceSingleClient = true
+		options = append(options, single)
+		redis, err := loader.Dialer(single)(ctx, addr)
+		if err != nil {
+			fmt.Fprintf(a.stderr, "holdfast %s: %s: %v\n", a.cfg.command, addr, a.cfg.explainConnect(err))
+			continue
+		}
+		answering = append(answering, redis)
+	}
+	view, err := locks.OpenQuorum(options, answering, prefix)
+	if err != nil {
+		closeAll()
+		return nil, nil, err
+	}
+	return view, func() { view.Close(); closeAll() }, nil
+}
