@@ -1,0 +1,181 @@
+package gocron
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/holdfast-go/holdfast/client"
+)
+
+// ErrNotLeader is what IsLeader returns in a process that does not lead.
+var ErrNotLeader = errors.New("not the leader")
+
+const (
+	pause  = time.Second // between campaigns that failed
+	resign = time.Second // how long Close waits for the answer to a resignation
+)
+
+// Elector is a [gocron.Elector]: of the processes that have one of the same name, one leads. It holds
+// a lock while it does, and renews it. The others wait in line for it, so the next one leads within
+// milliseconds of a resignation, and within the lease of a crash. It is safe for concurrent use.
+type Elector struct {
+	client *client.Client
+	name   string
+	opts   []client.Option
+	stop   context.CancelFunc
+	done   chan struct{}
+
+	mu      sync.Mutex
+	lock    *client.Lock // not nil while it leads, as far as it was heard
+	err     error        // why the last campaign or term ended
+	changed chan struct{}
+}
+
+var _ gocron.Elector = (*Elector)(nil)
+
+// NewElector starts to campaign for the lock of that name, and does so until Close. It does not block.
+// opts change the lock; a term with client.WithMaxHold ends then, and the next in line leads.
+//
+// The process leads some moments later at the earliest, so jobs that start immediately may find no
+// leader. Wait for [Elector.Await] with them.
+func NewElector(c *client.Client, name string, opts ...client.Option) *Elector {
+	ctx, stop := context.WithCancel(context.Background())
+	opts = append([]client.Option{client.WithMaxWait(0)}, opts...)
+	e := &Elector{client: c, name: name, opts: opts, stop: stop, done: make(chan struct{}),
+		changed: make(chan struct{})}
+	go e.campaign(ctx)
+	return e
+}
+
+// IsLeader returns nil while this process leads. It asks nobody: it looks at the lock and at the
+// clock, so it is never nil once another process can lead.
+//
+// Errors: ErrNotLeader, and also, if it is known, why: for example client.ErrUnreachable when Redis is
+// gone, client.ErrLost when the lock was lost, client.ErrClosed after Close. gocron drops the error; a
+// health check can ask too. When ctx is over, its error.
+func (e *Elector) IsLeader(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	_, err := e.term()
+	return err
+}
+
+// Await blocks until this process leads, and returns the context of that term: it ends when the lock
+// is lost, or at Close, and carries the fencing token (client.Fence).
+//
+// Errors: that of ctx when it ends first, and ErrNotLeader with client.ErrClosed after Close.
+func (e *Elector) Await(ctx context.Context) (context.Context, error) {
+	for {
+		e.mu.Lock()
+		changed := e.changed
+		e.mu.Unlock()
+		term, err := e.term()
+		if err == nil {
+			return term, nil
+		}
+		select {
+		case <-e.done:
+			_, err := e.term()
+			return nil, err
+		default:
+		}
+		select {
+		case <-changed:
+		case <-e.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Task makes a job that hears of the end of the term: fn's context ends then, and when the job's does.
+// The scheduler must have this Elector, or else the job ends with ErrNoLock where it does not lead.
+func (e *Elector) Task(fn func(context.Context) error) gocron.Task {
+	return gocron.NewTask(func(ctx context.Context) error {
+		term, err := e.term()
+		if err != nil {
+			return fmt.Errorf("holdfast: gocron: elector: %w: %w", ErrNoLock, err)
+		}
+		work, cancel := context.WithCancelCause(term)
+		defer cancel(nil)
+		defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+		return fn(work)
+	})
+}
+
+// Close resigns and ends the campaign. Shut the scheduler down before, so that no job is running when
+// another process leads. It blocks for a second at the most; if Redis does not answer in that time, the
+// lease ends the term for the others. It is safe to call twice.
+func (e *Elector) Close() {
+	e.stop()
+	<-e.done
+}
+
+func (e *Elector) term() (context.Context, error) {
+	e.mu.Lock()
+	lock, err := e.lock, e.err
+	e.mu.Unlock()
+	switch {
+	case lock != nil && lock.Context().Err() == nil:
+		return lock.Context(), nil
+	case lock != nil:
+		err = context.Cause(lock.Context())
+	}
+	if err == nil {
+		return nil, fmt.Errorf("holdfast: gocron: %w", ErrNotLeader)
+	}
+	return nil, fmt.Errorf("holdfast: gocron: %w: %w", ErrNotLeader, err)
+}
+
+func (e *Elector) campaign(ctx context.Context) {
+	defer close(e.done)
+	for ctx.Err() == nil {
+		lock, err := e.client.Acquire(ctx, e.name, e.opts...)
+		if err == nil {
+			e.set(lock, nil)
+			<-lock.Context().Done()
+			e.set(nil, context.Cause(lock.Context()))
+			giveBack(ctx, lock)
+			continue
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		e.set(nil, err)
+		if errors.Is(err, client.ErrClosed) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+	e.set(nil, client.ErrClosed)
+}
+
+// giveBack ends a term at the server too. A lock that is lost has nothing to give back.
+func giveBack(ctx context.Context, lock *client.Lock) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resign)
+	defer cancel()
+	_ = lock.Release(ctx) // goes on in the background, or the lease ends it
+}
+
+func (e *Elector) set(lock *client.Lock, err error) {
+	e.mu.Lock()
+	// gocron drops what IsLeader says, and what the client logs is not about the deployment.
+	tell := errors.Is(err, client.ErrInvalid) && (e.err == nil || e.err.Error() != err.Error())
+	e.lock, e.err = lock, err
+	close(e.changed)
+	e.changed = make(chan struct{})
+	e.mu.Unlock()
+	if tell {
+		slog.Warn("holdfast: gocron: nobody can lead", "name", e.name, "error", err)
+	}
+}

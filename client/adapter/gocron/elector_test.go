@@ -1,0 +1,197 @@
+package gocron_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/holdfast-go/holdfast/client"
+	holdfastgocron "github.com/holdfast-go/holdfast/client/adapter/gocron"
+	"github.com/holdfast-go/holdfast/client/locktest"
+)
+
+// What gocron's own tests ask of an elector, with a client for each scheduler: one of three runs the
+// jobs. When it resigns, or dies, another one does.
+func TestTheLeaderRunsTheJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		var done [3]runs
+		var clients [3]*client.Client
+		var electors [3]*holdfastgocron.Elector
+		for i := range done {
+			clients[i] = s.Client(client.Config{})
+			electors[i] = elector(t, clients[i])
+			pass(time.Second) // they are in line in this order
+			add(t, scheduler(t, gocron.WithDistributedElector(electors[i])), time.Second, gocron.NewTask(done[i].add))
+		}
+		minute := func(want ...int) {
+			t.Helper()
+			for i := range done {
+				done[i].take()
+			}
+			pass(time.Minute)
+			for i := range done {
+				if got := len(done[i].take()); got < want[i]-1 || got > want[i]+1 {
+					t.Errorf("process %d ran it %d times, not %d", i, got, want[i])
+				}
+			}
+		}
+		minute(60, 0, 0)
+		electors[0].Close()
+		minute(0, 60, 0)
+		s.Cut(clients[1])
+		time.Sleep(31 * time.Second) // its lease
+		minute(0, 0, 60)
+	})
+}
+
+// The old leader stops before the new one starts.
+func TestTermsDoNotOverlap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		here := s.Client(client.Config{})
+		old := elector(t, here)
+		term, err := old.Await(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := elector(t, s.Client(client.Config{}))
+		pass(time.Second)
+		if leads(next) {
+			t.Fatal("two lead")
+		}
+		s.Cut(here)
+		if !leads(old) {
+			t.Error("an outage that is shorter than the lease ends the term")
+		}
+		later, err := next.Await(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if leads(old) || term.Err() == nil {
+			t.Error("two lead")
+		}
+		err = old.IsLeader(t.Context())
+		if lost := errors.Is(err, client.ErrLost) || errors.Is(err, client.ErrUnreachable); !lost ||
+			!errors.Is(err, holdfastgocron.ErrNotLeader) {
+			t.Errorf("IsLeader of the old leader returned %v", err)
+		}
+		if client.Fence(later) <= client.Fence(term) {
+			t.Error("the token has not grown")
+		}
+		s.Restore(here)
+		next.Close()
+		if _, err := old.Await(t.Context()); err != nil { // it campaigned again
+			t.Error(err)
+		}
+	})
+}
+
+// IsLeader sends nothing: it answers while the server is frozen, without allocating.
+func TestIsLeaderAsksNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		e := elector(t, s.Client(client.Config{}))
+		if _, err := e.Await(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.Pause()
+		began := time.Now()
+		if n := testing.AllocsPerRun(1000, func() {
+			if err := e.IsLeader(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}); n > 0 {
+			t.Errorf("%v allocations", n)
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("it took %v", took)
+		}
+		s.Resume()
+	})
+}
+
+// An elector whose Redis is not there says so, and leads when it is.
+func TestAnElectorWaitsForRedis(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		c := s.Client(client.Config{})
+		s.Stop()
+		e := elector(t, c)
+		pass(time.Minute)
+		if err := e.IsLeader(t.Context()); !errors.Is(err, client.ErrUnreachable) {
+			t.Errorf("IsLeader returned %v", err)
+		}
+		s.Start()
+		if _, err := e.Await(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAJobHearsThatTheTermIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		e := elector(t, s.Client(client.Config{}))
+		if _, err := e.Await(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var cause error
+		add(t, scheduler(t, gocron.WithDistributedElector(e)), time.Hour, e.Task(func(ctx context.Context) error {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return nil
+		}), gocron.WithStartAt(gocron.WithStartImmediately()))
+		pass(time.Minute)
+		s.Break("reports", "deployment")
+		pass(time.Second)
+		if !errors.Is(cause, client.ErrBroken) {
+			t.Errorf("the cause is %v", cause)
+		}
+	})
+}
+
+func TestAClosedElector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		c := s.Client(client.Config{})
+		e := elector(t, c)
+		if _, err := e.Await(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		e.Close()
+		e.Close()
+		s.Free("reports")
+		for name, err := range map[string]error{
+			"IsLeader": e.IsLeader(t.Context()), "Await": second(e.Await(t.Context())),
+		} {
+			if !errors.Is(err, holdfastgocron.ErrNotLeader) || !errors.Is(err, client.ErrClosed) {
+				t.Errorf("%s returned %v", name, err)
+			}
+		}
+		// so it is when the client was closed before it
+		e = elector(t, c)
+		c.Close()
+		if _, err := e.Await(t.Context()); !errors.Is(err, client.ErrClosed) {
+			t.Errorf("Await returned %v", err)
+		}
+		// and when Redis does not answer
+		e = elector(t, s.Client(client.Config{}))
+		if _, err := e.Await(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.Pause()
+		began := time.Now()
+		e.Close()
+		if took := time.Since(began); took > 1100*time.Millisecond {
+			t.Errorf("Close took %v", took)
+		}
+		s.Resume()
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
