@@ -1,0 +1,136 @@
+package goose_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+	"github.com/pressly/goose/v3/lock/locktesting"
+
+	"github.com/holdfast-go/holdfast/client"
+	holdfastgoose "github.com/holdfast-go/holdfast/client/adapter/goose"
+	"github.com/holdfast-go/holdfast/client/locktest"
+)
+
+// provider migrates v by five migrations, and more.
+func provider(t testing.TB, v *versions, l lock.Locker, more ...*goose.Migration) *goose.Provider {
+	for i := range int64(5) {
+		more = append(more, goose.NewGoMigration(i+1, &goose.GoFunc{
+			RunTx: func(context.Context, *sql.Tx) error { return nil },
+		}, nil))
+	}
+	p, err := goose.NewProvider("", v.open(t), nil, goose.WithStore(v), goose.WithLocker(l),
+		goose.WithGoMigrations(more...), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// goose's own suite: of five providers that migrate one database at once, one does all migrations.
+func TestGooseProviderLocking(t *testing.T) {
+	s := locktest.New(t)
+	v := &versions{}
+	locktesting.TestProviderLocking(t, func(t *testing.T) *goose.Provider {
+		return provider(t, v, holdfastgoose.NewLocker(s.Client(client.Config{}), "migrate"))
+	})
+	s.Free("migrate")
+}
+
+// goose's own suite: one of five lockers has the lock, and the others give up in time.
+func TestGooseConcurrentLocking(t *testing.T) {
+	s := locktest.New(t)
+	locktesting.TestConcurrentLocking(t, nil, func(t *testing.T) lock.Locker {
+		return holdfastgoose.NewLocker(s.Client(client.Config{}), "migrate")
+	}, 200*time.Millisecond)
+	s.Free("migrate")
+}
+
+func TestUpSaysThatTheLockWasLost(t *testing.T) {
+	s := locktest.New(t)
+	c := s.Client(client.Config{Lease: 300 * time.Millisecond})
+	steal := goose.NewGoMigration(6, &goose.GoFunc{RunTx: func(context.Context, *sql.Tx) error {
+		s.Take("migrate", time.Minute)
+		return nil
+	}}, nil)
+	p := provider(t, &versions{}, holdfastgoose.NewLocker(c, "migrate"), steal)
+	results, err := p.Up(t.Context())
+	var lost *client.LostError
+	if !errors.Is(err, client.ErrLost) || !errors.As(err, &lost) {
+		t.Errorf("Up returned %d results and %v", len(results), err)
+	}
+}
+
+// Under Do with the same name a provider re-enters the lock, and its migration ends with it.
+func TestAMigrationUnderDoEndsWithTheLock(t *testing.T) {
+	s := locktest.New(t)
+	c := s.Client(client.Config{Lease: 300 * time.Millisecond})
+	slow := goose.NewGoMigration(6, &goose.GoFunc{RunTx: func(ctx context.Context, _ *sql.Tx) error {
+		s.Take("migrate", time.Minute)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}}, nil)
+	v := &versions{}
+	p := provider(t, v, holdfastgoose.NewLocker(c, "migrate"), slow)
+	err := c.Do(t.Context(), "migrate", func(ctx context.Context) error {
+		_, err := p.Up(ctx)
+		return err
+	})
+	if !errors.Is(err, client.ErrLost) {
+		t.Errorf("Do returned %v", err)
+	}
+	if got := v.latest(); got != 5 {
+		t.Errorf("the database has version %d", got)
+	}
+}
+
+func TestNothingIsMigratedWithoutRedis(t *testing.T) {
+	s := locktest.New(t)
+	c := s.Client(client.Config{Lease: 300 * time.Millisecond})
+	s.Stop()
+	v := &versions{}
+	p := provider(t, v, holdfastgoose.NewLocker(c, "migrate"))
+	if _, err := p.Up(t.Context()); !errors.Is(err, client.ErrUnreachable) {
+		t.Errorf("Up returned %v", err)
+	}
+	if got := v.latest(); got != 0 {
+		t.Errorf("the database has version %d", got)
+	}
+}
+
+// One Locker, two callers: the first one's lock was lost. Its Unlock gives back nothing of the second.
+func TestUnlockGivesBackTheOldestLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		l := holdfastgoose.NewLocker(s.Client(client.Config{}), "migrate", client.WithMaxWait(time.Second))
+		if err := l.Lock(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Lock(t.Context(), nil); !errors.Is(err, client.ErrTimeout) {
+			t.Fatalf("the second Lock returned %v", err)
+		}
+		s.Delete("migrate")
+		time.Sleep(30 * time.Second)
+		if err := l.Lock(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Unlock(t.Context(), nil); !errors.Is(err, client.ErrLost) {
+			t.Errorf("the first Unlock returned %v", err)
+		}
+		if !s.Inspect("migrate").Held {
+			t.Error("the first Unlock gave back the second lock")
+		}
+		if err := l.Unlock(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+		s.Free("migrate")
+		if err := l.Unlock(t.Context(), nil); !errors.Is(err, client.ErrNotHeld) {
+			t.Errorf("a third Unlock returned %v", err)
+		}
+	})
+}
