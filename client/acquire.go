@@ -19,9 +19,9 @@ import (
 // deadline had passed before the call. After an error the lock is not held: if the outcome was
 // unknown, a clean-up goes on in the background.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	since := c.observer.asked(ctx, name, false)
+	since := c.observer.asked(ctx, Ask{name, false})
 	l, err := c.tryAcquire(ctx, name, opts)
-	c.answer(ctx, name, since, l, nil, err)
+	c.answer(ctx, Ask{name, false}, since, l, nil, err)
 	return l, err
 }
 
@@ -76,15 +76,15 @@ func (c *Client) tryAcquire(ctx context.Context, name string, opts []Option) (*L
 // was lost. Once it is waiting, it rides out outages of up to one lease. After an error the lock is
 // neither held nor waited for.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	since := c.observer.asked(ctx, name, true)
+	since := c.observer.asked(ctx, Ask{name, true})
 	a, err := c.attempt(name, opts)
 	if err != nil {
 		err = opError("acquire", name, err)
-		c.answer(ctx, name, since, nil, nil, err)
+		c.answer(ctx, Ask{name, true}, since, nil, nil, err)
 		return nil, err
 	}
 	l, err := a.acquire(ctx)
-	c.answer(ctx, name, since, l, a.behind, err)
+	c.answer(ctx, Ask{name, true}, since, l, a.behind, err)
 	return l, err
 }
 
@@ -140,12 +140,12 @@ func (a *attempt) poll(ctx context.Context) (*Lock, error) {
 }
 
 // answer tells the Observer what a call returns.
-func (c *Client) answer(ctx context.Context, name string, since time.Time, l *Lock, behind *BusyError, err error) {
+func (c *Client) answer(ctx context.Context, ask Ask, since time.Time, l *Lock, behind *BusyError, err error) {
 	switch {
 	case c.observer == nil:
 	case l == nil:
-		c.observer.refused(ctx, Refusal{Name: name, Asked: since, Err: err})
+		c.observer.refused(ctx, Refusal{Name: ask.Name, Asked: since, Wait: ask.Wait, Err: err})
 	default:
-		l.shown(ctx, c.observer, since, behind)
+		l.shown(ctx, c.observer, ask, since, behind)
 	}
 }

@@ -84,10 +84,10 @@ func (t *tenure) lock(parent context.Context, join bool) (*Lock, error) {
 }
 
 // shown tells the Observer of a Lock that is about to be returned, and takes over its context.
-func (l *Lock) shown(call context.Context, o *Observer, asked time.Time, behind *BusyError) {
+func (l *Lock) shown(call context.Context, o *Observer, ask Ask, since time.Time, behind *BusyError) {
 	t := l.tenure
 	l.ctx.Context = o.acquired(call, l.ctx.Context, Acquisition{Name: t.held.name, Owner: t.held.owner, Fence: t.fence, Hold: t,
-		Asked: asked, Passed: t.fence != t.held.first, Reentered: l.joined, Behind: behind})
+		Asked: since, Wait: ask.Wait, Passed: t.fence != t.held.first, Reentered: l.joined, Behind: behind})
 	if l.joined {
 		return
 	}

@@ -44,6 +44,7 @@ type Acquisition struct {
 	Fence       int64
 	Hold        any       // comparable: that of the Tenure that ends it, or of what was re-entered
 	Asked       time.Time // when the call began
+	Wait        bool      // as in Ask
 	Passed      bool      // from one goroutine of this process to another
 	Reentered   bool      // in memory: it is the tenure of an earlier Acquisition
 	// who had the lock when the server last said so; nil if the call did not wait at the server, or never heard
@@ -54,6 +55,7 @@ type Acquisition struct {
 type Refusal struct {
 	Name  string
 	Asked time.Time // when the call began
+	Wait  bool      // as in Ask
 	Err   error     // what the call returns
 }
 
@@ -83,13 +85,13 @@ type Connection struct {
 }
 
 // asked tells that a call begins, and returns when.
-func (o *Observer) asked(ctx context.Context, name string, wait bool) (when time.Time) {
+func (o *Observer) asked(ctx context.Context, a Ask) (when time.Time) {
 	if o == nil {
 		return when
 	}
 	when = time.Now()
 	if o.Asked != nil {
-		o.Asked(ctx, Ask{name, wait})
+		o.Asked(ctx, a)
 	}
 	return when
 }
