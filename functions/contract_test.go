@@ -26,8 +26,25 @@ var constants = map[string]string{
 
 var codes = []string{functions.CodeArg, functions.CodeFull, functions.CodeJoin, functions.CodeServer, functions.CodeType}
 
-// check returns everything that is wrong between the source, the README and the Go package.
-func check(source, readme string) (findings []string) {
+// contract is what Go says of a library.
+type contract struct {
+	library   string
+	names     []string
+	constants map[string]string
+	codes     []string
+}
+
+var (
+	locks = contract{functions.Library, functions.Names(), constants, codes}
+	guard = contract{functions.GuardLibrary, functions.GuardNames(),
+		map[string]string{"VERSION": "'" + functions.GuardVersion + "'", "MAX_TTL_MS": fmt.Sprint(functions.MaxTTL)},
+		[]string{functions.CodeArg, functions.CodeServer, functions.CodeType}}
+)
+
+// check returns everything that is wrong between the locks' source, its README and the Go package.
+func check(source, readme string) []string { return locks.check(source, readme) }
+
+func (c contract) check(source, readme string) (findings []string) {
 	finding := func(format string, args ...any) { findings = append(findings, fmt.Sprintf(format, args...)) }
 	var names []string
 	var blocks []block
@@ -40,26 +57,26 @@ func check(source, readme string) (findings []string) {
 		findings = append(findings, wrong...)
 		if len(wrong) == 0 {
 			findings = append(findings, b.checkArity()...)
-			findings = append(findings, b.checkErrors(codes)...)
+			findings = append(findings, b.checkErrors(c.codes)...)
 		}
 		blocks = append(blocks, b)
 	}
 	if n := strings.Count(source, "\nregister('"); n != len(names) || n == 0 {
 		finding("%d functions are registered, %d understood", n, len(names))
 	}
-	if !slices.Equal(names, functions.Names()) {
-		finding("functions.Names() is %v, but the source registers %v", functions.Names(), names)
+	if !slices.Equal(names, c.names) {
+		finding("functions.Names() is %v, but the source registers %v", c.names, names)
 	}
 	findings = append(findings, checkTable(readme, blocks)...)
-	return append(findings, checkConstants(source, readme)...)
+	return append(findings, c.checkConstants(source, readme)...)
 }
 
-func checkConstants(source, readme string) (findings []string) {
+func (c contract) checkConstants(source, readme string) (findings []string) {
 	finding := func(format string, args ...any) { findings = append(findings, fmt.Sprintf(format, args...)) }
-	if !strings.HasPrefix(source, "#!lua name="+functions.Library+"\n") {
-		finding("the source is not the library %q", functions.Library)
+	if !strings.HasPrefix(source, "#!lua name="+c.library+"\n") {
+		finding("the source is not the library %q", c.library)
 	}
-	for name, value := range constants {
+	for name, value := range c.constants {
 		m := regexp.MustCompile(`(?m)^local ` + name + ` = (\S+)`).FindStringSubmatch(source)
 		if m == nil || m[1] != value {
 			finding("the source has %q for %s, Go has %s", m, name, value)
@@ -69,7 +86,7 @@ func checkConstants(source, readme string) (findings []string) {
 	for _, code := range regexp.MustCompile(`'(HF[A-Z]+) `).FindAllStringSubmatch(source, -1) {
 		found[code[1]] = true
 	}
-	for _, code := range codes {
+	for _, code := range c.codes {
 		if !found[code] {
 			finding("the source never fails with %s", code)
 		}
@@ -84,9 +101,11 @@ func checkConstants(source, readme string) (findings []string) {
 	return findings
 }
 
-func readmeText(t *testing.T) string {
+func readmeText(t *testing.T) string { return page(t, "README.md") }
+
+func page(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile("README.md")
+	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +114,12 @@ func readmeText(t *testing.T) string {
 
 func TestSourceReadmeAndGoAgree(t *testing.T) {
 	for _, f := range check(functions.Source, readmeText(t)) {
+		t.Error(f)
+	}
+}
+
+func TestGuardSourcePageAndGoAgree(t *testing.T) {
+	for _, f := range guard.check(functions.GuardSource, page(t, "GUARD.md")) {
 		t.Error(f)
 	}
 }
@@ -145,6 +170,7 @@ var readmeMutations = []mutation{
 // The checker can fail: every kind of mistake is found in a broken copy.
 func TestCheckerFindsMistakes(t *testing.T) {
 	source, readme := functions.Source, readmeText(t)
+	repeated := mutation{"repeated", "arity(args, 3, 201,", "arity(args, 3, 200,", "holdfast_hset_if: arity(3, 200)"}
 	run := func(m mutation, original string, broken func(string) []string) {
 		t.Run(m.name, func(t *testing.T) {
 			if !strings.Contains(original, m.old) {
@@ -159,6 +185,7 @@ func TestCheckerFindsMistakes(t *testing.T) {
 	for _, m := range sourceMutations {
 		run(m, source, func(s string) []string { return check(s, readme) })
 	}
+	run(repeated, functions.GuardSource, func(s string) []string { return guard.check(s, page(t, "GUARD.md")) })
 	for _, m := range readmeMutations {
 		run(m, readme, func(s string) []string { return check(source, s) })
 	}

@@ -83,12 +83,19 @@ func (b block) checkArity() (findings []string) {
 		names = ""
 	}
 	required, optional, _ := strings.Cut(names, "[")
+	optional, repeated := strings.CutSuffix(optional, " ...]")
 	least := countNames(required)
 	most := least + countNames(optional)
 	m := arityCall.FindStringSubmatch(b.body)
 	if m == nil {
 		finding("has no arity call")
 		return findings
+	}
+	if repeated { // a hundred times at most; they are read all at once
+		most, _ = strconv.Atoi(m[2])
+		if most != least+99*countNames(optional) {
+			most = -1
+		}
 	}
 	if m[1] != strconv.Itoa(least) || m[2] != strconv.Itoa(most) {
 		finding("arity(%s, %s), but ARGV %q means %d to %d", m[1], m[2], b.lines["ARGV"], least, most)
@@ -100,7 +107,7 @@ func (b block) checkArity() (findings []string) {
 	for _, a := range argument.FindAllStringSubmatch(b.body, -1) {
 		read[a[1]] = true
 	}
-	for i := 1; i <= most; i++ {
+	for i := 1; i <= most && !repeated; i++ {
 		if !read[strconv.Itoa(i)] {
 			finding("never reads argument %d of %q", i, names)
 		}
