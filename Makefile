@@ -27,11 +27,14 @@ test: prepare ## Run all tests on a real server, with the race detector, and sim
 	cd loader/cmd/holdfast && $(TEST) ./...
 	cd client/locktest && $(TEST) $$(go list ./... | grep -v -e /simulation -e /model)
 	cd client/locktest && go test -count=1 ./internal/model
+	cd integration/fencing && $(TEST) -v ./... # -v says why PostgreSQL is skipped, if it is
 	$(SIMULATE)
 
-# What these need of a server is not modelled behind a port: Cluster, a replica, files on disk, MONITOR.
+# What these need of a server is not modelled behind a port: Cluster, a replica, files on disk, MONITOR,
+# the commands of the guard library.
 UNMODELLED := TestCluster TestReplicaHasTheSameLock TestTokensSurviveARestart \
-	TestWaiterSubscribedAtAReplicaIsNeverGranted TestHoldsAreWrittenWhenTheyChange TestAMemoryIsThePrimarys
+	TestWaiterSubscribedAtAReplicaIsNeverGranted TestHoldsAreWrittenWhenTheyChange TestAMemoryIsThePrimarys \
+	TestFenced.*
 
 test-embedded: ## Run the contract's tests on the embedded Redis in place of a real one
 	@echo "skipped, not modelled: $(UNMODELLED)"
@@ -59,6 +62,7 @@ lint: ## Check format, vet, staticcheck, and the Lua source
 	cd integration/bench && go vet ./... && go run $(STATICCHECK) ./...
 	cd client/locktest && go vet ./... && go run $(STATICCHECK) ./...
 	cd integration/chaos && go vet ./... && go run $(STATICCHECK) ./...
+	cd integration/fencing && go vet ./... && go run $(STATICCHECK) ./...
 	sh .ci/lint-lua
 
 demo: ## Show it: a flash sale by several processes on a real server

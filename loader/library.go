@@ -7,12 +7,11 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidiscompat"
-
-	"github.com/holdfast-go/holdfast/functions"
 )
 
 // library is what stands under our name at one node.
 type library struct {
+	id      identity
 	present bool
 	code    string
 	version string  // "" if it is absent or not Holdfast
@@ -37,7 +36,7 @@ func (l library) label() string {
 // foreign returns why the node must not be touched, or nil.
 func (l library) foreign() error {
 	if l.present && l.version == "" {
-		return &ForeignError{Library: functions.Library}
+		return &ForeignError{Library: l.id.name}
 	}
 	for _, o := range l.others {
 		return &ForeignError{Library: o.name, Functions: o.names}
@@ -67,29 +66,29 @@ func (l library) differs(want library) (Action, error) {
 	return Differs, fmt.Errorf("%w: the code was changed, though the version is %s", ErrDiffers, l.version)
 }
 
-// list reads what a node has. It works on replicas too.
-func list(ctx context.Context, node rueidis.Client) (library, error) {
+// list reads what a node has of one of our libraries. It works on replicas too.
+func list(ctx context.Context, node rueidis.Client, id identity) (library, error) {
 	adapter := rueidiscompat.NewAdapter(node)
 	all, err := adapter.FunctionList(ctx, rueidiscompat.FunctionListQuery{}).Result()
 	if err != nil {
 		return library{}, explain(err)
 	}
-	var found library
+	found := library{id: id}
 	for _, lib := range all {
-		names := ours(lib)
-		if lib.Name != functions.Library && len(names) == 0 {
+		names := id.ours(lib)
+		if lib.Name != id.name && len(names) == 0 {
 			continue
 		}
 		code, err := codeOf(ctx, adapter, lib.Name)
 		if err != nil {
 			return library{}, explain(err)
 		}
-		if lib.Name != functions.Library {
+		if lib.Name != id.name {
 			found.others = append(found.others, other{name: lib.Name, code: code, names: names})
 			continue
 		}
 		found.present, found.code = code != "", code
-		if slices.Contains(names, functions.ReadVersion) {
+		if slices.Contains(names, id.mark) {
 			found.version = versionOf(code)
 		}
 	}
@@ -109,10 +108,10 @@ func codeOf(ctx context.Context, adapter rueidiscompat.Cmdable, name string) (st
 }
 
 // ours returns the functions of a library that have a name which our library registers.
-func ours(lib rueidiscompat.Library) []string {
+func (id identity) ours(lib rueidiscompat.Library) []string {
 	var names []string
 	for _, function := range lib.Functions {
-		if slices.Contains(functions.Names(), function.Name) {
+		if slices.Contains(id.functions, function.Name) {
 			names = append(names, function.Name)
 		}
 	}

@@ -34,8 +34,9 @@ type Options struct {
 	// such primaries as Failed.
 	Dial func(ctx context.Context, addr string) (rueidis.Client, error)
 
-	// Source is the library to load, verify or unload: functions/holdfast.lua of this version, or
-	// of an older one to roll back. Default: functions.Source.
+	// Source is the library to load, verify or unload: functions.Source, functions.GuardSource, or
+	// an older version of one of them to roll back. Each is looked after for itself: what is done to
+	// one leaves the other as it is. Default: functions.Source.
 	Source string
 
 	// Progress is called for every node as soon as its entry in the report is final. It is never
@@ -66,9 +67,10 @@ func Load(ctx context.Context, client rueidis.Client, opt Options) (Report, erro
 // Unload deletes the library, of whatever version, from every primary and blocks until no node has
 // it any more. It refuses (ErrForeign) to delete a library under our name that is not Holdfast,
 // unless forced. Locks that are held stay in the database until their leases end, but nobody can
-// renew or release them: unload only what nobody uses. Otherwise it does as Load does.
+// renew or release them, and the fences of guarded writes stay for good: unload only what nobody uses.
+// Otherwise it does as Load does.
 func Unload(ctx context.Context, client rueidis.Client, opt Options) (Report, error) {
-	return change(ctx, client, opt, func(library) task { return unloading{opt.Force} })
+	return change(ctx, client, opt, func(offered library) task { return unloading{offered.id, opt.Force} })
 }
 
 // Verify looks at every node and returns an error that wraps ErrDiffers for each that does not run
@@ -112,7 +114,12 @@ func begin(client rueidis.Client, opt Options) (*run, error) {
 	if opt.Source == "" {
 		opt.Source = functions.Source
 	}
-	offered := library{present: true, code: opt.Source, version: versionOf(opt.Source)}
+	id, known := identify(opt.Source)
+	if !known {
+		return nil, fmt.Errorf("load: %w: Options.Source must begin with #!lua name=%s or %s", ErrSource,
+			functions.Library, functions.GuardLibrary)
+	}
+	offered := library{id: id, present: true, code: opt.Source, version: versionOf(opt.Source)}
 	if offered.version == "" {
 		return nil, fmt.Errorf("load: %w: Options.Source has no line: local VERSION = '1.2.3'", ErrSource)
 	}

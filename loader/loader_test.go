@@ -281,7 +281,13 @@ func TestAClientOfAReplicaLeadsToThePrimary(t *testing.T) {
 
 func TestASourceThatIsNotOurs(t *testing.T) {
 	client, opt := connect(t, server.Single(t, server.Owned()))
-	opt.Source = "#!lua name=holdfast\nredis.register_function('x', function() end)"
-	_, err := loader.Load(ctx, client, opt)
-	require.ErrorIs(t, err, loader.ErrSource)
+	for _, source := range []string{
+		"#!lua name=holdfast\nredis.register_function('x', function() end)",
+		"#!lua name=holdfas\nlocal VERSION = '1.0.0'",
+		"\n" + functions.Source,
+	} {
+		opt.Source = source
+		_, err := loader.Load(ctx, client, opt)
+		require.ErrorIs(t, err, loader.ErrSource)
+	}
 }

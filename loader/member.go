@@ -68,9 +68,9 @@ func (r *run) look(ctx context.Context, m *member) (library, error) {
 	if err != nil {
 		return library{}, err
 	}
-	found, err := list(ctx, client)
+	found, err := list(ctx, client, r.offered.id)
 	for tries := 0; tries < lookAgain && ctx.Err() == nil && anothers(err); tries++ {
-		found, err = list(ctx, client)
+		found, err = list(ctx, client, r.offered.id)
 	}
 	if err != nil {
 		return library{}, err

@@ -71,7 +71,8 @@ type NodeReport struct {
 
 // Report is what happened at all nodes: primaries first, then replicas, each sorted by address.
 type Report struct {
-	Version string       `json:"version"` // of the library that was offered
+	Library string       `json:"library"` // the name of the library that was offered
+	Version string       `json:"version"` // and its version
 	DryRun  bool         `json:"dry_run"`
 	Nodes   []NodeReport `json:"nodes"`
 }

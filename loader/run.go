@@ -174,7 +174,7 @@ func (r *run) successors(ctx context.Context, demoted map[string]bool) ([]cluste
 
 // report copies all entries, primaries first.
 func (r *run) report() Report {
-	report := Report{Version: r.offered.version, DryRun: r.opt.DryRun, Nodes: []NodeReport{}}
+	report := Report{Library: r.offered.id.name, Version: r.offered.version, DryRun: r.opt.DryRun, Nodes: []NodeReport{}}
 	for _, m := range r.members {
 		report.Nodes = append(report.Nodes, m.NodeReport)
 	}

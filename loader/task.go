@@ -7,8 +7,6 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidiscompat"
-
-	"github.com/holdfast-go/holdfast/functions"
 )
 
 // task is what a change brings about at each primary.
@@ -71,7 +69,9 @@ func (l loading) write(ctx context.Context, node rueidis.Client, found library) 
 	var reply *rueidiscompat.StringCmd
 	var since memory
 	if found.present {
-		since = recall(ctx, node)
+		if l.offered.id.remembers {
+			since = recall(ctx, node)
+		}
 		reply = adapter.FunctionLoadReplace(ctx, l.offered.code)
 	} else {
 		// Without REPLACE: if somebody was quicker, theirs stays, and the look afterwards finds it.
@@ -80,7 +80,9 @@ func (l loading) write(ctx context.Context, node rueidis.Client, found library) 
 	if err := acknowledged(reply); err != nil {
 		return errors.Join(err, restore(ctx, adapter, found.others))
 	}
-	since.carry(ctx, node)
+	if l.offered.id.remembers {
+		since.carry(ctx, node)
+	}
 	return nil
 }
 
@@ -107,6 +109,7 @@ func acknowledged(reply *rueidiscompat.StringCmd) error {
 }
 
 type unloading struct {
+	id    identity
 	force bool
 }
 
@@ -118,13 +121,13 @@ func (u unloading) decide(found library) (Action, error) {
 	case !found.present:
 		return Unchanged, nil
 	case found.version == "" && !u.force:
-		return Refused, &ForeignError{Library: functions.Library}
+		return Refused, &ForeignError{Library: u.id.name}
 	}
 	return Unloaded, nil
 }
 
-func (unloading) write(ctx context.Context, node rueidis.Client, _ library) error {
-	return acknowledged(rueidiscompat.NewAdapter(node).FunctionDelete(ctx, functions.Library))
+func (u unloading) write(ctx context.Context, node rueidis.Client, _ library) error {
+	return acknowledged(rueidiscompat.NewAdapter(node).FunctionDelete(ctx, u.id.name))
 }
 
 func (unloading) check(found library) (Action, error) {
