@@ -5,6 +5,9 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    := 20s
 TIME        := 60s
 
+# Modules of their own, so that what they plug into is in nobody's go.sum who does not use it.
+ADAPTERS := $(dir $(wildcard client/adapter/*/go.mod))
+
 # The race detector needs cgo and so a C compiler on most systems.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 TEST := go test $(RACE) -count=1 -timeout 15m
@@ -28,6 +31,7 @@ test: prepare ## Run all tests on a real server, with the race detector, and sim
 	cd client/locktest && $(TEST) $$(go list ./... | grep -v -e /simulation -e /model)
 	cd client/locktest && go test -count=1 ./internal/model
 	cd integration/fencing && $(TEST) -v ./... # -v says why PostgreSQL is skipped, if it is
+	for adapter in $(ADAPTERS); do (cd $$adapter && $(TEST) ./...) || exit 1; done
 	$(SIMULATE)
 
 # What these need of a server is not modelled behind a port: Cluster, a replica, files on disk, MONITOR,
@@ -63,6 +67,7 @@ lint: ## Check format, vet, staticcheck, and the Lua source
 	cd client/locktest && go vet ./... && go run $(STATICCHECK) ./...
 	cd integration/chaos && go vet ./... && go run $(STATICCHECK) ./...
 	cd integration/fencing && go vet ./... && go run $(STATICCHECK) ./...
+	for adapter in $(ADAPTERS); do (cd $$adapter && go vet ./... && go run $(STATICCHECK) ./...) || exit 1; done
 	sh .ci/lint-lua
 
 demo: ## Show it: a flash sale by several processes on a real server
