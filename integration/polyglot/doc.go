@@ -1,12 +1,12 @@
-// Package polyglot tests that programs in several languages, each with the
-// client library that its users have, can share a lock on one server. The
-// programs in testdata are as small as they can be: they are examples too.
-// All of them understand two ways to be called:
+// Package polyglot has modules for callers in other languages, one folder for
+// each, and tests that programs in all of them and in Go can share a lock on
+// one server. The programs in testdata are the tests' workers:
 //
-//	worker HOST PORT call FUNCTION LOCK [ARGUMENT...]
-//	worker HOST PORT work LOCK COUNTER NAME ROUNDS
+//	worker HOST PORT hold LOCK LEASE_MS WAIT_MS
+//	worker HOST PORT work LOCK LEASE_MS WAIT_MS COUNTER ROUNDS
 //
-// 'call' makes one call and prints the elements of its reply, one on a line.
+// 'hold' takes the lock, prints 'held TOKEN', gives it back when its standard
+// input ends, and prints 'released'; or it prints 'busy' or 'lost' and ends.
 // 'work' takes the lock so many times, each time adds one to a counter by GET
-// and SET, and prints the fencing token.
+// and SET, and prints the fencing token. A WAIT_MS of -1 is for ever.
 package polyglot

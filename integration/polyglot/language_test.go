@@ -1,7 +1,6 @@
 package polyglot
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -13,8 +12,6 @@ import (
 	"time"
 )
 
-const within = time.Minute // of one worker, its start on a busy machine included
-
 // language is how to run a worker. A probe reports whether this machine has what that takes;
 // packages of Debian bring it.
 type language struct {
@@ -22,22 +19,31 @@ type language struct {
 	programs []string // the first that the probe likes
 	probe    []string // arguments of the program
 	worker   string
+	args     []string // of the worker, before the rest
 	env      []string
 	packages []string
 	compiled bool
 }
 
 func languages() []language {
+	node := []string{"NODE_PATH=" + os.Getenv("NODE_PATH") + ":/usr/share/nodejs"}
+	predis := `require "Predis/Autoloader.php";`
 	return []language{
-		{name: "redis-cli", programs: []string{"sh"}, probe: []string{"-c", "command -v redis-cli"}, worker: "worker.sh", packages: []string{"redis-tools"}},
-		{name: "python", programs: []string{"python3", "/usr/bin/python3"}, probe: []string{"-c", "import redis"}, worker: "worker.py",
-			packages: []string{"python3-redis"}},
+		{name: "sh", programs: []string{"sh"}, probe: []string{"-c", "command -v redis-cli timeout od"}, worker: "worker.sh",
+			packages: []string{"redis-tools"}},
+		{name: "python", programs: []string{"python3", "/usr/bin/python3"}, probe: []string{"-c", "import redis"},
+			worker: "worker.py", packages: []string{"python3-redis"}},
 		{name: "node", programs: []string{"node", "nodejs"}, probe: []string{"-e", `require("redis")`}, worker: "worker.js",
-			env: []string{"NODE_PATH=/usr/share/nodejs"}, packages: []string{"node-redis"}},
-		{name: "ruby", programs: []string{"ruby", "/usr/bin/ruby"}, probe: []string{"-e", `require "redis"`}, worker: "worker.rb", packages: []string{"ruby-redis"}},
-		{name: "php", programs: []string{"php", "/usr/bin/php"}, probe: []string{"-r", `exit(extension_loaded("redis") ? 0 : 1);`}, worker: "worker.php",
-			packages: []string{"php-cli", "php-redis"}},
-		{name: "c", programs: []string{"cc", "gcc"}, probe: []string{"-include", "hiredis/hiredis.h", "-E", "-x", "c", os.DevNull, "-o", os.DevNull},
+			env: node, packages: []string{"node-redis"}},
+		{name: "ruby", programs: []string{"ruby", "/usr/bin/ruby"}, probe: []string{"-e", `require "redis"`},
+			worker: "worker.rb", packages: []string{"ruby-redis"}},
+		{name: "phpredis", programs: []string{"php", "/usr/bin/php"},
+			probe:  []string{"-r", `exit(extension_loaded("redis") ? 0 : 1);`},
+			worker: "worker.php", args: []string{"phpredis"}, packages: []string{"php-cli", "php-redis"}},
+		{name: "predis", programs: []string{"php", "/usr/bin/php"}, probe: []string{"-r", predis},
+			worker: "worker.php", args: []string{"predis"}, packages: []string{"php-cli", "php-nrk-predis"}},
+		{name: "c", programs: []string{"cc", "gcc"},
+			probe:  []string{"-include", "hiredis/hiredis.h", "-E", "-x", "c", os.DevNull, "-o", os.DevNull},
 			worker: "worker.c", packages: []string{"gcc", "libc6-dev", "libhiredis-dev"}, compiled: true},
 	}
 }
@@ -66,10 +72,11 @@ func (l language) ready(tb testing.TB) (worker, error) {
 	}
 	source := filepath.Join("testdata", l.worker)
 	if !l.compiled {
-		return worker{l.name, []string{program, source}, l.env}, nil
+		return worker{l.name, append([]string{program, source}, l.args...), l.env}, nil
 	}
 	binary := filepath.Join(tb.TempDir(), "worker")
-	if out, err := exec.Command(program, "-Wall", "-Werror", "-O", "-o", binary, source, "-lhiredis").CombinedOutput(); err != nil {
+	if out, err := exec.Command(program, "-Wall", "-Wextra", "-Werror", "-O", "-o", binary,
+		source, filepath.Join("c", "holdfast.c"), "-lhiredis").CombinedOutput(); err != nil {
 		tb.Fatalf("compile %s: %v\n%s", source, err, out)
 	}
 	return worker{l.name, []string{binary}, l.env}, nil
@@ -127,19 +134,4 @@ func workers(t *testing.T) []worker {
 		t.Skip("no language can be tested here, for the reasons above")
 	}
 	return all
-}
-
-// run runs a worker to its end and returns the lines that it printed.
-func (w worker) run(args ...string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), within)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, w.argv[0], append(w.argv[1:len(w.argv):len(w.argv)], args...)...)
-	cmd.Env = append(os.Environ(), w.env...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("%s %q: %w\n%s%s", w.name, args, err, out, stderr.String())
-	}
-	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n"), nil
 }

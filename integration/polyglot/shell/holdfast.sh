@@ -63,7 +63,8 @@ done
 
 # The lease counts from before the call, less a margin for clocks that differ, and are coarse here.
 token=$r2 margin=$((lease / 100 + 20))
-HOLDFAST_TOKEN=$token "$@" <&0 &
+exec 3<&0 # a command in the background would read /dev/null
+HOLDFAST_TOKEN=$token "$@" <&3 3<&- &
 command=$!
 renew() {
   trap - INT TERM HUP
@@ -82,7 +83,7 @@ renew() {
   kill "$command"
   exit 70
 }
-renew &
+renew 3<&- &
 renewer=$!
 
 wait "$command"

@@ -10,7 +10,7 @@ with_lock() {
 
 status=0
 if [ "$mode" = hold ]; then
-  with_lock sh -c 'echo "held $HOLDFAST_TOKEN"; read -r line' && echo released || status=$?
+  with_lock sh -c 'echo "held $HOLDFAST_TOKEN"; read -r line || :' && echo released || status=$?
 else
   i=0
   while [ "$i" -lt "$8" ] && [ "$status" = 0 ]; do
