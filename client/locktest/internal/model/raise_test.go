@@ -23,8 +23,6 @@ var votedEdges = recorded(func(rec *recorder) error {
 	return nil
 })
 
-func most(states int) func(*Quorum) { return func(q *Quorum) { q.Most = states } }
-
 // TestQuorumTie makes each call of the quorum's model with the library.
 func TestQuorumTie(t *testing.T) {
 	all, err := votedEdges()
