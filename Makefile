@@ -5,8 +5,10 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    := 20s
 TIME        := 60s
 
-# Modules of their own, so that what they plug into is in nobody's go.sum who does not use it.
-ADAPTERS := $(dir $(wildcard client/adapter/*/go.mod))
+# Modules of their own, so that what they need is in nobody's go.sum who does not use it.
+MODULES := $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod | sort))
+# Those whose tests are not run in a way of their own.
+PLAIN   := $(filter-out client/locktest integration/bench integration/chaos,$(MODULES))
 
 # The race detector needs cgo and so a C compiler on most systems.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
@@ -27,11 +29,9 @@ help: ## Show this list
 # The model, which is one goroutine, and the simulation are slow with the race detector.
 test: prepare ## Run all tests on a real server, with the race detector, and simulate for TIME (60s)
 	$(TEST) ./...
-	cd loader/cmd/holdfast && $(TEST) ./...
 	cd client/locktest && $(TEST) $$(go list ./... | grep -v -e /simulation -e /model)
 	cd client/locktest && go test -count=1 ./internal/model
-	cd integration/fencing && $(TEST) -v ./... # -v says why PostgreSQL is skipped, if it is
-	for adapter in $(ADAPTERS); do (cd $$adapter && $(TEST) ./...) || exit 1; done
+	for module in $(PLAIN); do (cd $$module && $(TEST) ./...) || exit 1; done
 	$(SIMULATE)
 
 # What these need of a server is not modelled behind a port: Cluster, a replica, files on disk, MONITOR,
@@ -62,12 +62,7 @@ lint: ## Check format, vet, staticcheck, and the Lua source
 	@bad=$$(gofmt -l .); test -z "$$bad" || { echo "not gofmt'ed:"; echo "$$bad"; exit 1; }
 	go vet ./...
 	go run $(STATICCHECK) ./...
-	cd loader/cmd/holdfast && go vet ./... && go run $(STATICCHECK) ./...
-	cd integration/bench && go vet ./... && go run $(STATICCHECK) ./...
-	cd client/locktest && go vet ./... && go run $(STATICCHECK) ./...
-	cd integration/chaos && go vet ./... && go run $(STATICCHECK) ./...
-	cd integration/fencing && go vet ./... && go run $(STATICCHECK) ./...
-	for adapter in $(ADAPTERS); do (cd $$adapter && go vet ./... && go run $(STATICCHECK) ./...) || exit 1; done
+	for module in $(MODULES); do (cd $$module && go vet ./... && go run $(STATICCHECK) ./...) || exit 1; done
 	sh .ci/lint-lua
 
 demo: ## Show it: a flash sale by several processes on a real server
