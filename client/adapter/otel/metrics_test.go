@@ -1,0 +1,99 @@
+package otel_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest"
+)
+
+func TestMetricsOfWaitsAndHolds(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		p := newProcess(t, nil)
+		a, b := s.Client(client.Config{Observer: p.Observer}), s.Client(client.Config{Observer: p.Observer})
+		l, err := a.TryAcquire(ctx, "x")
+		require.NoError(t, err)
+		waited := make(chan error)
+		go func() {
+			_, err := b.Acquire(ctx, "x", client.WithMaxWait(15*time.Second))
+			waited <- err
+		}()
+		time.Sleep(11 * time.Second)
+		p.counts(1, "holdfast.lock.held")
+		p.counts(1, "holdfast.lock.waiting")
+		require.ErrorIs(t, <-waited, client.ErrTimeout)
+		require.NoError(t, l.Release(ctx))
+		p.counts(0, "holdfast.lock.held")
+		p.counts(0, "holdfast.lock.waiting")
+		p.counts(1, "holdfast.lock.wait.duration", "holdfast.call", "try", "holdfast.outcome", "acquired")
+		n, took := p.value("holdfast.lock.wait.duration", "holdfast.call", "acquire", "holdfast.outcome", "timeout")
+		require.Equal(t, int64(1), n)
+		require.InDelta(t, 15*time.Second, took, float64(10*time.Millisecond))
+		n, took = p.value("holdfast.lock.hold.duration", "holdfast.end", "released")
+		require.Equal(t, int64(1), n)
+		require.InDelta(t, 15*time.Second, took, float64(10*time.Millisecond))
+		n, _ = p.value("holdfast.lock.renewal.duration", "holdfast.outcome", "renewed")
+		require.Positive(t, n)
+	})
+}
+
+func TestMetricsOfAnOutage(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		p := newProcess(t, strings.ToUpper)
+		c := s.Client(client.Config{Lease: 3 * time.Second, Observer: p.Observer})
+		l, err := c.Acquire(ctx, "x")
+		require.NoError(t, err)
+		s.Cut()
+		<-l.Context().Done()
+		p.counts(1, "holdfast.connection.outages")
+		p.counts(-1, "holdfast.connection.recoveries")
+		s.Restore()
+		require.ErrorIs(t, l.Release(ctx), client.ErrExpired)
+		_, err = c.Inspect(ctx, "x")
+		require.NoError(t, err)
+		p.counts(1, "holdfast.connection.recoveries")
+		p.counts(1, "holdfast.lock.lost", "holdfast.cause", "expired", "holdfast.lock.group", "X")
+		p.counts(1, "holdfast.lock.hold.duration", "holdfast.end", "expired", "holdfast.lock.group", "X")
+		n, _ := p.value("holdfast.lock.renewal.duration", "holdfast.outcome", "unreachable", "holdfast.lock.group", "X")
+		require.Positive(t, n)
+	})
+}
+
+// A lock is passed on in memory, and re-entered: both are told apart from what the server gave.
+func TestMetricsOfAPassAndOfReentry(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		p := newProcess(t, nil)
+		c := s.Client(client.Config{Observer: p.Observer})
+		l, err := c.Acquire(ctx, "x")
+		require.NoError(t, err)
+		done := make(chan error)
+		for range 2 { // the first of them asks the server for what it passes on
+			go func() {
+				done <- c.Do(ctx, "x", func(ctx context.Context) error {
+					time.Sleep(100 * time.Microsecond) // a token is a time in microseconds
+					return c.Do(ctx, "x", func(context.Context) error { return nil })
+				})
+			}()
+		}
+		time.Sleep(time.Second)
+		require.NoError(t, l.Release(ctx))
+		require.NoError(t, <-done)
+		require.NoError(t, <-done)
+		for outcome, n := range map[string]int64{"acquired": 2, "passed": 1, "reentered": 2} {
+			p.counts(n, "holdfast.lock.wait.duration", "holdfast.outcome", outcome)
+		}
+		p.counts(3, "holdfast.lock.hold.duration")
+		p.counts(1, "holdfast.lock.hold.duration", "holdfast.end", "passed")
+		p.counts(0, "holdfast.lock.held")
+		require.Len(t, p.spans("holdfast wait"), 3, "re-entry makes no span")
+		require.Len(t, p.spans("holdfast hold"), 3)
+	})
+}
