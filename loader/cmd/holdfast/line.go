@@ -87,7 +87,7 @@ func (a *app) printLine(l locks.Lock, line locks.Line) {
 		return
 	}
 	table := &terminal.Table{Painter: terminal.PainterFor(a.stdout)}
-	table.Head("PLACE", "WAITER", "WAITS", "ASKED", "LEASE", "HEARS")
+	table.Head(waiterTitles...)
 	for _, w := range line.Waiters {
 		table.Row(waiterCells(w)...)
 	}
@@ -96,6 +96,8 @@ func (a *app) printLine(l locks.Lock, line locks.Line) {
 		fmt.Fprintf(a.stdout, "and %d more\n", more)
 	}
 }
+
+var waiterTitles = []string{"PLACE", "WAITER", "WAITS", "ASKED", "LEASE", "HEARS"}
 
 func waiterCells(w locks.Waiter) []terminal.Cell {
 	waits := "?"

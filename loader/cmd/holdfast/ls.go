@@ -93,10 +93,12 @@ func (a *app) printList(list locks.List, err error) {
 	}
 }
 
-// lockTable is also what watch shows.
+// lockTitles are those of lockCells, which watch shows too.
+var lockTitles = []string{"NAME", "HOLDER", "FOR", "LEASE", "TOKEN", "WAITERS"}
+
 func lockTable(all []locks.Lock, paint terminal.Painter) *terminal.Table {
 	table := &terminal.Table{Painter: paint}
-	table.Head("NAME", "HOLDER", "FOR", "LEASE", "TOKEN", "WAITERS")
+	table.Head(lockTitles...)
 	for _, l := range all {
 		table.Row(lockCells(l)...)
 	}

@@ -78,9 +78,11 @@ func nonNil[T any](list []T) []T {
 	return list
 }
 
-// lockError adds what can be done about it.
+// lockError adds what can be done about it. nil stays nil.
 func (a *app) lockError(err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, client.ErrLibrary):
 		return fmt.Errorf("%w (\"holdfast load\" brings the library)", err)
 	case errors.Is(err, client.ErrDenied), strings.Contains(err.Error(), "NOPERM"):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/redis/rueidis"
 	"github.com/spf13/pflag"
@@ -48,15 +49,24 @@ func (a *app) view(ctx context.Context, w where) (*locks.View, func(), error) {
 	return view, func() { view.Close(); redis.Close() }, nil
 }
 
-// theDeployment is the only one that the addresses belong to. A replica may be named beside its
+// theDeployment is the only one that the addresses belong to. A server that is lost is told at once:
+// rueidis would try again for as long as there is time. A replica may be named beside its
 // primary; alone it is refused, because what it says may be old.
 func theDeployment(ctx context.Context, cfg *config) (rueidis.ClientOption, error) {
+	once := func(addrs ...string) rueidis.ClientOption {
+		option := cfg.option(addrs...)
+		option.DisableRetry = true
+		return option
+	}
 	if cfg.master != "" {
-		return cfg.option(cfg.addrs...), nil
+		return once(cfg.addrs...), nil
 	}
 	var members, singles, replicas []string
 	var failed []error
-	for _, addr := range cfg.addrs {
+	for i, addr := range cfg.addrs {
+		if slices.Contains(cfg.addrs[:i], addr) {
+			continue // the shell's completion reads flags twice
+		}
 		mode, role, err := hello(ctx, cfg, addr)
 		switch {
 		case err != nil:
@@ -73,12 +83,12 @@ func theDeployment(ctx context.Context, cfg *config) (rueidis.ClientOption, erro
 	}
 	switch {
 	case len(members) > 0 && len(singles) == 0:
-		return cfg.option(members...), nil // found by any of its nodes
+		return once(members...), nil // found by any of its nodes
 	case len(members)+len(singles) > 1:
 		return rueidis.ClientOption{}, usageError{errors.New("the addresses belong to several deployments: " +
 			"name one, or add --quorum if they are the servers of a quorum")}
 	case len(singles) == 1:
-		single := cfg.option(singles[0])
+		single := once(singles[0])
 		single.ForceSingleClient = true // else rueidis needs the right to CLUSTER SLOTS
 		return single, nil
 	case len(failed) == 0:
@@ -102,7 +112,7 @@ func (a *app) quorum(ctx context.Context, prefix string) (*locks.View, func(), e
 	}
 	for _, addr := range a.cfg.addrs {
 		single := a.cfg.option(addr)
-		single.ForceSingleClient = true
+		single.ForceSingleClient, single.DisableRetry = true, true
 		options = append(options, single)
 		redis, err := loader.Dialer(single)(ctx, addr)
 		if err != nil {

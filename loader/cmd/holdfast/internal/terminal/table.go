@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // Table has columns as wide as their longest cell. A cell's colour does not count.
@@ -48,7 +49,7 @@ func (t *Table) Lines() []string {
 			if i == len(wide) {
 				wide = append(wide, 0)
 			}
-			wide[i] = max(wide[i], utf8.RuneCountInString(cell.Text))
+			wide[i] = max(wide[i], ansi.StringWidth(cell.Text))
 		}
 	}
 	lines := make([]string, len(t.rows))
@@ -57,7 +58,7 @@ func (t *Table) Lines() []string {
 		for i, cell := range row {
 			line.WriteString(t.Painter.Paint(cell.Colour, cell.Text))
 			if i < len(row)-1 {
-				line.WriteString(strings.Repeat(" ", wide[i]-utf8.RuneCountInString(cell.Text)+2))
+				line.WriteString(strings.Repeat(" ", wide[i]-ansi.StringWidth(cell.Text)+2))
 			}
 		}
 		lines[n] = line.String()

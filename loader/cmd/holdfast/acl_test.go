@@ -1,0 +1,102 @@
+package main_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/rights"
+)
+
+// grant gives every node a user with the rules that "acl" prints, but those left out, and returns
+// the environment that names its password.
+func grant(t *testing.T, d *server.Deployment, as string, flags []string, without ...string) []string {
+	t.Helper()
+	r := holdfast(t, nil, append([]string{"acl", "--as", as, "--json"}, flags...)...)
+	require.Equal(t, 0, r.code, r)
+	rules := decode[struct{ Rules []string }](t, r).Rules
+	require.Contains(t, rules, ">PASSWORD")
+	rules = slices.DeleteFunc(rules, func(rule string) bool { return slices.Contains(without, rule) })
+	for _, n := range d.Nodes() {
+		_, err := n.Do(context.Background(), append([]string{"ACL", "SETUSER", as}, rules...)...)
+		require.NoError(t, err)
+	}
+	return []string{"HOLDFAST_PASSWORD=PASSWORD"}
+}
+
+// Users with exactly the rights that "acl" prints can do all that their roles are for.
+func TestTheRightsSuffice(t *testing.T) {
+	for _, kind := range []string{"single", "cluster"} {
+		t.Run(kind, func(t *testing.T) {
+			d := kinds[kind](t, server.Owned())
+			whole(t, d)
+			var more []string
+			if kind == "cluster" {
+				more = []string{"--cluster"}
+			}
+			as := func(role string, flags ...string) func(string, ...string) result {
+				env := grant(t, d, role, append(append([]string{"--for", role}, more...), flags...))
+				return func(command string, args ...string) result {
+					return holdfast(t, env, append(append([]string{command, "--user", role}, addresses(d)...), args...)...)
+				}
+			}
+			load := as("loader", "--unload")
+			for _, command := range []string{"load", "verify", "unload", "load"} {
+				r := load(command)
+				require.Equal(t, 0, r.code, "%s: %v", command, r)
+			}
+			operate := as("operator")
+			as("client", "--guard", "--replicas")
+			option := d.ClientOption()
+			option.Username, option.Password = "client", "PASSWORD"
+			seeAndBreak(t, option, operate)
+		})
+	}
+}
+
+func TestACLCheck(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	check := func(role, as string) result {
+		return holdfast(t, nil, "acl", "--for", role, "--as", as, "--check", "--addr", d.Addrs()[0])
+	}
+	for _, role := range []string{"client", "loader", "operator"} {
+		r := check(role, "nobody-yet")
+		require.Equal(t, 0, r.code, r)
+		require.Contains(t, r.out, "no user nobody-yet yet")
+		users, err := d.Nodes()[0].Do(context.Background(), "ACL", "USERS")
+		require.NoError(t, err)
+		names, err := users.AsStrSlice()
+		require.NoError(t, err)
+		require.Equal(t, []string{"default"}, names, "the temporary user is gone")
+	}
+	// Each right is tried: without it, the check names it.
+	for _, role := range []rights.Role{rights.Client, rights.Loader, rights.Operator} {
+		flags := []string{"--for", string(role)}
+		need := rights.Need{Role: role, Prefix: "lock:"}
+		grant(t, d, "someone", flags)
+		require.Equal(t, 0, check(string(role), "someone").code)
+		for _, rule := range need.Rules() {
+			if rule == "reset" {
+				continue
+			}
+			grant(t, d, "someone", flags, rule)
+			r := check(string(role), "someone")
+			require.Equal(t, 3, r.code, "without %s: %v", rule, r)
+			require.Contains(t, r.out, "lacks rights")
+			if strings.HasPrefix(rule, "+") {
+				require.Contains(t, r.out, rule+": ")
+			}
+		}
+	}
+}
+
+func TestTheLineIsQuoted(t *testing.T) {
+	r := holdfast(t, nil, "acl", "--for", "client", "--prefix", "{it's}[*]:", "--as", "shop")
+	require.Equal(t, 0, r.code, r)
+	require.Contains(t, r.out, `ACL SETUSER shop reset on '>PASSWORD' '~{it'\''s}\[\*\]:*' '&{it'\''s}\[\*\]:*' +ping`)
+	require.Contains(t, r.out, `'+pubsub|shardnumsub'`)
+}

@@ -1,0 +1,91 @@
+package main_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+// The exit codes are what scripts rely on. Each wrong input is named.
+func TestExitCodes(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	empty := server.Single(t, server.Owned())
+	replicated := server.Replicated(t, 1)
+	whole(t, replicated)
+	d.Load(t)
+	_, err := d.Nodes()[0].Do(context.Background(), "FCALL", "holdfast_acquire", "1", "lock:held", "me", "600000")
+	require.NoError(t, err)
+	at, without := d.Addrs()[0], empty.Addrs()[0]
+	replica := replicated.Nodes()[1].Addr
+	const nowhere = "127.0.0.1:1"
+	for _, c := range []struct {
+		says string
+		code int
+		args []string
+	}{
+		{"held", 0, []string{"ls", "--addr", at}},
+		{"me", 0, []string{"inspect", "held", "--addr", at}},
+		{"nobody waits", 0, []string{"line", "held", "--addr", at}},
+		{"is free", 0, []string{"line", "other", "--addr", at}},
+		{"ACL SETUSER holdfast-loader", 0, []string{"acl", "--for", "loader"}},
+		{"__start_holdfast", 0, []string{"completion", "bash"}},
+		{"held", 0, []string{"__complete", "inspect", "--addr", at, "he"}},
+
+		{nowhere, 1, []string{"ls", "--addr", nowhere}},
+		{nowhere, 1, []string{"inspect", "x", "--addr", nowhere}},
+		{nowhere, 1, []string{"line", "x", "--addr", nowhere}},
+		{nowhere, 1, []string{"break", "x", "--reason", "r", "--yes", "--addr", nowhere}},
+		{nowhere, 1, []string{"watch", "--json", "--addr", nowhere}},
+		{nowhere, 1, []string{"acl", "--for", "client", "--check", "--addr", nowhere}},
+		{"holdfast load", 1, []string{"inspect", "x", "--addr", without}},
+		{"holdfast load", 1, []string{"break", "x", "--reason", "r", "--yes", "--addr", without}},
+		{"replica", 1, []string{"ls", "--addr", replica}},
+
+		{"laod", 2, []string{"laod"}},
+		{`"load"`, 2, []string{"laod"}},
+		{"bogus", 2, []string{"help", "bogus"}},
+		{"bogus", 2, []string{"completion", "bogus"}},
+		{"--bogus", 2, []string{"ls", "--bogus"}},
+		{"two dashes", 2, []string{"load", "-addr", at}},
+		{"extra", 2, []string{"ls", "extra"}},
+		{"NAME", 2, []string{"inspect"}},
+		{"NAME", 2, []string{"inspect", ""}},
+		{"extra", 2, []string{"inspect", "x", "extra"}},
+		{"NAME", 2, []string{"line"}},
+		{"NAME", 2, []string{"break"}},
+		{"--reason", 2, []string{"break", "held", "--yes", "--addr", at}},
+		{"--reason", 2, []string{"break", "held", "--reason", " ", "--yes", "--addr", at}},
+		{"--yes", 2, []string{"break", "held", "--reason", "r", "--addr", at}},
+		{"--limit", 2, []string{"ls", "--limit", "-1"}},
+		{"--limit", 2, []string{"ls", "--limit", "many"}},
+		{"--limit", 2, []string{"line", "x", "--limit", "-1"}},
+		{"--limit", 2, []string{"watch", "--json", "--limit", "-1"}},
+		{"--every", 2, []string{"watch", "--json", "--every", "1ms"}},
+		{"--count", 2, []string{"watch", "--count", "1"}},
+		{"no terminal", 2, []string{"watch", "--addr", at}},
+		{"--for", 2, []string{"acl"}},
+		{`"admin"`, 2, []string{"acl", "--for", "admin"}},
+		{"--guard", 2, []string{"acl", "--for", "loader", "--guard"}},
+		{"--unload", 2, []string{"acl", "--for", "client", "--unload"}},
+		{"--as", 2, []string{"acl", "--for", "client", "--as", "a b"}},
+		{"--prefix", 2, []string{"acl", "--for", "client", "--prefix", "a b"}},
+		{"--quorum", 2, []string{"ls", "--addr", at + "," + without}},
+		{"--sentinel-master", 2, []string{"ls", "--addr", at, "--quorum", "--sentinel-master", "m"}},
+		{"servers", 1, []string{"ls", "--addr", at, "--quorum"}},
+
+		{"", 3, []string{"verify", "--addr", without}},
+		{"free", 5, []string{"inspect", "other", "--addr", at}},
+		{"nobody had it", 5, []string{"break", "other", "--reason", "r", "--yes", "--addr", at}},
+		{"me", 0, []string{"break", "held", "--reason", "r", "--yes", "--addr", at}},
+	} {
+		r := holdfast(t, nil, c.args...)
+		require.Equal(t, c.code, r.code, "%v: %v", c.args, r)
+		require.Contains(t, r.out+r.errors, c.says, "%v", c.args)
+		if c.code == 2 {
+			require.Empty(t, r.out, "%v", c.args)
+		}
+	}
+}

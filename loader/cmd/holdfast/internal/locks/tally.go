@@ -1,0 +1,60 @@
+package locks
+
+import (
+	"context"
+	"time"
+)
+
+// Look is one of a series of looks at all locks.
+type Look struct {
+	At        time.Time `json:"at"`
+	Held      int       `json:"held"`    // locks that are held
+	Waiting   int       `json:"waiting"` // waiters of all locks
+	HandOvers int       `json:"hand_overs"`
+	PerSecond float64   `json:"hand_overs_per_second"`
+	Locks     []Lock    `json:"locks"`
+	Errors    []string  `json:"errors,omitempty"` // what could not be seen
+	More      bool      `json:"more"`             // there are more locks than the limit
+}
+
+// Series looks again and again, and counts the locks whose holder is another one than at the last
+// look: at least so many were handed over. What happens between two looks, or within a process,
+// cannot be seen from outside.
+type Series struct {
+	View   *View
+	Filter Filter
+	Within time.Duration // of one look
+
+	last   time.Time
+	tokens map[string]int64
+}
+
+// Look looks once more. Not for concurrent use.
+func (s *Series) Look(ctx context.Context) Look {
+	ctx, cancel := context.WithTimeout(ctx, s.Within)
+	defer cancel()
+	look := Look{At: time.Now().UTC(), Locks: []Lock{}}
+	list, err := s.View.List(ctx, s.Filter, nil)
+	if err != nil {
+		look.Errors = []string{err.Error()}
+	}
+	look.More, look.Locks = list.More, append(look.Locks, list.Locks...)
+	tokens := map[string]int64{}
+	for _, l := range look.Locks {
+		if l.Held {
+			look.Held++
+			tokens[l.Name] = l.Token
+		}
+		look.Waiting += l.Waiters
+		if before := s.tokens[l.Name]; before > 0 && l.Token > before {
+			look.HandOvers++
+		}
+	}
+	if took := look.At.Sub(s.last).Seconds(); !s.last.IsZero() && took > 0 {
+		look.PerSecond = float64(look.HandOvers) / took
+	}
+	if err == nil || len(tokens) > 0 {
+		s.tokens, s.last = tokens, look.At
+	}
+	return look
+}

@@ -1,0 +1,254 @@
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/locks"
+)
+
+// kinds are the deployments that the commands about locks are tried on.
+var kinds = map[string]func(testing.TB, ...server.Option) *server.Deployment{
+	"single": server.Single,
+	"replicated": func(tb testing.TB, opts ...server.Option) *server.Deployment {
+		return server.Replicated(tb, 1, opts...)
+	},
+	"sentinel": server.Sentinel,
+	"cluster":  server.Cluster,
+}
+
+// addresses are the flags that name a deployment.
+func addresses(d *server.Deployment) []string {
+	where := []string{"--addr", strings.Join(d.Addrs(), ",")}
+	if d.SentinelMaster != "" {
+		where = append(where, "--sentinel-master", d.SentinelMaster)
+	}
+	return where
+}
+
+func open(t *testing.T, option rueidis.ClientOption, cfg client.Config) *client.Client {
+	t.Helper()
+	c, err := client.Open(option, cfg)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// wait begins to wait for a lock, and returns when the server knows. What it got comes by the
+// channel.
+func wait(t *testing.T, c *client.Client, name string, place int) <-chan *client.Lock {
+	t.Helper()
+	got := make(chan *client.Lock, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	t.Cleanup(func() { cancel(); <-done })
+	go func() {
+		defer close(done)
+		if lock, err := c.Acquire(ctx, name); err == nil {
+			got <- lock
+		}
+	}()
+	require.Eventually(t, func() bool {
+		info, err := c.Inspect(ctx, name)
+		return err == nil && info.Waiters == place
+	}, soon, pollEvery)
+	return got
+}
+
+func decode[T any](t *testing.T, r result) (object T) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(r.out), &object), "%v", r)
+	return object
+}
+
+type listed struct {
+	ExitCode int `json:"exit_code"`
+	Locks    []locks.Lock
+	More     bool
+	Skipped  int
+}
+
+func (l listed) names() (names []string) {
+	for _, lock := range l.Locks {
+		names = append(names, lock.Name)
+	}
+	return names
+}
+
+func TestLocksOfEveryKindOfDeployment(t *testing.T) {
+	for name, start := range kinds {
+		t.Run(name, func(t *testing.T) {
+			d := start(t, server.Owned())
+			whole(t, d)
+			d.Load(t)
+			seeAndBreak(t, d.ClientOption(), func(command string, more ...string) result {
+				return holdfast(t, nil, append(append([]string{command}, addresses(d)...), more...)...)
+			})
+		})
+	}
+}
+
+// seeAndBreak tries all commands about locks, with locks that the option's user takes.
+func seeAndBreak(t *testing.T, option rueidis.ClientOption, do func(string, ...string) result) {
+	holder := open(t, option, client.Config{Label: "nightly"})
+	waiter := open(t, option, client.Config{})
+	var names []string
+	for i := range 20 { // in slots of all nodes of a Cluster
+		name := fmt.Sprintf("order:%02d", i)
+		names = append(names, name)
+		_, err := holder.Acquire(context.Background(), name)
+		require.NoError(t, err)
+	}
+	lock, err := holder.Acquire(context.Background(), "report")
+	require.NoError(t, err)
+	got := wait(t, waiter, "report", 1)
+
+	list := decode[listed](t, do("ls", "--json"))
+	require.Equal(t, append(names, "report"), list.names())
+	require.Equal(t, os.Getpid(), list.Locks[0].PID)
+	require.Equal(t, "nightly", list.Locks[0].Label)
+	require.Equal(t, []string{"report"}, decode[listed](t, do("ls", "--waited", "--json")).names())
+	limited := decode[listed](t, do("ls", "--limit", "3", "--json"))
+	require.Len(t, limited.Locks, 3)
+	require.True(t, limited.More)
+	r := do("ls")
+	require.Equal(t, 0, r.code, r)
+	require.Equal(t, 22, strings.Count(r.out, "\n"), "titles and a line for each: %s", r.out)
+	require.NotContains(t, r.out, "\x1b", "no colours but on a terminal")
+
+	r = do("inspect", "report")
+	require.Equal(t, 0, r.code, r)
+	require.Contains(t, r.out, fmt.Sprintf("pid %d (nightly)", os.Getpid()))
+	require.Contains(t, r.out, fmt.Sprint(lock.Fence()))
+	r = do("inspect", "nobody-has-it")
+	require.Equal(t, 5, r.code, r)
+	require.Contains(t, r.out, "free")
+
+	r = do("line", "report", "--json")
+	require.Equal(t, 0, r.code, r)
+	line := decode[struct {
+		Lock  locks.Lock
+		Total int
+		Line  []locks.Waiter
+	}](t, r)
+	require.Equal(t, lock.Owner(), line.Lock.Owner)
+	require.Equal(t, 1, line.Total)
+	require.Len(t, line.Line, 1)
+	require.Equal(t, locks.Listening, line.Line[0].Hears)
+	require.NotNil(t, line.Line[0].Since)
+	r = do("line", "report")
+	require.Contains(t, r.out, "listening")
+	require.Contains(t, do("line", names[0]).out, "nobody waits")
+
+	r = do("watch", "--json", "--count", "2", "--every", "50ms")
+	require.Equal(t, 0, r.code, r)
+	looks := strings.Split(strings.TrimSpace(r.out), "\n")
+	require.Len(t, looks, 2)
+	var look locks.Look
+	require.NoError(t, json.Unmarshal([]byte(looks[1]), &look))
+	require.Equal(t, []int{21, 1}, []int{look.Held, look.Waiting})
+
+	r = do("break", "report", "--reason", "it hangs", "--yes", "--json")
+	require.Equal(t, 0, r.code, r)
+	next := <-got
+	broken := decode[struct{ Lost, Next *locks.Lock }](t, r)
+	require.Equal(t, lock.Owner(), broken.Lost.Owner)
+	require.Equal(t, next.Owner(), broken.Next.Owner)
+	<-lock.Context().Done()
+	var lost *client.LostError
+	require.ErrorAs(t, context.Cause(lock.Context()), &lost)
+	require.ErrorIs(t, lost, client.ErrLost)
+	r = do("break", names[0], "--reason", "it hangs", "--yes")
+	require.Equal(t, 0, r.code, r)
+	require.Contains(t, r.out, "nobody has it now")
+	r = do("break", names[0], "--reason", "it hangs", "--yes")
+	require.Equal(t, 5, r.code, "nobody has it any more: %v", r)
+}
+
+// What a server has beside locks does not disturb, and nothing of it reaches the terminal.
+func TestKeysThatAreNoLocks(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	d.Load(t)
+	do := func(words ...string) {
+		t.Helper()
+		_, err := d.Nodes()[0].Do(context.Background(), words...)
+		require.NoError(t, err)
+	}
+	do("RPUSH", "lock:list", "1")
+	do("HSET", "lock:hash", "a", "b")
+	do("SET", "lock:plain", "theirs\x1b[31m", "PX", "60000")
+	do("SET", "lock:endless", "theirs")
+	do("SET", "other", "value")
+	do("FCALL", "holdfast_acquire", "1", "lock:red\x1b[31m", "me", "60000")
+	do("FCALL", "holdfast_acquire", "1", "l[a-z]*:mine", "me", "60000")
+	do("FCALL", "holdfast_acquire", "1", "lb:other", "me", "60000")
+	do("FCALL", "holdfast_acquire", "1", "lock:", "me", "60000") // no name is left of it
+
+	where := []string{"--addr", d.Addrs()[0]}
+	r := holdfast(t, nil, append([]string{"ls"}, where...)...)
+	require.Equal(t, 0, r.code, r)
+	require.NotContains(t, r.out, "\x1b")
+	require.Contains(t, r.out, `red\x1b[31m`)
+	require.Contains(t, r.errors, "3 keys")
+	require.Regexp(t, `endless +"theirs" +- +no end +- `, r.out)
+	list := decode[listed](t, holdfast(t, nil, append([]string{"ls", "--json"}, where...)...))
+	require.Equal(t, []string{"endless", "plain", "red\x1b[31m"}, list.names())
+	require.Equal(t, 3, list.Skipped)
+
+	list = decode[listed](t, holdfast(t, nil, append([]string{"ls", "--json", "--prefix", "l[a-z]*:"}, where...)...))
+	require.Equal(t, []string{"mine"}, list.names(), "a prefix is no pattern")
+	list = decode[listed](t, holdfast(t, nil, append([]string{"ls", "--json", "--prefix", ""}, where...)...))
+	require.Contains(t, list.names(), "lb:other", "the whole key is the name")
+	require.NotContains(t, list.names(), "other", "without a prefix, strings are not taken for locks")
+
+	r = holdfast(t, nil, append([]string{"inspect", "list"}, where...)...)
+	require.Equal(t, 1, r.code, r)
+	require.Contains(t, r.errors, `"list"`)
+}
+
+func TestLocksOfAQuorum(t *testing.T) {
+	d := server.Several(t, 3, server.Owned())
+	d.Load(t)
+	var addrs []string
+	for _, n := range d.Nodes() {
+		addrs = append(addrs, n.Addr)
+	}
+	do := func(command string, more ...string) result {
+		return holdfast(t, nil, append([]string{command, "--addr", strings.Join(addrs, ",")}, more...)...)
+	}
+	r := do("ls")
+	require.Equal(t, 2, r.code, r)
+	require.Contains(t, r.errors, "--quorum")
+
+	cfg := client.Config{Lease: soon}
+	c, err := client.OpenQuorum(d.ClientOptions(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	var lock *client.Lock
+	require.Eventually(t, func() bool { // servers that are new vote when their memory is old enough
+		lock, err = c.TryAcquire(context.Background(), "report")
+		return err == nil
+	}, 3*soon, pollEvery)
+	list := decode[listed](t, do("ls", "--quorum", "--json"))
+	require.Equal(t, []string{"report"}, list.names())
+	require.Equal(t, lock.Owner(), list.Locks[0].Owner)
+	got := wait(t, c, "report", 1)
+	require.Contains(t, do("line", "report", "--quorum").out, "listening")
+
+	require.NoError(t, d.Nodes()[2].Kill())
+	r = do("ls", "--quorum", "--json")
+	require.Equal(t, []string{"report"}, decode[listed](t, r).names(), "a majority is enough")
+	require.Contains(t, r.errors, d.Nodes()[2].Addr, "the one that is down is named")
+	r = do("break", "report", "--quorum", "--reason", "it hangs", "--yes")
+	require.Equal(t, 0, r.code, r)
+	require.NotNil(t, <-got)
+}

@@ -1,0 +1,233 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/creack/pty"
+	"github.com/hinshun/vt10x"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+const rows, columns = 24, 120
+
+// session is the command in a terminal of its own.
+type session struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	pty  *os.File
+	read chan struct{} // closed when all is read
+	mu   sync.Mutex
+	text bytes.Buffer
+	view vt10x.Terminal // what a person sees
+}
+
+func inTerminal(t *testing.T, env []string, args ...string) *session {
+	t.Helper()
+	s := &session{t: t, cmd: exec.Command(binary, args...), read: make(chan struct{}),
+		view: vt10x.New(vt10x.WithSize(columns, rows))}
+	s.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=xterm-256color"}, env...)
+	var err error
+	s.pty, err = pty.StartWithSize(s.cmd, &pty.Winsize{Rows: rows, Cols: columns})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill() // if it has not ended
+		_ = s.pty.Close()
+		<-s.read
+	})
+	go func() {
+		defer close(s.read)
+		part := make([]byte, 4096)
+		for {
+			n, err := s.pty.Read(part)
+			s.mu.Lock()
+			s.text.Write(part[:n])
+			_, _ = s.view.Write(part[:n]) // it never fails
+			s.mu.Unlock()
+			if err != nil { // EIO, when the command has ended
+				return
+			}
+		}
+	}()
+	return s
+}
+
+func (s *session) shown() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+func (s *session) sees(text string) {
+	s.t.Helper()
+	defer func() {
+		if s.t.Failed() {
+			s.t.Logf("shown: %q", s.shown())
+		}
+	}()
+	require.Eventually(s.t, func() bool { return strings.Contains(s.shown(), text) }, soon, pollEvery,
+		"waiting for %q", text)
+}
+
+// shows waits until the text stands on the screen, which is drawn over and over.
+func (s *session) shows(text string) {
+	s.t.Helper()
+	defer func() {
+		if s.t.Failed() {
+			s.t.Log(s.screen())
+		}
+	}()
+	require.Eventually(s.t, func() bool { return strings.Contains(s.screen(), text) }, soon, pollEvery,
+		"waiting for %q", text)
+}
+
+func (s *session) screen() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view.String()
+}
+
+func (s *session) types(keys string) {
+	s.t.Helper()
+	_, err := s.pty.WriteString(keys)
+	require.NoError(s.t, err)
+}
+
+func (s *session) ends() int {
+	s.t.Helper()
+	<-s.read
+	_ = s.cmd.Wait() // its exit code says all
+	return s.cmd.ProcessState.ExitCode()
+}
+
+func TestWatchOnATerminal(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	d.Load(t)
+	c, other := open(t, d.ClientOption(), client.Config{}), open(t, d.ClientOption(), client.Config{})
+	lock, err := c.Acquire(context.Background(), "report")
+	require.NoError(t, err)
+	s := inTerminal(t, nil, "watch", "--addr", d.Addrs()[0], "--every", "50ms")
+	s.shows(">  report")
+	s.shows("1 held  0 waiting  0.0 hand-overs/s")
+
+	got := wait(t, other, "report", 1)
+	s.shows("1 held  1 waiting")
+	s.types("\r")
+	s.shows("listening")
+	require.Contains(t, s.screen(), "PLACE")
+	s.types("\x1b")
+	s.shows("sort by time")
+
+	require.NoError(t, lock.Release(context.Background()))
+	require.NotNil(t, <-got)
+	s.shows("1 held  0 waiting")
+
+	s.types("p")
+	s.shows("paused")
+	_, err = c.Acquire(context.Background(), "order:42")
+	require.NoError(t, err)
+	s.types("s")
+	s.shows("sort by name")
+	require.NotContains(t, s.screen(), "order:42")
+	s.types("p")
+	s.shows("order:42")
+	require.Contains(t, s.screen(), ">  report", "the cursor stays at its lock")
+	s.types("w")
+	s.shows("no locks")
+
+	require.NoError(t, d.Nodes()[0].Kill())
+	s.shows("not complete")
+	s.types("q")
+	require.Equal(t, 0, s.ends())
+	require.Contains(t, s.shown(), "\x1b[?1049l", "the screen is given back")
+}
+
+func TestColoursOnATerminalOnly(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	d.Load(t)
+	_, err := open(t, d.ClientOption(), client.Config{}).Acquire(context.Background(), "report")
+	require.NoError(t, err)
+	for _, c := range []struct {
+		name     string
+		env      []string
+		coloured bool
+	}{
+		{"plain", nil, true},
+		{"NO_COLOR", []string{"NO_COLOR=1"}, false},
+		{"dumb", []string{"TERM=dumb"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := inTerminal(t, c.env, "ls", "--addr", d.Addrs()[0])
+			require.Equal(t, 0, s.ends())
+			require.Contains(t, s.shown(), "report")
+			require.Equal(t, c.coloured, strings.Contains(s.shown(), "\x1b["), "%q", s.shown())
+		})
+	}
+}
+
+func TestBreakAsks(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	d.Load(t)
+	c := open(t, d.ClientOption(), client.Config{})
+	lock, err := c.Acquire(context.Background(), "report")
+	require.NoError(t, err)
+	ask := func() *session {
+		s := inTerminal(t, nil, "break", "report", "--reason", "it hangs", "--addr", d.Addrs()[0])
+		s.sees("[y/N] ")
+		require.Contains(t, s.shown(), lock.Owner(), "it says who would lose the lock")
+		return s
+	}
+	for _, no := range []string{"\n", "n\n", "what?\n", "\x04"} {
+		s := ask()
+		s.types(no)
+		require.Equal(t, 4, s.ends(), "%q", s.shown())
+		require.Contains(t, s.shown(), "nothing was broken")
+		require.NoError(t, lock.Context().Err())
+	}
+	s := ask() // and the lock changes hands meanwhile
+	require.NoError(t, lock.Release(context.Background()))
+	lock, err = c.Acquire(context.Background(), "report")
+	require.NoError(t, err)
+	s.types("y\n")
+	require.Equal(t, 4, s.ends(), "%q", s.shown())
+	require.Contains(t, s.shown(), "changed hands")
+	require.NoError(t, lock.Context().Err())
+
+	s = ask()
+	s.types("\x03") // interrupt
+	require.Equal(t, 1, s.ends(), "%q", s.shown())
+	require.NoError(t, lock.Context().Err())
+
+	s = ask()
+	s.types("y\n")
+	require.Equal(t, 0, s.ends(), "%q", s.shown())
+	info, err := c.Inspect(context.Background(), "report")
+	require.NoError(t, err)
+	require.False(t, info.Held)
+}
+
+// Progress is for people who wait: after a second, on standard error, on a terminal.
+func TestProgress(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	d.Load(t)
+	require.NoError(t, d.Nodes()[0].Pause())
+	s := inTerminal(t, nil, "ls", "--addr", d.Addrs()[0], "--timeout", "8s")
+	s.sees("connecting ...")
+	require.NoError(t, d.Nodes()[0].Resume())
+	require.Equal(t, 0, s.ends(), "%q", s.shown())
+	require.Contains(t, s.shown(), "\r\x1b[K", "the line goes")
+
+	require.NoError(t, d.Nodes()[0].Pause())
+	r := holdfast(t, nil, "ls", "--addr", d.Addrs()[0], "--timeout", "6s")
+	require.NoError(t, d.Nodes()[0].Resume())
+	require.Equal(t, 1, r.code, r)
+	require.NotContains(t, r.errors, "connecting ...")
+}
