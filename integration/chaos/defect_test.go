@@ -60,7 +60,7 @@ func TestDefectsAreFound(t *testing.T) {
 				"  return math.max(0, guard - ms(age(us)))\n", "  return 0\n"},
 			rules: []string{"exclusion"}},
 		"a server that comes back empty votes at once": {shape: "quorum",
-			profile: profileGuard, storm: 40 * time.Second,
+			profile: profileGuard, storm: 50 * time.Second,
 			change: []string{
 				"  return math.max(0, guard - ms(age(us)))\n", "  return 0\n"},
 			rules: []string{"exclusion"}},

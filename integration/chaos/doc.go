@@ -3,9 +3,10 @@
 //	go run . -time 60s -seed 1 -out records
 //
 // A round is one deployment: a single server with or without persistence, Sentinel, Cluster, or five
-// independent servers, as processes of this machine. Processes of clients want a few locks all the time: Go clients at the
-// default level and at the level Replicas with all replicas, and raw callers at both, which know
-// nothing but functions/README.md and have owner strings of their own: they send WAIT themselves.
+// independent servers, as processes of this machine. Processes of clients want a few locks all the
+// time: Go clients at the default level and at the level Replicas with all replicas, and raw callers
+// at both, which know nothing but functions/README.md and have owner strings of their own: they send
+// WAIT themselves.
 // In rounds of the level Guard all of them ask for the same guard, and are at no other level. Locks
 // on a majority of independent servers are had by Go clients only: a raw caller of a quorum would be
 // a second implementation of it, with defects of its own. In about every other round the Go clients
@@ -56,7 +57,7 @@
 // so those losses are farther apart than that; a round without an entry in the storm is an error.
 //
 // A quorum has three such turns. Strict: one or two servers of five at a time are paused, killed to come
-// back with their data or empty, or have wrong clocks, and nobody has to wait for that. Guard: also
+// back with their data or empty, are emptied at once, or have wrong clocks, and nobody has to wait for that. Guard: also
 // those by which all may have to wait, because a majority is lost, has forgotten, is full, or refuses;
 // but there is no second holder. All: also those that end votes without a loss of memory.
 //

@@ -14,18 +14,41 @@ const soon = 2 * time.Second
 
 // probe sends one command to one server, which can be dead or paused: then it fails soon.
 func probe(addr string, command ...string) (rueidis.RedisMessage, error) {
+	replies, err := ask(addr, command)
+	if err != nil {
+		return rueidis.RedisMessage{}, err
+	}
+	return replies[0].ToMessage()
+}
+
+// ask sends commands over one connection.
+func ask(addr string, commands ...[]string) ([]rueidis.RedisResult, error) {
 	c, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{addr}, Dialer: net.Dialer{Timeout: time.Second},
 		ConnWriteTimeout: time.Second, PipelineMultiplex: -1, ForceSingleClient: true,
 		AlwaysRESP2: true, DisableCache: true, DisableRetry: true,
 	})
 	if err != nil {
-		return rueidis.RedisMessage{}, err
+		return nil, err
 	}
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
-	return c.Do(ctx, c.B().Arbitrary(command...).Build()).ToMessage()
+	var batch rueidis.Commands
+	for _, command := range commands {
+		batch = append(batch, c.B().Arbitrary(command...).Build())
+	}
+	return c.DoMulti(ctx, batch...), nil
+}
+
+// atOnce runs commands in a transaction.
+func atOnce(addr string, commands ...[]string) error {
+	all := append(append([][]string{{"MULTI"}}, commands...), []string{"EXEC"})
+	replies, err := ask(addr, all...)
+	if err != nil {
+		return err
+	}
+	return replies[len(replies)-1].Error()
 }
 
 // tell is probe where only the error matters.

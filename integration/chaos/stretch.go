@@ -32,9 +32,10 @@ func (l *lane) stretch() {
 	more := time.Second/2 + time.Duration(l.random.Float64()*float64(l.terms.guard/2))
 	calm := l.terms.guard + more
 	// Of a quorum, two minorities in a row are a majority.
-	inARow := l.servers.shape.quorum() && l.profile != profileStrict && l.random.IntN(3) == 0
+	inARow := l.servers.shape.quorum() && l.profile != profileStrict && l.random.IntN(2) == 0
 	if inARow {
-		calm = time.Duration(l.random.Float64() * float64(calm) / 2)
+		x := l.random.Float64()
+		calm = time.Duration(x * x * float64(calm) / 2)
 	}
 	l.rest(l.lost.add(calm).sub(now()))
 }
