@@ -56,10 +56,11 @@
 // and all faults. With a guard nobody gets a lock for a while after a server has lost its memory,
 // so those losses are farther apart than that; a round without an entry in the storm is an error.
 //
-// A quorum has three such turns. Strict: one or two servers of five at a time are paused, killed to come
-// back with their data or empty, are emptied at once, or have wrong clocks, and nobody has to wait for that. Guard: also
-// those by which all may have to wait, because a majority is lost, has forgotten, is full, or refuses;
-// but there is no second holder. All: also those that end votes without a loss of memory.
+// A quorum has three such turns. Strict: one or two servers of five at a time are paused, killed to
+// come back with their data or empty, emptied at once, or have wrong clocks, and nobody has to wait
+// for that. Guard: also those by which all may have to wait, because a majority is lost, has
+// forgotten, is full, or refuses; but there is no second holder. All: also those that end votes
+// without a loss of memory.
 //
 // # Soak
 //
