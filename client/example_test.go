@@ -283,3 +283,13 @@ func ExampleOpenQuorum() {
 		log.Fatal(err)
 	}
 }
+
+// An owner string that stands in a log says who it was.
+func ExampleParseHolder() {
+	who := client.ParseHolder("web-3:4711:bKx1c9VnT0aQw2Zs:mhzqk3ty.2f:nightly report")
+	fmt.Println(who.Host, who.PID, who.Label, who.Since.UTC().Format(time.DateOnly))
+	fmt.Println(client.ParseHolder("worker-7"))
+	// Output:
+	// web-3 4711 nightly report 2025-11-15
+	// "worker-7"
+}

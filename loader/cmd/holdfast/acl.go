@@ -132,7 +132,8 @@ func (a *app) checkACL(ctx context.Context, need rights.Need, as string) error {
 	return nil
 }
 
-func (a *app) checkDeployment(ctx context.Context, option rueidis.ClientOption, need rights.Need, as string) ([]rights.Check, error) {
+func (a *app) checkDeployment(ctx context.Context, option rueidis.ClientOption, need rights.Need, as string) (
+	[]rights.Check, error) {
 	redis, err := connect(ctx, option)
 	if err != nil {
 		return nil, a.cfg.explainConnect(err)

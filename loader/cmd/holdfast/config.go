@@ -51,13 +51,16 @@ type tlsFlags struct {
 // bind defines the flags of every command.
 func (c *config) bind(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	flags.Var(&c.given.addrs, "addr", "server `address`; repeat it or separate by commas. For a cluster some of its nodes. "+
-		"host, host:port, redis://user:password@host:port, or rediss:// for TLS. One URL's user and password "+
+	flags.Var(&c.given.addrs, "addr", "server `address`; repeat it or separate by commas. "+
+		"For a cluster some of its nodes. host, host:port, redis://user:password@host:port, or rediss:// for TLS. One URL's user and password "+
 		"count for all addresses (default $HOLDFAST_ADDR, else "+defaultAddr+")")
-	flags.StringVar(&c.master, "sentinel-master", "", "the addresses are sentinels, which watch a primary under this `name`")
-	flags.StringVar(&c.user, "user", "", "ACL user `name`; its password is in $HOLDFAST_PASSWORD, because others can see flags")
+	flags.StringVar(&c.master, "sentinel-master", "",
+		"the addresses are sentinels, which watch a primary under this `name`")
+	flags.StringVar(&c.user, "user", "",
+		"ACL user `name`; its password is in $HOLDFAST_PASSWORD, because others can see flags")
 	flags.StringVar(&c.given.passwordFile, "password-file", "", "... or in the file at this `path`")
-	flags.StringVar(&c.sentinelUser, "sentinel-user", "", "user `name` at the sentinels; its password is in $HOLDFAST_SENTINEL_PASSWORD")
+	flags.StringVar(&c.sentinelUser, "sentinel-user", "",
+		"user `name` at the sentinels; its password is in $HOLDFAST_SENTINEL_PASSWORD")
 	flags.StringVar(&c.given.sentinelPasswordFile, "sentinel-password-file", "", "... or in the file at this `path`")
 	c.given.tls.bind(flags)
 	flags.BoolVar(&c.json, "json", false, "print JSON, for programs")
@@ -65,12 +68,14 @@ func (c *config) bind(flags *pflag.FlagSet) {
 }
 
 func (f *tlsFlags) bind(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.on, "tls", false, "connect by TLS, with the system's certificate authorities; each of the next implies it")
+	flags.BoolVar(&f.on, "tls", false,
+		"connect by TLS, with the system's certificate authorities; each of the next implies it")
 	flags.StringVar(&f.ca, "tls-ca", "", "trust the authorities in the PEM file at this `path` instead")
 	flags.StringVar(&f.cert, "tls-cert", "", "`path` of the client's certificate, PEM")
 	flags.StringVar(&f.key, "tls-key", "", "`path` of its key, PEM")
 	flags.StringVar(&f.serverName, "tls-server-name", "", "`name` in the server's certificate, if it is not the address")
-	flags.BoolVar(&f.skipVerify, "tls-skip-verify", false, "UNSAFE: accept any certificate, so anybody in between can read the password")
+	flags.BoolVar(&f.skipVerify, "tls-skip-verify", false,
+		"UNSAFE: accept any certificate, so anybody in between can read the password")
 }
 
 // bindChange defines the flags of load and unload.

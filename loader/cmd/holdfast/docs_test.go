@@ -34,7 +34,7 @@ func TestThePageIsTrue(t *testing.T) {
 	d := server.Single(t, server.Owned())
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
-	for _, command := range []string{"load", "verify", "version", "unload", "ls", "inspect", "line", "break", "watch", "acl", "completion"} {
+	for _, command := range strings.Fields("load verify version unload ls inspect line break watch acl completion") {
 		require.Regexp(t, `(?m)^## .*\b`+command+`\b`, string(text))
 	}
 	samples := regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(text), -1)

@@ -106,7 +106,8 @@ func lockTable(all []locks.Lock, paint terminal.Painter) *terminal.Table {
 }
 
 func lockCells(l locks.Lock) []terminal.Cell {
-	cells := terminal.Cells(printable(l.Name), l.String(), short(l.HeldFor()), leaseText(l), tokenText(l), strconv.Itoa(l.Waiters))
+	cells := terminal.Cells(printable(l.Name), l.String(), short(l.HeldFor()), leaseText(l), tokenText(l),
+		strconv.Itoa(l.Waiters))
 	if !l.Held {
 		cells[1] = terminal.Cell{Text: "nobody: the lease has ended", Colour: terminal.Yellow}
 	}

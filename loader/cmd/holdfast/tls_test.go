@@ -131,8 +131,10 @@ func TestTLS(t *testing.T) {
 		{"client certificate", mutual, append(trust[:4:4], known...), 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := holdfast(t, nil, append([]string{"load", "--timeout", "8s", "--addr", c.addr}, c.flags...)...)
-			require.Equal(t, c.code, r.code, r)
+			for _, command := range []string{"load", "ls"} {
+				r := holdfast(t, nil, append([]string{command, "--timeout", "8s", "--addr", c.addr}, c.flags...)...)
+				require.Equal(t, c.code, r.code, r)
+			}
 		})
 	}
 }
