@@ -128,7 +128,7 @@ int holdfast_lock(struct holdfast *l, redisContext *(*connect)(void *), void *ar
 }
 int holdfast_renew(struct holdfast *l) {
   long long reply[7];
-  if (holdfast_left(l) && now() >= l->due) {
+  if (holdfast_left(l) > l->lease / 3 && now() >= l->due) { /* without an answer it ends before the lease */
     l->due = now() + l->lease / 20; /* to try again after an error */
     l->gone = confirm(l, reply, l->token) == HOLDFAST_OK && reply[0] == 0;
   }

@@ -50,7 +50,8 @@ final class Lock {
     }
     /** Renews the lock, once a third of the lease has passed. Throws Lost if it is lost. */
     public function renew(): void {
-        if (!$this->lost() && now() >= $this->state['due']) {
+        $last = $this->state['ends'] - $this->lease / 3; // a call that has no answer ends before the lease
+        if (!$this->lost() && now() >= $this->state['due'] && now() < $last) {
             $this->state['due'] = now() + $this->lease / 20; // to try again after an error
             try {
                 $this->state['gone'] = $this->call('renew', '', $this->token)[0] === 0;
@@ -86,7 +87,7 @@ final class Lock {
     public function leave(): void {
         $this->close();
         try {
-            $this->state['over'] || $this->twice('leave');
+            $this->state['over'] || $this->state['gone'] || $this->twice('leave');
         } catch (\Exception) {} // its lease ends
         $this->state['over'] = true;
     }

@@ -44,11 +44,11 @@ def lock(redis, name, *, lease=30.0, wait=None):
         lock._over.set()
         if lock._repeat("release")[0] == 0:
             raise Lost(lock.key)
-    except BaseException:
+    except BaseException as error:
         lock._over.set()
         lock._close()
         with suppress(RedisError, OSError):  # a grant that crosses with this goes on to the next in line
-            lock._repeat("leave")
+            isinstance(error, Lost) or lock._repeat("leave")
         raise
 
 

@@ -27,8 +27,8 @@ module Holdfast
     lock = Lock.new(redis, "lock:#{name}", lease)
     lock.send(:acquire, wait)
     yield lock
-  rescue Exception
-    lock&.send(:leave)
+  rescue Exception => e
+    lock&.send(:leave) unless e.is_a?(Lost)
     raise
   ensure
     lock&.send(:release) # also after break and return
@@ -61,7 +61,7 @@ module Holdfast
       reply
     end
     def twice(function, *args)
-      call(@redis, function, *args)
+      @redis.without_reconnect { call(@redis, function, *args) } # it would repeat it without a word
     rescue *UNKNOWN # by the same owner it is safe; the first release may have done what the second cannot
       reply = call(@redis, function, *args)
       function == "release" ? [1] : reply

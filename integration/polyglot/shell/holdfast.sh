@@ -36,7 +36,9 @@ ask() {
   shift
   # shellcheck disable=SC2086 # it is words
   reply=$(timeout "$patience" ${REDIS_CLI:-redis-cli} FCALL "holdfast_$function" 1 "$key" "$owner" "$@" 2>&1)
-  r1=$(echo "$reply" | sed -n 1p) r2=$(echo "$reply" | sed -n 2p) r3=$(echo "$reply" | sed -n 3p)
+  { read -r r1; read -r r2; read -r r3; } <<REPLY
+$reply
+REPLY
   case $r1 in 0 | 1) ;; *) echo "holdfast.sh: $key: ${reply:-no answer}" >&2 && false ;; esac
 }
 
