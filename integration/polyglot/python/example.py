@@ -6,7 +6,7 @@ import redis
 
 import holdfast
 
-r = redis.Redis.from_url(sys.argv[1] if len(sys.argv) > 1 else "redis://127.0.0.1:6379", socket_timeout=2)
+r = redis.Redis.from_url(sys.argv[1] if len(sys.argv) > 1 else "redis://127.0.0.1:6379", socket_timeout=2, retry=None)
 for _ in range(10):
     with holdfast.lock(r, "example", lease=10, wait=60) as lock:
         n = int(r.get("example:count") or 0)

@@ -1,14 +1,15 @@
 """A distributed lock on Redis 7 or Valkey: Holdfast's functions library over redis-py.
 
-    with holdfast.lock(redis.Redis(socket_timeout=2), "order:42", lease=30, wait=10) as lock:
+    with holdfast.lock(redis.Redis(socket_timeout=2, retry=None), "order:42", lease=30, wait=10) as lock:
         for part in parts:
             lock.check()                      # raises holdfast.Lost
             store(part, fence=lock.token)     # store refuses a token below one that it has seen
 
 The key is "lock:order:42", as the Go client's. A thread renews the lock. It can be lost all the same, for example when
 the server cannot be reached: call lock.check() before each step, or look at lock.lost. Give the client a socket_timeout
-below a third of the lease, or a call to a silent server does not end. Waiters are told by SSUBSCRIBE, on a connection
-of their own; with a RedisCluster they poll. Not for asyncio.
+below a third of the lease, or a call to a silent server does not end, and retry=None: from 6.0 on it would repeat a
+release whose reply was lost, and take the second reply, 'not yours', for a loss. Waiters are told by SSUBSCRIBE, on a
+connection of their own; with a RedisCluster they poll. Not for asyncio.
 """
 import random
 import re
@@ -70,7 +71,6 @@ class Lock:
         return self._gone
 
     def check(self):
-        """Raises Lost if the lock is lost."""
         if self.lost:
             raise Lost(self.key)
 
