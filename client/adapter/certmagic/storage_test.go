@@ -1,0 +1,198 @@
+package certmagic_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+
+	"github.com/holdfast-go/holdfast/client"
+	holdfastcertmagic "github.com/holdfast-go/holdfast/client/adapter/certmagic"
+	"github.com/holdfast-go/holdfast/client/locktest"
+)
+
+const name = "issue_cert_example.com"
+
+// The contract of certmagic.Locker and TryLocker, by one process and by two.
+func TestLocker(t *testing.T) {
+	for kind, processes := range map[string]int{"goroutines": 1, "processes": 2} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := locktest.New(t)
+				here := storage(t, s)
+				there := here
+				if processes == 2 {
+					there = storage(t, s)
+				}
+				if err := here.Lock(t.Context(), name); err != nil {
+					t.Fatal(err)
+				}
+				if ok, err := there.TryLock(t.Context(), name); ok || err != nil {
+					t.Errorf("TryLock of a held lock returned %v, %v", ok, err)
+				}
+				if err := there.Lock(t.Context(), name+".au"); err != nil { // another name
+					t.Error(err)
+				}
+				// a wait honours its context
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				if err := there.Lock(ctx, name); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Lock of a held lock returned %v", err)
+				}
+				cancel()
+				if err := there.Lock(ctx, name+".com"); err == nil {
+					t.Error("Lock with a context that is over took the lock")
+				}
+				// and ends with the release, a long time later
+				waited := make(chan error, 1)
+				go func() { waited <- there.Lock(t.Context(), name) }()
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				select {
+				case err := <-waited:
+					t.Fatalf("two have the lock: %v", err)
+				default:
+				}
+				released := time.Now()
+				if err := here.Unlock(t.Context(), name); err != nil {
+					t.Error(err)
+				}
+				if err := <-waited; err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(released); took > 100*time.Millisecond {
+					t.Errorf("the next one waited for %v", took)
+				}
+				if err := there.Unlock(t.Context(), name); err != nil {
+					t.Error(err)
+				}
+				if ok, err := here.TryLock(t.Context(), name); !ok || err != nil {
+					t.Errorf("TryLock of a free lock returned %v, %v", ok, err)
+				}
+				if err := here.Unlock(t.Context(), name); err != nil {
+					t.Error(err)
+				}
+				if err := here.Unlock(t.Context(), name); !errors.Is(err, client.ErrNotHeld) {
+					t.Errorf("a second Unlock returned %v", err)
+				}
+				s.Free("certmagic:" + name)
+			})
+		})
+	}
+}
+
+// The context of a Lock may end before its work does; certmagic unlocks with another one.
+func TestALockOutlivesItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		st := storage(t, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		if err := st.Lock(ctx, name); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		time.Sleep(time.Hour)
+		if err := st.RenewLockLease(t.Context(), name, time.Minute); err != nil {
+			t.Error(err)
+		}
+		if err := st.Unlock(t.Context(), name); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestALostLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		st := storage(t, s)
+		if err := st.RenewLockLease(t.Context(), name, time.Minute); !errors.Is(err, client.ErrNotHeld) {
+			t.Errorf("RenewLockLease without a lock returned %v", err)
+		}
+		if err := st.Lock(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.RenewLockLease(t.Context(), name, time.Minute); err != nil {
+			t.Error(err)
+		}
+		s.Delete("certmagic:" + name)
+		if err := st.RenewLockLease(t.Context(), name, time.Minute); !errors.Is(err, client.ErrLost) {
+			t.Errorf("RenewLockLease of a lost lock returned %v", err)
+		}
+		// Another goroutine has it next. The first one's Unlock gives back nothing of that.
+		if err := st.Lock(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Unlock(t.Context(), name); !errors.Is(err, client.ErrLost) {
+			t.Errorf("the first Unlock returned %v", err)
+		}
+		if !s.Inspect("certmagic:" + name).Held {
+			t.Error("the first Unlock gave back the second lock")
+		}
+		if err := st.Unlock(t.Context(), name); err != nil {
+			t.Error(err)
+		}
+		s.Free("certmagic:" + name)
+	})
+}
+
+func TestRedisCannotBeReached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		st := storage(t, s)
+		s.Stop()
+		if err := st.Lock(t.Context(), name); !errors.Is(err, client.ErrUnreachable) {
+			t.Errorf("Lock returned %v", err)
+		}
+		if ok, err := st.TryLock(t.Context(), name); ok || !errors.Is(err, client.ErrUnreachable) {
+			t.Errorf("TryLock returned %v, %v", ok, err)
+		}
+	})
+}
+
+// What certmagic asks of a storage goes to the files.
+func TestFilesStayWhereTheyWere(t *testing.T) {
+	files := &certmagic.FileStorage{Path: t.TempDir()}
+	st := holdfastcertmagic.NewStorage(nil, files)
+	ctx := t.Context()
+	if _, err := st.Load(ctx, "a/b"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Load of nothing returned %v", err)
+	}
+	if err := st.Store(ctx, "a/b", []byte("certificate")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := files.Load(ctx, "a/b"); string(got) != "certificate" || err != nil {
+		t.Errorf("the files have %q, %v", got, err)
+	}
+	if list, err := st.List(ctx, "a", true); !slices.Equal(list, []string{"a/b"}) || err != nil {
+		t.Errorf("List returned %v, %v", list, err)
+	}
+	if info, err := st.Stat(ctx, "a/b"); info.Size != 11 || err != nil {
+		t.Errorf("Stat returned %v, %v", info, err)
+	}
+	if err := st.Delete(ctx, "a"); err != nil || st.Exists(ctx, "a/b") {
+		t.Errorf("Delete returned %v", err)
+	}
+}
+
+// certmagic itself takes the lock: of two processes that clean one storage, the second one waits.
+func TestCleanStorage(t *testing.T) {
+	s := locktest.New(t)
+	st := storage(t, s)
+	giveBack := s.Take("certmagic:storage_clean", time.Minute)
+	cleaned := make(chan error, 1)
+	go func() { cleaned <- certmagic.CleanStorage(t.Context(), st, certmagic.CleanStorageOptions{}) }()
+	s.Await("certmagic:storage_clean", func(i client.Info) bool { return i.Waiters == 1 })
+	giveBack()
+	if err := <-cleaned; err != nil {
+		t.Error(err)
+	}
+	s.Free("certmagic:storage_clean")
+}
+
+func storage(t *testing.T, s *locktest.Server) *holdfastcertmagic.Storage {
+	return holdfastcertmagic.NewStorage(s.Client(client.Config{}), &certmagic.FileStorage{Path: t.TempDir()})
+}
