@@ -3,7 +3,6 @@ package otel
 import (
 	"context"
 	"errors"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -47,44 +46,49 @@ func (s *spans) acquired(call, lock context.Context, a client.Acquisition) conte
 	if a.Reentered {
 		return lock
 	}
+	name := trace.WithAttributes(nameKey.String(a.Name))
 	if a.Wait {
-		span := s.wait(call, a.Name, a.Asked, links(before, owner, a.Behind))
-		span.SetAttributes(outcomeKey.String(measure.Granted(a)))
+		_, span := s.tracer.Start(call, "holdfast wait", trace.WithTimestamp(a.Asked), name)
+		if span.IsRecording() {
+			span.SetAttributes(outcomeKey.String(measure.Granted(a)))
+			link(span, before, owner, a.Behind)
+		}
 		span.End()
 	}
-	options := []trace.SpanStartOption{trace.WithAttributes(nameKey.String(a.Name), ownerKey.String(a.Owner), fenceKey.Int64(a.Fence))}
-	if caller := trace.SpanContextFromContext(call); caller.IsValid() && !caller.Equal(trace.SpanContextFromContext(lock)) {
-		options = append(options, trace.WithLinks(trace.Link{SpanContext: caller})) // client.WithLockContext
+	caller, above := trace.SpanContextFromContext(call), trace.SpanContextFromContext(lock)
+	lock, span := s.tracer.Start(lock, "holdfast hold", name)
+	if span.IsRecording() {
+		span.SetAttributes(ownerKey.String(a.Owner), fenceKey.Int64(a.Fence))
+		if caller.IsValid() && !caller.Equal(above) { // client.WithLockContext
+			span.AddLink(trace.Link{SpanContext: caller})
+		}
 	}
-	lock, span := s.tracer.Start(lock, "holdfast hold", options...)
 	s.present.begins(a, span)
 	return lock
 }
 
 func (s *spans) refused(ctx context.Context, r client.Refusal) {
 	before, owner := s.present.answered(r.Name, r.Asked)
+	span := trace.SpanFromContext(ctx)
+	if r.Wait {
+		_, span = s.tracer.Start(ctx, "holdfast wait", trace.WithTimestamp(r.Asked), trace.WithAttributes(nameKey.String(r.Name)))
+		defer span.End()
+	}
+	if !span.IsRecording() {
+		return
+	}
 	kind, behind := measure.Kind(r.Err), last(r.Err)
 	attributes := []attribute.KeyValue{outcomeKey.String(kind)}
 	if behind != nil && behind.Holder.Owner != "" {
 		attributes = append(attributes, holderKey.String(behind.Holder.String()))
 	}
 	if !r.Wait {
-		if span := trace.SpanFromContext(ctx); span.IsRecording() {
-			span.AddEvent("holdfast refused", trace.WithAttributes(append(attributes, nameKey.String(r.Name))...))
-		}
+		span.AddEvent("holdfast refused", trace.WithAttributes(append(attributes, nameKey.String(r.Name))...))
 		return
 	}
-	span := s.wait(ctx, r.Name, r.Asked, links(before, owner, behind))
-	defer span.End()
 	span.SetAttributes(attributes...)
+	link(span, before, owner, behind)
 	fail(span, kind, r.Err)
-}
-
-// wait begins the span of a wait that is over now.
-func (s *spans) wait(ctx context.Context, name string, asked time.Time, links []trace.Link) trace.Span {
-	_, span := s.tracer.Start(ctx, "holdfast wait", trace.WithTimestamp(asked), trace.WithLinks(links...),
-		trace.WithAttributes(nameKey.String(name)))
-	return span
 }
 
 func (s *spans) ended(t client.Tenure) {
@@ -92,10 +96,12 @@ func (s *spans) ended(t client.Tenure) {
 	if span == nil {
 		return
 	}
-	end := measure.End(t)
-	span.SetAttributes(endKey.String(end))
-	if t.Err != nil {
-		fail(span, end, t.Err)
+	if span.IsRecording() {
+		end := measure.End(t)
+		span.SetAttributes(endKey.String(end))
+		if t.Err != nil {
+			fail(span, end, t.Err)
+		}
 	}
 	span.End()
 }
@@ -105,19 +111,18 @@ func fail(span trace.Span, kind string, err error) {
 	span.SetStatus(codes.Error, err.Error())
 }
 
-// links are to those whom a call waited for: the last holder in this process, and behind, the one that
-// the server told of, if that is another and shows its span.
-func links(before trace.SpanContext, owner string, behind *client.BusyError) (found []trace.Link) {
+// link links a wait to those whom it was for: before, the last holder in this process, and behind, the
+// one that the server told of, if that is another and shows its span.
+func link(wait trace.Span, before trace.SpanContext, owner string, behind *client.BusyError) {
 	if before.IsValid() {
-		found = append(found, trace.Link{SpanContext: before})
+		wait.AddLink(trace.Link{SpanContext: before})
 	}
 	if behind == nil || behind.Holder.Owner == owner {
-		return found
+		return
 	}
 	if span := labelled(behind.Holder.Label); span.IsValid() {
-		found = append(found, trace.Link{SpanContext: span, Attributes: []attribute.KeyValue{holderKey.String(behind.Holder.String())}})
+		wait.AddLink(trace.Link{SpanContext: span, Attributes: []attribute.KeyValue{holderKey.String(behind.Holder.String())}})
 	}
-	return found
 }
 
 // last is who had the lock, as far as an error tells.

@@ -107,7 +107,7 @@ const (
 	HoldText     = "Time that a lock was held, by how it ended."
 	HeldText     = "Locks that are held by this process."
 	RenewalText  = "Time until the server answered a renewal, or until none was waited for any more."
-	LostText     = "Locks that ended before their release. Their work may have run beside another holder."
+	LostText     = "Locks that ended before their release, by cause. The work may have run beside another holder."
 	OutageText   = "Outages: renewals began to fail. Locks are lost if it lasts for a lease."
 	RecoveryText = "Outages that ended: the server answers again."
 )
