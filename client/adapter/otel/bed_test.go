@@ -107,6 +107,19 @@ func (p *process) value(name string, attributes ...string) (n int64, sum time.Du
 	return n, sum
 }
 
+// names are those of all metrics that have a value.
+func (p *process) names() (names []string) {
+	p.t.Helper()
+	var all metricdata.ResourceMetrics
+	require.NoError(p.t, p.reader.Collect(ctx, &all))
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
 func (p *process) counts(want int64, name string, attributes ...string) {
 	p.t.Helper()
 	n, _ := p.value(name, attributes...)

@@ -2,6 +2,7 @@ package otel_test
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +64,13 @@ func TestMetricsOfAnOutage(t *testing.T) {
 		p.counts(1, "holdfast.lock.hold.duration", "holdfast.end", "expired", "holdfast.lock.group", "X")
 		n, _ := p.value("holdfast.lock.renewal.duration", "holdfast.outcome", "unreachable", "holdfast.lock.group", "X")
 		require.Positive(t, n)
+
+		page, err := os.ReadFile("../../../docs/observing.md")
+		require.NoError(t, err)
+		require.Len(t, p.names(), 8)
+		for _, name := range p.names() {
+			require.Contains(t, string(page), "`"+name+"`")
+		}
 	})
 }
 

@@ -201,3 +201,22 @@ func TestAWaitIsLinkedToAHolderElsewhere(t *testing.T) {
 		require.Equal(t, "holdfast refused", events[0].Name)
 	})
 }
+
+// The holder that the server told of is the one of this process: that is one link, to its hold.
+func TestAHolderIsLinkedOnce(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		p := newProcess(t, nil)
+		a, b := s.Client(client.Config{Observer: p.Observer}), s.Client(client.Config{Observer: p.Observer})
+		within, _ := p.within("caller")
+		l, err := a.Acquire(within, "x", holdfastotel.Label(within, ""))
+		require.NoError(t, err)
+		got := acquires(t, b, ctx)
+		time.Sleep(time.Second)
+		require.NoError(t, l.Release(ctx))
+		require.NoError(t, (<-got).Release(ctx))
+		waits, holds := p.spans("holdfast wait"), p.spans("holdfast hold")
+		require.Len(t, waits, 2)
+		require.Equal(t, []trace.SpanID{holds[0].SpanContext().SpanID()}, linked(waits[1]))
+	})
+}
