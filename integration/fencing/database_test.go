@@ -18,10 +18,10 @@ import (
 const soon = 30 * time.Second
 
 var (
-	ctx        = context.Background()
-	pg         *postgres
-	pgProblem  error
-	allOfTests = []string{"stock", "fences", "ledger"} // tables
+	ctx       = context.Background()
+	pg        *postgres
+	pgProblem error // why there is none
+	tables    = []string{"stock", "fences", "ledger"}
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -76,7 +76,7 @@ func open(t *testing.T, driver, dsn string) *database {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	d := &database{db, t, driver == "pgx"}
-	for _, table := range allOfTests {
+	for _, table := range tables {
 		_, err := db.Exec("DROP TABLE IF EXISTS " + table)
 		require.NoError(t, err)
 	}
@@ -138,7 +138,7 @@ func (d *database) begin() *sql.Tx {
 func (d *database) dump() string {
 	d.t.Helper()
 	var text strings.Builder
-	for _, table := range allOfTests {
+	for _, table := range tables {
 		rows, err := d.Query("SELECT * FROM " + table + " ORDER BY 1, 2")
 		require.NoError(d.t, err)
 		columns, err := rows.Columns()

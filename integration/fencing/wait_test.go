@@ -1,7 +1,6 @@
 package fencing
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"testing"
@@ -159,7 +158,7 @@ func (d *database) conn(timeout string) *sql.Conn {
 
 func (d *database) do(q querier, query string) {
 	d.t.Helper()
-	_, err := q.ExecContext(context.Background(), query)
+	_, err := q.ExecContext(ctx, query)
 	require.NoError(d.t, err, query)
 }
 
