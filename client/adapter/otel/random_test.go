@@ -39,6 +39,9 @@ func TestNothingIsLeftOfRandomWork(t *testing.T) {
 				}
 			})
 			work.Wait()
+			for clients[0].Do(ctx, "c", func(context.Context) error { return nil }) != nil { // nobody asks for it later
+				time.Sleep(time.Second)
+			}
 			for _, c := range clients {
 				c.Close()
 			}
