@@ -51,7 +51,6 @@ test-embedded: ## Run the contract's tests on the embedded Redis in place of a r
 test-containers: export HOLDFAST_RUNTIME = container
 test-containers: prepare ## Run all tests on every server of the matrix, in containers
 	$(TEST) ./...
-	cd loader/cmd/holdfast && $(TEST) ./...
 	cd client/locktest && $(TEST) ./internal/differential
 
 prepare:
