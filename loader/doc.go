@@ -7,6 +7,9 @@
 // the loader asks each primary. It writes only where the library differs, and afterwards it looks
 // at every node, replicas too. Running it again changes nothing.
 //
+// There are two libraries: the locks, functions.Source, and the writes with a fencing token,
+// functions.GuardSource. Each call is about the one in Options.Source, and leaves the other alone.
+//
 // It overwrites only what is Holdfast's and not newer. If a node has a newer library, another
 // library under our name, or another library that registers a function of ours, the loader refuses
 // before it has written to any node. Options.Force overrides that. FUNCTION FLUSH is never sent.
