@@ -17,11 +17,15 @@ import (
 	"github.com/holdfast-go/holdfast/client/locktest"
 )
 
-// provider migrates v by five migrations, and more.
+// provider migrates v by five migrations, and more. Each takes a moment, so that providers which do not
+// exclude each other meet.
 func provider(t testing.TB, v *versions, l lock.Locker, more ...*goose.Migration) *goose.Provider {
 	for i := range int64(5) {
 		more = append(more, goose.NewGoMigration(i+1, &goose.GoFunc{
-			RunTx: func(context.Context, *sql.Tx) error { return nil },
+			RunTx: func(context.Context, *sql.Tx) error {
+				time.Sleep(20 * time.Millisecond)
+				return nil
+			},
 		}, nil))
 	}
 	p, err := goose.NewProvider("", v.open(t), nil, goose.WithStore(v), goose.WithLocker(l),
