@@ -1,5 +1,7 @@
 package goredis
 
+//lint:file-ignore SA1019 go-redis heeds DisableIndentity, although it is deprecated, and so do we
+
 import (
 	"fmt"
 	"slices"
