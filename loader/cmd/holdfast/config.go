@@ -32,6 +32,7 @@ type config struct {
 	sentinelUser        string
 	sentinelPassword    string
 	tls                 *tls.Config // nil without TLS
+	library             string      // "": libraryLock
 	dryRun, force, json bool
 	timeout             time.Duration
 }
@@ -78,6 +79,11 @@ func (f *tlsFlags) bind(flags *pflag.FlagSet) {
 		"UNSAFE: accept any certificate, so anybody in between can read the password")
 }
 
+// bindLibrary defines the flag that says which library.
+func (c *config) bindLibrary(flags *pflag.FlagSet) {
+	flags.StringVar(&c.library, "library", libraryLock, "which library: lock, or guard, for writes that refuse older tokens")
+}
+
 // bindChange defines the flags of load and unload.
 func (c *config) bindChange(flags *pflag.FlagSet, force string) {
 	flags.BoolVar(&c.dryRun, "dry-run", false, "say what would be done, write nothing")
@@ -86,6 +92,9 @@ func (c *config) bindChange(flags *pflag.FlagSet, force string) {
 
 // complete checks what was given, and reads what it names.
 func (c *config) complete() (err error) {
+	if c.library != "" && c.library != libraryLock && c.library != libraryGuard {
+		return fmt.Errorf("--library must be %s or %s, not %q", libraryLock, libraryGuard, c.library)
+	}
 	if c.timeout <= 0 {
 		return errors.New("--timeout must be positive")
 	}

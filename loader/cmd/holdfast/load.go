@@ -21,6 +21,7 @@ The user needs what "holdfast acl --for loader" prints.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.tend(cmd.Context(), loader.Load) },
 	}
+	a.cfg.bindLibrary(cmd.Flags())
 	a.cfg.bindChange(cmd.Flags(), "load over a newer library, or over another's that has our names")
 	return cmd
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/cluster"
-	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/loader"
 )
 
@@ -114,7 +113,8 @@ func (o *output) count(code int) {
 func (o *output) finish(code int) {
 	// The lines came as the nodes answered.
 	slices.SortStableFunc(o.nodes, func(a, b loader.NodeReport) int { return strings.Compare(string(a.Role), string(b.Role)) })
-	report := loader.Report{Version: functions.Version, DryRun: o.cfg.dryRun, Nodes: o.nodes}
+	library := o.cfg.chosen()
+	report := loader.Report{Library: library.name, Version: library.version, DryRun: o.cfg.dryRun, Nodes: o.nodes}
 	if o.cfg.json {
 		o.printJSON(report, code)
 		return
@@ -123,20 +123,20 @@ func (o *output) finish(code int) {
 	case code == exitRefused:
 		fmt.Fprintf(o.stderr, "holdfast %s: refused, and nothing was written; --force overrides this\n", o.cfg.command)
 	case code == exitDiffers:
-		fmt.Fprintf(o.stderr, "holdfast verify: not every node has %s; %s\n", functions.Version, o.advice())
+		fmt.Fprintf(o.stderr, "holdfast verify: not every node has %s; %s\n", library.version, o.advice())
 	case code != exitOK:
 		fmt.Fprintf(o.stderr, "holdfast %s: failed; running it again is safe\n", o.cfg.command)
 	case o.cfg.command == "version":
 	case o.cfg.command == "verify":
-		fmt.Fprintf(o.stdout, "holdfast %s is on %s\n", functions.Version, o.all())
+		fmt.Fprintf(o.stdout, "%s %s is on %s\n", library.name, library.version, o.all())
 	case !report.Changed():
 		fmt.Fprintln(o.stdout, "nothing to change")
 	case o.cfg.dryRun:
 		fmt.Fprintln(o.stdout, "dry run: nothing was written")
 	case o.cfg.command == "unload":
-		fmt.Fprintf(o.stdout, "holdfast is gone from %s\n", o.all())
+		fmt.Fprintf(o.stdout, "%s is gone from %s\n", library.name, o.all())
 	default:
-		fmt.Fprintf(o.stdout, "holdfast %s is on %s\n", functions.Version, o.all())
+		fmt.Fprintf(o.stdout, "%s %s is on %s\n", library.name, library.version, o.all())
 	}
 }
 

@@ -20,6 +20,7 @@ The user needs what "holdfast acl --for loader --unload" prints.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.tend(cmd.Context(), loader.Unload) },
 	}
+	a.cfg.bindLibrary(cmd.Flags())
 	a.cfg.bindChange(cmd.Flags(), "delete another's library that has our name too")
 	return cmd
 }

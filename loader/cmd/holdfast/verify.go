@@ -7,7 +7,7 @@ import (
 )
 
 func verifyCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:     "verify",
 		GroupID: groupDeploy,
 		Short:   "Look whether every node has the library, and name settings that can lose locks",
@@ -20,4 +20,6 @@ The user needs what "holdfast acl --for loader" prints, and +config|get to see t
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.tend(cmd.Context(), loader.Verify) },
 	}
+	a.cfg.bindLibrary(cmd.Flags())
+	return cmd
 }

@@ -139,6 +139,7 @@ func one(ctx context.Context, cfg *config, out *output, option rueidis.ClientOpt
 	_, err = do(ctx, client, loader.Options{
 		DryRun:   cfg.dryRun,
 		Force:    cfg.force,
+		Source:   cfg.chosen().source,
 		Timeout:  cfg.nodeTimeout(),
 		Dial:     loader.Dialer(option),
 		Progress: out.node,

@@ -1,0 +1,20 @@
+package main
+
+import "github.com/holdfast-go/holdfast/functions"
+
+// The libraries that --library names.
+const (
+	libraryLock  = "lock"
+	libraryGuard = "guard"
+)
+
+// libraryText is a library in this command: its name on the servers, its version and its source.
+type libraryText struct{ name, version, source string }
+
+// chosen is the library that the command is about.
+func (c *config) chosen() libraryText {
+	if c.library == libraryGuard {
+		return libraryText{functions.GuardLibrary, functions.GuardVersion, functions.GuardSource}
+	}
+	return libraryText{functions.Library, functions.Version, functions.Source}
+}
