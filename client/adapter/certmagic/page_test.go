@@ -1,0 +1,15 @@
+package certmagic_test
+
+import (
+	"github.com/caddyserver/certmagic"
+
+	"github.com/holdfast-go/holdfast/client"
+	holdfastcertmagic "github.com/holdfast-go/holdfast/client/adapter/certmagic"
+)
+
+// page is the code of docs/adapters.md: it compiles.
+func page(c *client.Client, dir string) {
+	certmagic.Default.Storage = holdfastcertmagic.NewStorage(c, &certmagic.FileStorage{Path: dir})
+}
+
+var _ = page

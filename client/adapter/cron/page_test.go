@@ -1,0 +1,20 @@
+package cron_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/client"
+	holdfastcron "github.com/holdfast-go/holdfast/client/adapter/cron"
+)
+
+// page is the code of docs/adapters.md: it compiles.
+func page(c *client.Client, report func(context.Context)) {
+	once, err := holdfastcron.Once(c, "report", 54*time.Minute, nil)
+	cron.New().AddJob("@hourly", cron.NewChain(once).Then(holdfastcron.Job(report)))
+	_ = err
+}
+
+var _ = page

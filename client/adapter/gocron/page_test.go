@@ -1,0 +1,21 @@
+package gocron_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/holdfast-go/holdfast/client"
+	holdfastgocron "github.com/holdfast-go/holdfast/client/adapter/gocron"
+)
+
+// page is the code of docs/adapters.md: it compiles.
+func page(c *client.Client, report func(context.Context) error) {
+	locker, err := holdfastgocron.NewLocker(c, 54*time.Second)
+	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
+	s.NewJob(gocron.DurationJob(time.Minute), locker.Task(report), gocron.WithName("report"))
+	_ = err
+}
+
+var _ = page

@@ -1,0 +1,17 @@
+package goredis_test
+
+import (
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/adapter/goredis"
+)
+
+// page is the code of docs/adapters.md: it compiles.
+func page(opts *redis.UniversalOptions) {
+	option, err := goredis.Universal(opts, goredis.WithoutTuning()) // opts *redis.UniversalOptions
+	c, err := client.Open(option, client.Config{})
+	_, _ = c, err
+}
+
+var _ = page
