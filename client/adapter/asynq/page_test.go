@@ -1,3 +1,5 @@
+//lint:file-ignore SA4006 errors are used as the page does it
+
 package asynq_test
 
 import (
@@ -9,7 +11,7 @@ import (
 	holdfastasynq "github.com/holdfast-go/holdfast/client/adapter/asynq"
 )
 
-// page is the code of docs/adapters.md: it compiles.
+// page is the code of docs/adapters.md, which leaves errors to the reader: it compiles.
 func page(ctx context.Context, c *client.Client, redis asynq.RedisClientOpt) {
 	err := holdfastasynq.Run(ctx, c, "scheduler", func() (holdfastasynq.Scheduler, error) {
 		s := asynq.NewScheduler(redis, nil)

@@ -1,3 +1,5 @@
+//lint:file-ignore SA4006 errors are used as the page does it
+
 package goredis_test
 
 import (
@@ -7,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/client/adapter/goredis"
 )
 
-// page is the code of docs/adapters.md: it compiles.
+// page is the code of docs/adapters.md, which leaves errors to the reader: it compiles.
 func page(opts *redis.UniversalOptions) {
 	option, err := goredis.Universal(opts, goredis.WithoutTuning()) // opts *redis.UniversalOptions
 	c, err := client.Open(option, client.Config{})
