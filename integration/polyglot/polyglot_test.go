@@ -2,6 +2,7 @@ package polyglot
 
 import (
 	"context"
+	"flag"
 	"net"
 	"slices"
 	"strconv"
@@ -19,7 +20,11 @@ import (
 
 const forEver = "-1"
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("test.parallel", "4") // tests here wait more than they compute
+	goleak.VerifyTestMain(m)
+}
 
 // bed is a server with the library, and a Go client of it.
 type bed struct {
