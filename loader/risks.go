@@ -8,33 +8,24 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/cluster"
+	"github.com/holdfast-go/holdfast/loader/internal/risk"
 )
 
 // risks says by which of its settings a node can lose locks, or grant one twice. A user who may not
 // use CONFIG GET learns that, and no more.
 func risks(ctx context.Context, node rueidis.Client, of cluster.Node) (found []string) {
-	risk := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
-	set, err := node.Do(ctx, node.B().ConfigGet().Parameter("appendonly", "appendfsync", "save", "min-replicas-to-write", "maxmemory", "maxmemory-policy").Build()).AsStrMap()
+	set, err := node.Do(ctx, node.B().ConfigGet().Parameter(risk.Settings...).Build()).AsStrMap()
 	if err != nil {
-		risk("its settings are unknown: %v", explain(err))
-		return found
+		return []string{fmt.Sprintf("its settings are unknown: %v", explain(err))}
 	}
-	switch {
-	case set["appendonly"] == "yes" && set["appendfsync"] != "always":
-		risk("appendfsync %s: after a crash of its machine it forgets the locks of the last moments", set["appendfsync"])
-	case set["appendonly"] == "yes":
-	case set["save"] == "":
-		risk("no persistence: after a restart it knows no lock, and no functions")
-	default:
-		risk("appendonly no: after a restart it knows the locks of its last RDB file")
-	}
-	if of.Role == cluster.Primary && set["min-replicas-to-write"] == "0" {
-		if n, err := replicas(ctx, node); err == nil && n > 0 {
-			risk("min-replicas-to-write 0: cut off from its %d replicas it goes on granting locks", n)
+	connected := 0
+	if of.Role == cluster.Primary {
+		if n, err := replicas(ctx, node); err == nil {
+			connected = n
 		}
 	}
-	if policy := set["maxmemory-policy"]; policy != "noeviction" && set["maxmemory"] != "0" {
-		risk("maxmemory-policy %s: it evicts locks when its memory is full", policy)
+	for _, r := range risk.Of(set, connected) {
+		found = append(found, r.Text)
 	}
 	return found
 }

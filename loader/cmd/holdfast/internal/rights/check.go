@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,17 +35,57 @@ func (n Need) Try(ctx context.Context, node rueidis.Client, user string) (c Chec
 		}
 		defer func() { err = errors.Join(err, remove(ctx, node, user)) }()
 	}
-	c.Missing = []string{}
+	c.Missing, err = n.look(ctx, node, user)
+	return c, err
+}
+
+// Look asks one server, by ACL DRYRUN, what the user may not do. It runs nothing, and makes no user.
+func (n Need) Look(ctx context.Context, node rueidis.Client, user string) (Check, error) {
+	missing, err := n.look(ctx, node, user)
+	return Check{Missing: missing}, err
+}
+
+// look returns the rights that are missing, in the server's words. Grant reads them.
+func (n Need) look(ctx context.Context, node rueidis.Client, user string) ([]string, error) {
+	missing := []string{}
 	for _, r := range n.rights() {
 		said, err := node.Do(ctx, node.B().Arbitrary("ACL", "DRYRUN", user).Args(r.try...).Build()).ToString()
 		if err != nil {
-			return c, fmt.Errorf("ACL DRYRUN of %s: %w", r.rule, err)
+			return missing, fmt.Errorf("ACL DRYRUN of %s: %w", r.rule, err)
 		}
 		if said != "OK" {
-			c.Missing = append(c.Missing, fmt.Sprintf("%s: %s", r.rule, strings.ReplaceAll(said, user, "the user")))
+			missing = append(missing, fmt.Sprintf("%s: %s", r.rule, strings.ReplaceAll(said, user, "the user")))
 		}
 	}
-	return c, nil
+	return missing, nil
+}
+
+// Grant returns the rules that give the user what is missing: a command, or the keys or channels that
+// a command it may use was refused.
+func (n Need) Grant(c Check) (rules []string) {
+	for _, missing := range c.Missing {
+		rule, said, _ := strings.Cut(missing, ": ")
+		switch {
+		case strings.HasSuffix(said, " channel"):
+			rule = "'&" + literal(n.Prefix) + "*'"
+		case strings.HasSuffix(said, " key"):
+			rule = "'~" + literal(n.Prefix) + "*'"
+		}
+		if !slices.Contains(rules, rule) {
+			rules = append(rules, rule)
+		}
+	}
+	return rules
+}
+
+// Commands are those that the role uses, without their subcommands.
+func (n Need) Commands() (names []string) {
+	for _, r := range n.rights() {
+		if name := strings.ToLower(r.try[0]); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func exists(ctx context.Context, node rueidis.Client, user string) (bool, error) {

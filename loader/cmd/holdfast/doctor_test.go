@@ -1,0 +1,67 @@
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+func TestDoctor(t *testing.T) {
+	d := server.Replicated(t, 1, server.WithConfig("appendonly", "yes"), server.WithConfig("appendfsync", "always"),
+		server.WithConfig("min-replicas-to-write", "1"))
+	whole(t, d)
+	d.Load(t)
+	n := d.Nodes()[0]
+	set := func(pairs ...string) {
+		_, err := n.Do(context.Background(), append([]string{"CONFIG", "SET"}, pairs...)...)
+		require.NoError(t, err)
+	}
+	doctor := func(more ...string) result {
+		_, err := n.Do(context.Background(), "SLOWLOG", "RESET")
+		require.NoError(t, err)
+		return holdfast(t, nil, append([]string{"doctor", "--slow", "20s", "--addr", n.Addr}, more...)...)
+	}
+	require.Equal(t, result{0, "nothing found\n", ""}, doctor())
+	r := doctor("-v", "--addr", d.Nodes()[1].Addr)
+	require.Equal(t, 0, r.code, r)
+	require.Equal(t, 1, strings.Count(r.out, n.Addr), r.out)
+	require.Contains(t, r.out, "clocks")
+
+	set("appendfsync", "everysec")
+	r = doctor()
+	require.Equal(t, 0, r.code, "a note: %v", r)
+	require.Contains(t, r.out, "note appendfsync-everysec at "+n.Addr)
+	set("min-replicas-to-write", "0")
+	r = doctor()
+	require.Equal(t, 3, r.code, r)
+	require.Contains(t, r.out, "danger min-replicas at "+n.Addr+": min-replicas-to-write 0")
+	require.Contains(t, r.out, "mend: CONFIG SET min-replicas-to-write 1")
+
+	r = doctor("--json")
+	require.Equal(t, 3, r.code, r)
+	var report struct {
+		Command        string
+		ExitCode       int `json:"exit_code"`
+		Nodes, Checked []string
+		Findings       []struct{ Code, Severity, Node, What, Why, Mend string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.out), &report))
+	require.Equal(t, "doctor", report.Command)
+	require.Equal(t, 3, report.ExitCode)
+	require.Len(t, report.Nodes, 2)
+	require.NotEmpty(t, report.Checked)
+	require.Len(t, report.Findings, 2)
+	require.Equal(t, "min-replicas", report.Findings[0].Code, "dangers come first")
+	require.Equal(t, "note", report.Findings[1].Severity)
+
+	require.NoError(t, n.Kill())
+	r = holdfast(t, nil, "doctor", "--addr", n.Addr)
+	require.Equal(t, 1, r.code, r)
+	require.Contains(t, r.errors, n.Addr)
+	require.Empty(t, r.out)
+}

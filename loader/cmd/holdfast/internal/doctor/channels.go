@@ -1,0 +1,74 @@
+package doctor
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"github.com/redis/rueidis"
+)
+
+// tracking turns it on and off again, on a connection of its own.
+func (n *node) tracking(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, n.opt.Timeout)
+	defer cancel()
+	err := n.redis.Dedicated(func(c rueidis.DedicatedClient) error {
+		on := c.Do(ctx, c.B().Arbitrary("CLIENT", "TRACKING", "ON", "OPTOUT", "NOLOOP").Build()).Error()
+		off := c.Do(ctx, c.B().Arbitrary("CLIENT", "TRACKING", "OFF").Build()).Error()
+		return errors.Join(on, off)
+	})
+	if err != nil {
+		n.find("tracking-refused", "ACL SETUSER "+n.user(ctx)+" +client|tracking +client|caching; "+
+			"a proxy in between must speak RESP3", "CLIENT TRACKING: %v", err)
+	}
+}
+
+// messages sends itself one, as a hand-off is sent.
+func (e *examination) messages(ctx context.Context) {
+	for i := range e.deployments {
+		d := &e.deployments[i]
+		channel := e.opt.Prefix + "holdfast-doctor-" + rand.Text()
+		if err := e.message(ctx, d.Client, channel); err != nil {
+			e.find("messages-refused", "", "ACL SETUSER USER '&"+e.opt.Prefix+"*' +ssubscribe +spublish +pubsub|shardnumsub",
+				"a message to a shard channel did not come back: %v", err)
+		}
+	}
+}
+
+func (e *examination) message(ctx context.Context, redis rueidis.Client, channel string) error {
+	ctx, cancel := context.WithTimeout(ctx, e.opt.Timeout)
+	defer cancel()
+	ready := make(chan struct{})
+	sent := make(chan error, 1)
+	go func() {
+		select {
+		case <-ready:
+			err := redis.Do(ctx, redis.B().Spublish().Channel(channel).Message("here").Build()).Error()
+			if err != nil {
+				cancel()
+			}
+			sent <- err
+		case <-ctx.Done():
+			sent <- nil
+		}
+	}()
+	came := false
+	listen := rueidis.WithOnSubscriptionHook(ctx, func(s rueidis.PubSubSubscription) {
+		if s.Kind == "ssubscribe" {
+			close(ready)
+		}
+	})
+	err := redis.Receive(listen, redis.B().Ssubscribe().Channel(channel).Build(), func(rueidis.PubSubMessage) {
+		came = true
+		cancel()
+	})
+	cancel()
+	refused := <-sent
+	switch {
+	case came:
+		return nil
+	case refused != nil:
+		return refused
+	}
+	return err
+}

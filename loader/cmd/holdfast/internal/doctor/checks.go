@@ -1,0 +1,47 @@
+package doctor
+
+import "context"
+
+// atNode is a look at one node. Nodes are looked at side by side.
+type atNode struct {
+	what string
+	look func(*node, context.Context)
+}
+
+var nodeChecks = []atNode{
+	{"the server's version", (*node).version},
+	{"commands that are renamed or disabled", (*node).commands},
+	{"settings of memory and persistence", (*node).settings},
+	{"replication", (*node).replication},
+	{"the Cluster's state and slots", (*node).slots},
+	{"rights of this user", (*node).rights},
+	{"client tracking", (*node).tracking},
+	{"round trips", (*node).roundTrips},
+	{"slow scripts and latency", (*node).latency},
+	{"connections and their limits", (*node).connections},
+	{"keys under the prefix", (*node).keys},
+}
+
+// atAll is a look at all deployments, when the nodes have been looked at.
+type atAll struct {
+	what string
+	look func(*examination, context.Context)
+}
+
+var wholeChecks = []atAll{
+	{"messages from waiter to waiter", (*examination).messages},
+	{"sentinels", (*examination).sentinels},
+	{"clocks of the nodes and of this machine", (*examination).clocks},
+}
+
+// checked are all looks, in words.
+func checked() []string {
+	words := []string{"the library at every node"}
+	for _, c := range nodeChecks {
+		words = append(words, c.what)
+	}
+	for _, c := range wholeChecks {
+		words = append(words, c.what)
+	}
+	return words
+}

@@ -1,0 +1,62 @@
+package doctor_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+func TestFaultsOfAClusterAreFound(t *testing.T) {
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		d := server.Cluster(t, server.WithFlavour(f), server.WithConfig("min-replicas-to-write", "1"),
+			server.WithConfig("cluster-require-full-coverage", "no"))
+		p := healthy(t, d)
+		primary := d.Nodes()[0]
+		id := func(n *server.Node) string {
+			reply := p.do(n, "CLUSTER", "MYID")
+			text, err := reply.ToString()
+			require.NoError(t, err)
+			return text
+		}
+
+		for code, pair := range map[string][]string{
+			"full-coverage":        {"cluster-require-full-coverage", "yes"},
+			"replica-migration":    {"cluster-allow-replica-migration", "yes"},
+			"min-replicas-cluster": {"min-replicas-to-write", "0"},
+		} {
+			back := p.setFor(pair...)
+			p.found(code)
+			back()
+		}
+
+		p.do(primary, "CLUSTER", "SETSLOT", "7", "MIGRATING", id(d.Nodes()[1]))
+		require.Equal(t, primary.Addr, p.found("slots-moving")["slots-moving"].Node)
+		p.do(primary, "CLUSTER", "SETSLOT", "7", "STABLE")
+
+		p.do(primary, "CLUSTER", "DELSLOTS", "7", "8", "10")
+		require.Contains(t, p.found("slots-uncovered")["slots-uncovered"].What, "7-8 10-10")
+		back := p.setFor("cluster-require-full-coverage", "yes")
+		p.do(primary, "CLUSTER", "DELSLOTS", "11") // it looks at the coverage when that changes
+		require.Eventually(t, func() bool { return p.examine()["cluster-down"].Node == primary.Addr }, soon, pollEvery)
+		back()
+		p.do(primary, "CLUSTER", "ADDSLOTS", "7", "8", "10", "11")
+		require.Eventually(t, func() bool { return len(p.examine()) == 0 }, soon, pollEvery)
+
+		// The replica may not read its primary's data any more, by PSYNC or by SYNC, its second try.
+		other, replica := d.Nodes()[1], d.Nodes()[4]
+		p.do(other, "ACL", "SETUSER", "default", "-psync", "-sync")
+		p.do(other, "CLIENT", "KILL", "TYPE", "replica")
+		require.Eventually(t, func() bool { return p.examine()["replica-link"].Node == replica.Addr }, soon, pollEvery)
+		require.Equal(t, other.Addr, p.examine()["min-replicas-unmet"].Node)
+		p.do(other, "ACL", "SETUSER", "default", "+psync", "+sync")
+		require.Eventually(t, func() bool { return len(p.examine()) == 0 }, soon, pollEvery)
+
+		require.NoError(t, d.Nodes()[3].Kill())
+		gone := d.Nodes()[3].Addr
+		require.Eventually(t, func() bool { return p.examine()["node-down"].Node == gone }, soon, pollEvery)
+		found := p.found("node-down", "no-replica", "min-replicas-unmet")
+		require.Equal(t, primary.Addr, found["no-replica"].Node)
+	})
+}

@@ -1,0 +1,148 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/cluster"
+	"github.com/holdfast-go/holdfast/loader"
+)
+
+// Deployment is what is examined: a single server, a primary with replicas, a Cluster.
+type Deployment struct {
+	Client rueidis.Client
+	// Dial opens a client to one node that Client has no connection to. See loader.Options.
+	Dial func(ctx context.Context, addr string) (rueidis.Client, error)
+	// Of a primary behind Sentinel: the sentinels, the name they know it by, and how to ask one.
+	Sentinels    []string
+	Master       string
+	DialSentinel func(ctx context.Context, addr string) (rueidis.Client, error)
+}
+
+// Options of Examine.
+type Options struct {
+	Prefix   string // of the locks' keys; "" leaves keys alone
+	Guard    bool   // clients have Config.Guard
+	Replicas bool   // clients have Config.Replicas
+	// SlowTrip is the median round trip that is found slow.
+	SlowTrip time.Duration
+	// SlowScript is how long one that is found slow ran. The slow log has them from
+	// slowlog-log-slower-than on.
+	SlowScript time.Duration
+	// Timeout is for each reply of a node.
+	Timeout time.Duration
+}
+
+// examination is one call of Examine. A deployment's nodes are added before they are looked at.
+type examination struct {
+	opt         Options
+	deployments []Deployment
+	nodes       []*node
+	report      Report
+}
+
+func (e *examination) find(code, node, mend, format string, args ...any) {
+	e.report.Findings = append(e.report.Findings, find(code, node, mend, format, args...))
+}
+
+// Examine looks at all nodes of the deployments and blocks until all have answered, or failed. The
+// report has an error for each primary that cannot be reached and each node that stops answering, and
+// findings for the rest. The
+// clients are the caller's and stay open.
+func Examine(ctx context.Context, deployments []Deployment, opt Options) Report {
+	e := &examination{opt: opt, deployments: deployments, report: Report{Checked: checked(), Findings: []Finding{}}}
+	defer e.close()
+	for i := range deployments {
+		e.meet(ctx, &deployments[i])
+	}
+	var all sync.WaitGroup
+	for _, n := range e.nodes {
+		all.Go(func() { n.examine(ctx) })
+	}
+	all.Wait()
+	for _, c := range wholeChecks {
+		c.look(e, ctx)
+	}
+	for _, n := range e.nodes {
+		if n.gone != nil {
+			e.report.Errors = append(e.report.Errors, n.gone)
+		}
+		e.report.Nodes = append(e.report.Nodes, n.addr)
+		e.report.Findings = append(e.report.Findings, n.found...)
+	}
+	e.report.sort()
+	return e.report
+}
+
+// meet finds the nodes of a deployment, and what library each has.
+func (e *examination) meet(ctx context.Context, d *Deployment) {
+	verified, err := loader.Verify(ctx, d.Client, loader.Options{Dial: d.Dial, Timeout: e.opt.Timeout})
+	if len(verified.Nodes) == 0 && errors.Is(err, loader.ErrPermission) {
+		// A client's user may not ask for the topology: what the client is connected to, it may ask.
+		for _, addr := range slices.Sorted(maps.Keys(d.Client.Nodes())) {
+			verified.Nodes = append(verified.Nodes, loader.NodeReport{Addr: addr, Role: cluster.Primary,
+				Action: loader.Failed, Err: err})
+		}
+	} else if len(verified.Nodes) == 0 {
+		e.report.Errors = append(e.report.Errors, err)
+		return
+	}
+	for _, report := range verified.Nodes {
+		if !e.knows(report.Addr) && e.reach(report) {
+			e.add(ctx, d, report)
+		}
+	}
+}
+
+// knows reports whether a node is there already: a replica may be named beside its primary.
+func (e *examination) knows(addr string) bool {
+	return slices.ContainsFunc(e.nodes, func(n *node) bool { return n.addr == addr })
+}
+
+// reach reports whether a node answers, and says so if not.
+func (e *examination) reach(r loader.NodeReport) bool {
+	answers := r.Err == nil || errors.Is(r.Err, loader.ErrPermission) || errors.Is(r.Err, loader.ErrUnsupported)
+	switch {
+	case errors.Is(r.Err, loader.ErrDown), r.Action == loader.NotChecked && r.Detail == loader.ErrDown.Error():
+		e.find("node-down", r.Addr, "start the "+string(r.Role)+" again, or remove it: CLUSTER FORGET at every "+
+			"other node", "the Cluster marks the %s as failed", r.Role)
+		return false
+	case r.Action == loader.Failed && !answers && r.Role == cluster.Primary:
+		e.report.Errors = append(e.report.Errors, r.Err)
+		return false
+	case r.Action == loader.NotChecked, r.Action == loader.Failed && !answers:
+		e.find("node-unreachable", r.Addr, "start it, or let this machine reach the address that it announces "+
+			"(replica-announce-ip, replica-announce-port)", "the %s cannot be reached: %s", r.Role, r.Detail)
+		return false
+	}
+	return true
+}
+
+func (e *examination) add(ctx context.Context, d *Deployment, r loader.NodeReport) {
+	n := &node{addr: r.Addr, role: r.Role, of: d, opt: &e.opt, redis: d.Client.Nodes()[r.Addr]}
+	if n.redis == nil && d.Dial != nil {
+		dialed, err := d.Dial(ctx, r.Addr)
+		if err != nil {
+			e.report.Errors = append(e.report.Errors, fmt.Errorf("%s: %w", r.Addr, err))
+			return
+		}
+		n.redis, n.dialed = dialed, true
+	}
+	n.library(r)
+	e.nodes = append(e.nodes, n)
+}
+
+func (e *examination) close() {
+	for _, n := range e.nodes {
+		if n.dialed {
+			n.redis.Close()
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package doctor_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/cluster"
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/loader"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/doctor"
+)
+
+const (
+	soon      = 20 * time.Second
+	pollEvery = 20 * time.Millisecond
+)
+
+var ctx = context.Background()
+
+// patient is a deployment that is examined again and again.
+type patient struct {
+	t *testing.T
+	d *server.Deployment
+	doctor.Deployment
+	opt doctor.Options
+}
+
+// healthy brings a deployment into the state in which nothing is found.
+func healthy(t *testing.T, d *server.Deployment, more ...string) *patient {
+	t.Helper()
+	opt := d.ClientOption()
+	opt.DisableCache = true
+	p := patientOf(t, d, opt)
+	require.Eventually(t, func() bool {
+		nodes, err := cluster.Topology(ctx, p.Client)
+		return err == nil && len(nodes) == len(d.Nodes())
+	}, soon, pollEvery)
+	_, err := loader.Load(ctx, p.Client, loader.Options{Dial: p.Dial})
+	require.NoError(t, err)
+	p.set(append([]string{"appendonly", "yes", "appendfsync", "always"}, more...)...)
+	for _, n := range d.Nodes() {
+		p.do(n, "LATENCY", "RESET")
+		p.do(n, "SLOWLOG", "RESET") // a busy machine makes scripts slow
+	}
+	require.Eventually(t, func() bool { return len(p.examine()) == 0 }, soon, time.Second, "%v", p.examine())
+	return p
+}
+
+func patientOf(t *testing.T, d *server.Deployment, opt rueidis.ClientOption) *patient {
+	t.Helper()
+	opt.DisableCache, opt.PipelineMultiplex = true, -1
+	client, err := rueidis.NewClient(opt)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	// The bounds are above what a busy machine does by itself.
+	p := &patient{t: t, d: d, opt: doctor.Options{Prefix: "lock:", SlowTrip: soon,
+		SlowScript: 300 * time.Millisecond, Timeout: 3 * time.Second}}
+	p.Deployment = doctor.Deployment{Client: client, Dial: loader.Dialer(opt)}
+	if d.SentinelMaster != "" {
+		p.Sentinels, p.Master, p.DialSentinel = d.Addrs(), d.SentinelMaster, loader.Dialer(rueidis.ClientOption{})
+	}
+	return p
+}
+
+func (p *patient) do(n *server.Node, words ...string) rueidis.RedisMessage {
+	p.t.Helper()
+	reply, err := n.Do(ctx, words...)
+	require.NoError(p.t, err, "%s", strings.Join(words, " "))
+	return reply
+}
+
+// set changes settings of all nodes.
+func (p *patient) set(pairs ...string) {
+	p.t.Helper()
+	for _, n := range p.d.Nodes() {
+		p.do(n, append([]string{"CONFIG", "SET"}, pairs...)...)
+	}
+}
+
+// setFor changes settings and returns what changes them back.
+func (p *patient) setFor(pairs ...string) (back func()) {
+	p.t.Helper()
+	var old []string
+	for i := 0; i < len(pairs); i += 2 {
+		was, err := p.d.Nodes()[0].Do(ctx, "CONFIG", "GET", pairs[i])
+		require.NoError(p.t, err)
+		pair, err := was.AsStrSlice()
+		require.NoError(p.t, err)
+		old = append(old, pairs[i], pair[1])
+	}
+	p.set(pairs...)
+	return func() { p.set(old...) }
+}
+
+// examine returns the findings by their codes.
+func (p *patient) examine() map[string]doctor.Finding {
+	p.t.Helper()
+	report := doctor.Examine(ctx, []doctor.Deployment{p.Deployment}, p.opt)
+	require.Empty(p.t, report.Errors)
+	return byCode(report)
+}
+
+func byCode(report doctor.Report) map[string]doctor.Finding {
+	found := map[string]doctor.Finding{}
+	for _, f := range report.Findings {
+		found[f.Code] = f
+	}
+	return found
+}
+
+// found requires that these codes are found, and nothing else.
+func (p *patient) found(codes ...string) map[string]doctor.Finding {
+	p.t.Helper()
+	found := p.examine()
+	require.ElementsMatch(p.t, codes, slices.Collect(maps.Keys(found)), "%+v", found)
+	for _, f := range found {
+		require.NotEmpty(p.t, f.What)
+		require.NotEmpty(p.t, f.Mend)
+	}
+	return found
+}

@@ -1,0 +1,92 @@
+package doctor_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/integration/wallclock"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/doctor"
+)
+
+func TestFaultsOfAReplicatedServerAreFound(t *testing.T) {
+	d := server.Replicated(t, 1, server.WithConfig("min-replicas-to-write", "1"), server.Owned())
+	p := healthy(t, d)
+
+	back := p.setFor("min-replicas-to-write", "0")
+	p.found("min-replicas")
+	back()
+	back = p.setFor("min-replicas-max-lag", "0")
+	p.found("min-replicas-lag")
+	back()
+	back = p.setFor("min-replicas-to-write", "2")
+	p.found("min-replicas-unmet")
+	back()
+
+	replica := d.Nodes()[1]
+	p.do(replica, "CONFIG", "SET", "replica-read-only", "no")
+	found := p.found("replica-writable")
+	require.Equal(t, replica.Addr, found["replica-writable"].Node)
+	p.do(replica, "FUNCTION", "FLUSH")
+	found = p.found("replica-writable", "library-missing")
+	require.Equal(t, replica.Addr, found["library-missing"].Node)
+	require.Contains(t, found["library-missing"].Mend, "INFO replication")
+
+	p.opt.Timeout = time.Second
+	require.NoError(t, replica.Pause())
+	require.Contains(t, p.examine(), "node-unreachable")
+	require.NoError(t, replica.Resume())
+}
+
+func TestClocksAreCompared(t *testing.T) {
+	library, err := wallclock.Build()
+	if err != nil {
+		t.Skip(err)
+	}
+	d := server.Replicated(t, 1, server.WithConfig("min-replicas-to-write", "1"), server.WithPreload(library))
+	p := healthy(t, d)
+	primary, replica := d.Nodes()[0], d.Nodes()[1]
+	ahead := func(n *server.Node, by time.Duration) {
+		_, err := n.Put(wallclock.File, wallclock.Ahead(by))
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			seconds, err := strconv.ParseInt(strings.Split(n.Info(ctx, "server", "server_time_usec"), ".")[0], 10, 64)
+			return err == nil && time.UnixMicro(seconds).Sub(time.Now().Add(by)).Abs() < time.Second
+		}, soon, pollEvery)
+	}
+	ahead(replica, 10*time.Second)
+	found := p.found("clock-leases", "clock-here")
+	require.Equal(t, replica.Addr, found["clock-leases"].Node)
+	ahead(replica, 2*time.Minute)
+	require.Equal(t, doctor.Danger, p.found("clock-tokens", "clock-here")["clock-tokens"].Severity)
+	ahead(primary, 2*time.Minute)
+	p.found("clock-here")
+}
+
+func TestFaultsBehindSentinelAreFound(t *testing.T) {
+	d := server.Sentinel(t, server.WithConfig("min-replicas-to-write", "1"), server.WithConfig("min-replicas-max-lag", "5"))
+	slower := func(ms string) {
+		for _, s := range d.Sentinels() {
+			_, err := s.Do(ctx, "SENTINEL", "SET", d.SentinelMaster, "down-after-milliseconds", ms)
+			require.NoError(t, err)
+		}
+	}
+	slower("7000")
+	p := healthy(t, d)
+
+	slower("6999")
+	p.found("sentinel-lag")
+	slower("7000")
+
+	one := d.Sentinels()[0]
+	p.do(one, "SENTINEL", "SET", d.SentinelMaster, "quorum", "4")
+	require.Equal(t, one.Addr, p.found("sentinel-quorum")["sentinel-quorum"].Node)
+	p.do(one, "SENTINEL", "SET", d.SentinelMaster, "quorum", "2")
+
+	require.NoError(t, one.Kill())
+	require.Equal(t, one.Addr, p.found("sentinel-unreachable")["sentinel-unreachable"].Node)
+}
