@@ -30,6 +30,7 @@ type atAll struct {
 
 var wholeChecks = []atAll{
 	{"messages from waiter to waiter", (*examination).messages},
+	{"settings that a replica takes over with", (*examination).successors},
 	{"sentinels", (*examination).sentinels},
 	{"clocks of the nodes and of this machine", (*examination).clocks},
 }

@@ -1,6 +1,9 @@
 package doctor
 
-import "context"
+import (
+	"context"
+	"strconv"
+)
 
 // crowded is the share of maxclients at which a warning is due.
 const crowded = 0.9
@@ -8,7 +11,7 @@ const crowded = 0.9
 func (n *node) connections(context.Context) {
 	most, now := number(n.set, "maxclients"), number(n.info, "connected_clients")
 	if most > 0 && float64(now) >= crowded*float64(most) {
-		n.find("maxclients", configSet("maxclients", "10000")+", and see who connects: CLIENT LIST",
+		n.find("maxclients", configSet("maxclients", strconv.FormatInt(2*most, 10))+", and see who connects: CLIENT LIST",
 			"%d clients of maxclients %d are connected", now, most)
 	}
 	if idle := number(n.set, "timeout"); idle > 0 {

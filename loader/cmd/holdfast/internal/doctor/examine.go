@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/cluster"
+	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/loader"
 )
 
@@ -99,6 +100,20 @@ func (e *examination) meet(ctx context.Context, d *Deployment) {
 			e.add(ctx, d, report)
 		}
 	}
+	e.guards(ctx, d)
+}
+
+// guards compares the library for guarded writes, if the deployment has it.
+func (e *examination) guards(ctx context.Context, d *Deployment) {
+	opt := loader.Options{Dial: d.Dial, Timeout: e.opt.Timeout, Source: functions.GuardSource}
+	verified, _ := loader.Verify(ctx, d.Client, opt) // what fails has failed for the other library
+	used := slices.ContainsFunc(verified.Nodes, func(r loader.NodeReport) bool { return r.After != "" })
+	for _, r := range verified.Nodes {
+		at := slices.IndexFunc(e.nodes, func(n *node) bool { return n.addr == r.Addr })
+		if used && at >= 0 && r.Action != loader.Failed {
+			e.nodes[at].library(functions.GuardLibrary, verified.Version, r)
+		}
+	}
 }
 
 // knows reports whether a node is there already: a replica may be named beside its primary.
@@ -135,7 +150,7 @@ func (e *examination) add(ctx context.Context, d *Deployment, r loader.NodeRepor
 		}
 		n.redis, n.dialed = dialed, true
 	}
-	n.library(r)
+	n.library(functions.Library, functions.Version, r)
 	e.nodes = append(e.nodes, n)
 }
 

@@ -29,6 +29,7 @@ var Kinds = []Kind{
 	{"min-replicas-cluster", Note, "a Cluster's primary that is cut off goes on only for cluster-node-timeout"},
 	{"min-replicas-lag", Danger, "a min-replicas-max-lag of 0 switches min-replicas-to-write off"},
 	{"min-replicas-unmet", Danger, "the primary refuses all writes (NOREPLICAS): nobody gets a lock"},
+	{"min-replicas-differ", Danger, "once it is promoted, the replica goes on granting locks when it is cut off"},
 	{"no-replica", Note, "if this primary is lost, nobody takes over"},
 	{"replica-link", Danger, "the replica does not follow: if it is promoted, it grants locks that it never heard of"},
 	{"replica-writable", Danger, "a client at the replica gets locks there that the primary does not know"},

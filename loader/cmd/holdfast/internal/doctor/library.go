@@ -8,22 +8,25 @@ import (
 	"github.com/holdfast-go/holdfast/loader"
 )
 
-// library puts what verify found into words.
-func (n *node) library(r loader.NodeReport) {
+// library puts what verify found of one of the libraries into words.
+func (n *node) library(name, version string, r loader.NodeReport) {
 	load := "holdfast load"
+	if name == functions.GuardLibrary {
+		load = "redis-cli -x FUNCTION LOAD REPLACE < functions/guard.lua"
+	}
 	if n.role == cluster.Replica {
-		load = "see why it does not follow its primary (INFO replication), or holdfast load if the primary lacks it too"
+		load = "see why it does not follow its primary (INFO replication); if that lacks it too, " + load
 	}
 	switch r.Action {
 	case loader.Missing:
-		n.find("library-missing", load, "the %s has no library", r.Role)
+		n.find("library-missing", load, "the %s has no library %s", r.Role, name)
 	case loader.Outdated:
-		n.find("library-outdated", load, "the library is %s, this command's %s", r.After, functions.Version)
+		n.find("library-outdated", load, "library %s is %s, this command's is %s", name, r.After, version)
 	case loader.Differs:
-		n.find("library-differs", load, "the code of %s was changed", r.After)
+		n.find("library-differs", load, "the code of library %s %s was changed", name, r.After)
 	case loader.Newer:
 		n.find("library-newer", "use the holdfast command of that release",
-			"the library is %s, this command's %s", r.After, functions.Version)
+			"library %s is %s, this command's is %s", name, r.After, version)
 	case loader.Foreign:
 		n.find("library-foreign", "FUNCTION DELETE what is not Holdfast's, or holdfast load --force", "%s", r.Detail)
 	case loader.Failed:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/holdfast-go/holdfast/integration/wallclock"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/doctor"
@@ -28,6 +29,10 @@ func TestFaultsOfAReplicatedServerAreFound(t *testing.T) {
 	back()
 
 	replica := d.Nodes()[1]
+	p.do(replica, "CONFIG", "SET", "min-replicas-to-write", "0")
+	require.Equal(t, replica.Addr, p.found("min-replicas-differ")["min-replicas-differ"].Node)
+	p.do(replica, "CONFIG", "SET", "min-replicas-to-write", "1")
+
 	p.do(replica, "CONFIG", "SET", "replica-read-only", "no")
 	found := p.found("replica-writable")
 	require.Equal(t, replica.Addr, found["replica-writable"].Node)
@@ -35,6 +40,10 @@ func TestFaultsOfAReplicatedServerAreFound(t *testing.T) {
 	found = p.found("replica-writable", "library-missing")
 	require.Equal(t, replica.Addr, found["library-missing"].Node)
 	require.Contains(t, found["library-missing"].Mend, "INFO replication")
+
+	p.do(d.Nodes()[0], "FUNCTION", "LOAD", functions.GuardSource+"\n-- patched")
+	found = p.found("replica-writable", "library-missing", "library-differs")
+	require.Contains(t, found["library-differs"].What, functions.GuardLibrary)
 
 	p.opt.Timeout = time.Second
 	require.NoError(t, replica.Pause())

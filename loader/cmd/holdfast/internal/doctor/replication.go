@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/cluster"
 )
@@ -33,5 +34,20 @@ func (n *node) replica() {
 	}
 	if n.set["replica-read-only"] == "no" {
 		n.find("replica-writable", configSet("replica-read-only", "yes"), "replica-read-only is no")
+	}
+}
+
+// successors looks for replicas that would be worse primaries than those of their deployment.
+func (e *examination) successors(context.Context) {
+	const on = "min-replicas-to-write"
+	for _, n := range e.nodes {
+		primary := slices.IndexFunc(e.nodes, func(p *node) bool {
+			return p.of == n.of && p.role == cluster.Primary && number(p.set, on) > 0
+		})
+		if n.role == cluster.Replica && n.set[on] == "0" && primary >= 0 {
+			p := e.nodes[primary]
+			e.find("min-replicas-differ", n.addr, configSet(on, p.set[on], "min-replicas-max-lag", p.set["min-replicas-max-lag"]),
+				"%s is 0, and %s at the primary %s", on, p.set[on], p.addr)
+		}
 	}
 }
