@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,10 +34,10 @@ runs as. Each finding says what, at which node, why it matters and how to mend i
 to two, lose it, or give it to nobody; "slow" for what makes locks late; a "note" is to know. It writes nothing: it
 sends one message to a shard channel under the prefix, and turns tracking on and off on a connection of its own.
 
-Run it as the user of your clients, to have its rights checked, and as an administrator, who may see all settings:
-what a user may not look at is a note. Exit code 3 says that there is a danger or something slow, 1 that a server
+Run it as an administrator, who may see all settings, with --as and the name of your clients' user. What the caller's
+own user may not look at is a note. Exit code 3 says that there is a danger or something slow, 1 that a server
 could not be reached. docs/doctor.md explains each code.`,
-		Example: `  holdfast doctor --addr redis-1:6379
+		Example: `  holdfast doctor --addr redis-1:6379 --user admin --as shop
   holdfast doctor --sentinel-master mymaster --addr sentinel-1:26379,sentinel-2:26379,sentinel-3:26379
   holdfast doctor --json | jq -r '.findings[] | select(.severity == "danger") | .code'`,
 		Args: noArguments,
@@ -50,6 +51,7 @@ could not be reached. docs/doctor.md explains each code.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&opt.Prefix, "prefix", defaultPrefix, "`text` that the keys of the locks begin with; '' leaves keys alone")
+	flags.StringVar(&opt.As, "as", "", "look at the rights of the user of this `name`, not at those of --user")
 	flags.BoolVar(&opt.Guard, "guard", false, "the clients use Config.Guard, or a quorum")
 	flags.BoolVar(&opt.Replicas, "replicas", false, "the clients use Config.Replicas")
 	flags.DurationVar(&opt.SlowTrip, "slow", slowTrip, "a median round trip above this `duration` is slow")
@@ -60,7 +62,7 @@ could not be reached. docs/doctor.md explains each code.`,
 func (a *app) doctor(ctx context.Context, opt doctor.Options, verbose bool) error {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.timeout)
 	defer cancel()
-	opt.Timeout = a.cfg.nodeTimeout()
+	opt.Timeout, opt.User = a.cfg.nodeTimeout(), cmp.Or(a.cfg.user, "default")
 	progress := terminal.Watch(a.stderr)
 	defer progress.End()
 	progress.Say("examining ...")

@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 
 	"github.com/redis/rueidis"
 )
@@ -13,12 +12,13 @@ func (n *node) tracking(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, n.opt.Timeout)
 	defer cancel()
 	err := n.redis.Dedicated(func(c rueidis.DedicatedClient) error {
-		on := c.Do(ctx, c.B().Arbitrary("CLIENT", "TRACKING", "ON", "OPTOUT", "NOLOOP").Build()).Error()
-		off := c.Do(ctx, c.B().Arbitrary("CLIENT", "TRACKING", "OFF").Build()).Error()
-		return errors.Join(on, off)
+		if err := c.Do(ctx, c.B().Arbitrary("CLIENT", "TRACKING", "ON", "OPTOUT", "NOLOOP").Build()).Error(); err != nil {
+			return err
+		}
+		return c.Do(ctx, c.B().Arbitrary("CLIENT", "TRACKING", "OFF").Build()).Error()
 	})
 	if err != nil {
-		n.find("tracking-refused", "ACL SETUSER "+n.user(ctx)+" +client|tracking +client|caching; "+
+		n.find("tracking-refused", setuser(n.opt.User, "+client|tracking", "+client|caching")+"; "+
 			"a proxy in between must speak RESP3", "CLIENT TRACKING: %v", err)
 	}
 }
@@ -29,7 +29,7 @@ func (e *examination) messages(ctx context.Context) {
 		d := &e.deployments[i]
 		channel := e.opt.Prefix + "holdfast-doctor-" + rand.Text()
 		if err := e.message(ctx, d.Client, channel); err != nil {
-			e.find("messages-refused", "", "ACL SETUSER USER '&"+e.opt.Prefix+"*' +ssubscribe +spublish +pubsub|shardnumsub",
+			e.find("messages-refused", "", setuser(e.opt.User, "&"+e.opt.Prefix+"*", "+ssubscribe", "+spublish", "+pubsub|shardnumsub"),
 				"a message to a shard channel did not come back: %v", err)
 		}
 	}

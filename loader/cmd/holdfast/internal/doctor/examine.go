@@ -29,6 +29,8 @@ type Deployment struct {
 
 // Options of Examine.
 type Options struct {
+	User     string // that the clients of the deployments log in as
+	As       string // whose rights are looked at, if not User's
 	Prefix   string // of the locks' keys; "" leaves keys alone
 	Guard    bool   // clients have Config.Guard
 	Replicas bool   // clients have Config.Replicas
@@ -88,8 +90,8 @@ func (e *examination) meet(ctx context.Context, d *Deployment) {
 	if len(verified.Nodes) == 0 && errors.Is(err, loader.ErrPermission) {
 		// A client's user may not ask for the topology: what the client is connected to, it may ask.
 		for _, addr := range slices.Sorted(maps.Keys(d.Client.Nodes())) {
-			verified.Nodes = append(verified.Nodes, loader.NodeReport{Addr: addr, Role: cluster.Primary,
-				Action: loader.Failed, Err: err})
+			unknown := loader.NodeReport{Addr: addr, Role: cluster.Primary, Action: loader.Failed, Err: err}
+			verified.Nodes = append(verified.Nodes, unknown)
 		}
 	} else if len(verified.Nodes) == 0 {
 		e.report.Errors = append(e.report.Errors, err)
@@ -141,7 +143,8 @@ func (e *examination) reach(r loader.NodeReport) bool {
 }
 
 func (e *examination) add(ctx context.Context, d *Deployment, r loader.NodeReport) {
-	n := &node{addr: r.Addr, role: r.Role, of: d, opt: &e.opt, redis: d.Client.Nodes()[r.Addr]}
+	n := &node{addr: r.Addr, role: r.Role, of: d, opt: &e.opt, redis: d.Client.Nodes()[r.Addr],
+		refused: map[string]string{}}
 	if n.redis == nil && d.Dial != nil {
 		dialed, err := d.Dial(ctx, r.Addr)
 		if err != nil {

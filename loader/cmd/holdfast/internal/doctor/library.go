@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/functions"
@@ -31,10 +32,21 @@ func (n *node) library(name, version string, r loader.NodeReport) {
 		n.find("library-foreign", "FUNCTION DELETE what is not Holdfast's, or holdfast load --force", "%s", r.Detail)
 	case loader.Failed:
 		if errors.Is(r.Err, loader.ErrPermission) {
-			n.find("not-checked", "examine as a user with what \"holdfast acl --for loader\" prints",
-				"the library and the topology: %s", r.Err)
-		} else {
-			n.find("server-version", "upgrade to Redis 7.0 or later, or take rename-command FUNCTION away", "%s", r.Detail)
+			n.refused[forbidden(r.Err)] = "NOPERM"
+			return
 		}
+		n.find("server-version", "upgrade to Redis 7.0 or later, or take rename-command FUNCTION away", "%s", r.Detail)
 	}
+}
+
+// forbidden is the command that the loader failed at: it asks for the topology first.
+func forbidden(err error) string {
+	var node *loader.NodeError
+	switch {
+	case errors.As(err, &node):
+		return "FUNCTION LIST"
+	case strings.Contains(err.Error(), "CLUSTER NODES"):
+		return "CLUSTER NODES"
+	}
+	return "ROLE"
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,13 +24,14 @@ type node struct {
 	redis  rueidis.Client
 	dialed bool // redis is ours to close
 
-	set    map[string]string // its settings; empty if the user may not see them
-	info   map[string]string // INFO, or empty
-	clock  reading
-	lacks  []string // commands that it does not have
-	found  []Finding
-	denied map[string]bool
-	gone   error // it stopped answering
+	set   map[string]string // its settings; empty if the user may not see them
+	info  map[string]string // INFO, or empty
+	clock reading
+	lacks []string // commands that it does not have
+	found []Finding
+
+	refused map[string]string // what the server said to these commands
+	gone    error             // it stopped answering
 }
 
 // asked are the settings that the checks read. A server leaves out what it does not know.
@@ -49,6 +52,7 @@ func (n *node) examine(ctx context.Context) {
 			c.look(n, ctx)
 		}
 	}
+	n.blind()
 }
 
 func (n *node) find(code, mend, format string, args ...any) {
@@ -73,7 +77,7 @@ func (n *node) doAll(ctx context.Context, commands [][]string) []rueidis.RedisRe
 	return n.redis.DoMulti(ctx, batch...)
 }
 
-// sees reports whether a look succeeded. What the server refuses is a note, once for each command.
+// sees reports whether a look succeeded. What the server refuses is told at the end.
 func (n *node) sees(command string, err error) bool {
 	var reply *rueidis.RedisError
 	switch {
@@ -81,21 +85,27 @@ func (n *node) sees(command string, err error) bool {
 		return true
 	case !errors.As(err, &reply) || reply.IsNil():
 		n.gone = fmt.Errorf("%s: %s: %w", n.addr, command, err)
-		return false
-	case n.denied[command]:
-		return false
+	default:
+		n.refused[command] = reply.Error()
 	}
-	if n.denied == nil {
-		n.denied = map[string]bool{}
-	}
-	n.denied[command] = true
-	mend := "see why the server refuses " + command
-	if strings.HasPrefix(reply.Error(), "NOPERM") {
-		right := strings.ToLower(strings.ReplaceAll(command, " ", "|"))
-		mend = "examine as an administrator, or ACL SETUSER " + n.user(context.Background()) + " +" + right
-	}
-	n.find("not-checked", mend, "%s: %v", command, reply)
 	return false
+}
+
+// blind notes what the server refused: once for all that the user may not do.
+func (n *node) blind() {
+	var commands, rights []string
+	for _, command := range slices.Sorted(maps.Keys(n.refused)) {
+		if !strings.HasPrefix(n.refused[command], "NOPERM") {
+			n.find("not-checked", "see why the server refuses it", "%s: %s", command, n.refused[command])
+			continue
+		}
+		commands = append(commands, command)
+		rights = append(rights, "+"+strings.ToLower(strings.ReplaceAll(command, " ", "|")))
+	}
+	if len(commands) > 0 {
+		n.find("not-checked", "examine as an administrator too, or "+setuser(n.opt.User, rights...),
+			"user %s may not use %s", n.opt.User, strings.Join(commands, ", "))
+	}
 }
 
 // number is a setting or a field of INFO; what is missing is -1.

@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -60,7 +61,7 @@ func patientOf(t *testing.T, d *server.Deployment, opt rueidis.ClientOption) *pa
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	// The bounds are above what a busy machine does by itself.
-	p := &patient{t: t, d: d, opt: doctor.Options{Prefix: "lock:", SlowTrip: soon,
+	p := &patient{t: t, d: d, opt: doctor.Options{User: cmp.Or(opt.Username, "default"), Prefix: "lock:", SlowTrip: soon,
 		SlowScript: 300 * time.Millisecond, Timeout: 3 * time.Second}}
 	p.Deployment = doctor.Deployment{Client: client, Dial: loader.Dialer(opt)}
 	if d.SentinelMaster != "" {

@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -49,29 +50,36 @@ func (n *node) need() rights.Need {
 
 func (n *node) inCluster() bool { return n.of.Client.Mode() == rueidis.ClientModeCluster }
 
-func (n *node) user(ctx context.Context) string {
-	name, _ := n.do(ctx, "ACL", "WHOAMI").ToString()
-	return cmp.Or(name, "USER")
-}
-
 // rights asks by ACL DRYRUN, which runs nothing.
 func (n *node) rights(ctx context.Context) {
 	if len(n.lacks) > 0 {
 		return // DRYRUN fails for a command that is not there
 	}
-	user, err := n.do(ctx, "ACL", "WHOAMI").ToString()
-	if !n.sees("ACL WHOAMI", err) {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, 2*n.opt.Timeout)
 	defer cancel()
-	need := n.need()
+	need, user := n.need(), cmp.Or(n.opt.As, n.opt.User)
+	const everywhere = ", then ACL SAVE or CONFIG REWRITE; at every node, because ACLs are not replicated"
 	check, err := need.Look(ctx, n.redis, user)
+	if errors.Is(err, rights.ErrNoUser) {
+		rules := append([]string{"on", ">PASSWORD"}, need.Rules()[1:]...)
+		n.find("rights-missing", setuser(user, rules...)+everywhere, "there is no user %s", user)
+		return
+	}
 	if !n.sees("ACL DRYRUN", err) || len(check.Missing) == 0 {
 		return
 	}
 	rules := need.Grant(check)
-	n.find("rights-missing", "ACL SETUSER "+user+" "+strings.Join(rules, " ")+", then ACL SAVE or CONFIG REWRITE; "+
-		"at every node, because ACLs are not replicated",
-		"user %s lacks %s", user, strings.Join(rules, " "))
+	n.find("rights-missing", setuser(user, rules...)+everywhere, "user %s lacks %s", user, strings.Join(rules, " "))
+}
+
+// setuser is the line that gives a user rules, as redis-cli and a shell read it.
+func setuser(user string, rules ...string) string {
+	words := []string{"ACL", "SETUSER", user}
+	for _, rule := range rules {
+		if strings.ContainsAny(rule, "~&*>|'\\?[]{}$ ") {
+			rule = "'" + strings.ReplaceAll(rule, "'", `'\''`) + "'"
+		}
+		words = append(words, rule)
+	}
+	return strings.Join(words, " ")
 }

@@ -132,7 +132,7 @@ func TestEachFaultOfOneServerIsFound(t *testing.T) {
 func TestRightsAreExamined(t *testing.T) {
 	const may = "user %n on >pw ~lock:* &lock:* +ping +fcall +fcall_ro +hmget +hget +hset +hdel +hlen +exists +type " +
 		"+getrange +pttl +pexpireat +del +time +spublish +ssubscribe +pubsub|shardnumsub +client|tracking +client|caching " +
-		"+acl|whoami +acl|dryrun +command|info +config|get +info +role +function|list +slowlog|get +latency|latest +scan"
+		"+acl|dryrun +command|info +config|get +info +role +function|list +slowlog|get +latency|latest +scan"
 	user := func(name, less string) string { return strings.ReplaceAll(may, "%n", name) + " " + less }
 	d := server.Single(t, server.Owned(), server.WithACL(
 		user("fit", ""),
@@ -156,9 +156,22 @@ func TestRightsAreExamined(t *testing.T) {
 	found = as("keyless", "rights-missing")
 	require.Contains(t, found["rights-missing"].Mend, "ACL SETUSER keyless '~lock:*',")
 	found = as("slow", "rights-missing", "tracking-refused")
-	require.Contains(t, found["rights-missing"].Mend, "ACL SETUSER slow +client|tracking,")
-	as("blind", "not-checked")
-	as("plain", "not-checked")
+	require.Contains(t, found["rights-missing"].Mend, "ACL SETUSER slow '+client|tracking',")
+	found = as("blind", "not-checked")
+	require.Equal(t, "user blind may not use ACL DRYRUN, COMMAND INFO, CONFIG GET, INFO, LATENCY LATEST, SCAN, SLOWLOG GET",
+		found["not-checked"].What)
+	require.Contains(t, found["not-checked"].Mend, "ACL SETUSER blind '+acl|dryrun' '+command|info' '+config|get' +info ")
+	require.Equal(t, "user plain may not use ROLE", as("plain", "not-checked")["not-checked"].What)
+
+	p := patientOf(t, d, d.ClientOption())
+	p.opt.As = "fit"
+	p.found()
+	p.opt.As = "keyless"
+	p.found("rights-missing")
+	p.opt.As = "nobody"
+	require.Contains(t, p.found("rights-missing")["rights-missing"].Mend, "ACL SETUSER nobody on '>PASSWORD' '~lock:*' '&lock:*' +ping ")
+	p.opt.As, p.opt.Replicas = "fit", true
+	require.Contains(t, p.found("rights-missing")["rights-missing"].Mend, "ACL SETUSER fit +wait,")
 }
 
 func TestDisabledCommandsAreFound(t *testing.T) {

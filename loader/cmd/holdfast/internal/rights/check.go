@@ -39,8 +39,18 @@ func (n Need) Try(ctx context.Context, node rueidis.Client, user string) (c Chec
 	return c, err
 }
 
+// ErrNoUser is the error of Look for a user that the server does not have.
+var ErrNoUser = errors.New("there is no such user")
+
 // Look asks one server, by ACL DRYRUN, what the user may not do. It runs nothing, and makes no user.
 func (n Need) Look(ctx context.Context, node rueidis.Client, user string) (Check, error) {
+	there, err := exists(ctx, node, user)
+	if err != nil {
+		return Check{}, err
+	}
+	if !there {
+		return Check{}, ErrNoUser
+	}
 	missing, err := n.look(ctx, node, user)
 	return Check{Missing: missing}, err
 }
@@ -67,9 +77,9 @@ func (n Need) Grant(c Check) (rules []string) {
 		rule, said, _ := strings.Cut(missing, ": ")
 		switch {
 		case strings.HasSuffix(said, " channel"):
-			rule = "'&" + literal(n.Prefix) + "*'"
+			rule = "&" + literal(n.Prefix) + "*"
 		case strings.HasSuffix(said, " key"):
-			rule = "'~" + literal(n.Prefix) + "*'"
+			rule = "~" + literal(n.Prefix) + "*"
 		}
 		if !slices.Contains(rules, rule) {
 			rules = append(rules, rule)
