@@ -81,6 +81,20 @@ var onOneServer = []planted{
 		"redis.call('HSET', KEYS[1], 'a', 'b') redis.call('PEXPIRE', KEYS[1], 60000) return 1", "1", "lock:hash"),
 	command("keys-without-ttl", []string{"DEL", "lock:stuck"}, "SET", "lock:stuck", "x"),
 	command("plain-strings", []string{"DEL", "lock:theirs"}, "SET", "lock:theirs", "x", "PX", "60000"),
+	{"persistence-failing", func(p *patient) func() {
+		n := p.d.Nodes()[0]
+		fails := func(fail bool) func() bool {
+			return func() bool { return (n.Info(ctx, "persistence", "rdb_last_bgsave_status") == "err") == fail }
+		}
+		back := p.setFor("dbfilename", "appendonlydir") // a file cannot take a directory's place
+		p.do(n, "BGSAVE", "SCHEDULE")
+		require.Eventually(p.t, fails(true), soon, pollEvery)
+		return func() {
+			back()
+			p.do(n, "BGSAVE", "SCHEDULE")
+			require.Eventually(p.t, fails(false), soon, pollEvery)
+		}
+	}},
 	library("library-missing", ""),
 	library("library-outdated", version("0.0.1")),
 	library("library-newer", version("99.0.0")),
@@ -113,7 +127,7 @@ var onOneServer = []planted{
 
 func TestEachFaultOfOneServerIsFound(t *testing.T) {
 	server.Each(t, func(t *testing.T, f server.Flavour) {
-		p := healthy(t, server.Single(t, server.Owned(), server.WithFlavour(f)))
+		p := healthy(t, server.Single(t, server.WithConfig("enable-protected-configs", "yes"), server.WithFlavour(f)))
 		p.do(p.d.Nodes()[0], "FCALL", functions.Acquire, "1", "lock:ours", "me", "600000")
 		for _, c := range onOneServer {
 			t.Run(c.code, func(t *testing.T) {
