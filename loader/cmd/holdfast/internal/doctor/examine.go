@@ -56,9 +56,8 @@ func (e *examination) find(code, node, mend, format string, args ...any) {
 }
 
 // Examine looks at all nodes of the deployments and blocks until all have answered, or failed. The
-// report has an error for each primary that cannot be reached and each node that stops answering, and
-// findings for the rest. The
-// clients are the caller's and stay open.
+// report has an error for each primary that cannot be reached and for each node that stops answering,
+// and findings for the rest. The clients are the caller's and stay open.
 func Examine(ctx context.Context, deployments []Deployment, opt Options) Report {
 	e := &examination{opt: opt, deployments: deployments, report: Report{Checked: checked(), Findings: []Finding{}}}
 	defer e.close()

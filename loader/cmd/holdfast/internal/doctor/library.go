@@ -13,7 +13,7 @@ import (
 func (n *node) library(name, version string, r loader.NodeReport) {
 	load := "holdfast load"
 	if name == functions.GuardLibrary {
-		load = "redis-cli -x FUNCTION LOAD REPLACE < functions/guard.lua"
+		load = "holdfast load --library guard"
 	}
 	if n.role == cluster.Replica {
 		load = "see why it does not follow its primary (INFO replication); if that lacks it too, " + load
