@@ -2,7 +2,9 @@ package loader_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -246,6 +248,25 @@ func TestWrongPassword(t *testing.T) {
 	require.Equal(t, loader.Loaded, report.Nodes[0].Action)
 	require.Equal(t, loader.Failed, report.Nodes[1].Action)
 	require.ErrorIs(t, report.Nodes[1].Err, loader.ErrCredentials)
+}
+
+// What a node said counts more than that there was no time to ask it again.
+func TestTheReasonIsNotTheEndOfTheTime(t *testing.T) {
+	d := server.Replicated(t, 1)
+	client, opt := connect(t, d)
+	opt.Timeout = 2 * time.Second
+	refused := loader.Dialer(rueidis.ClientOption{Username: "nobody", Password: "nonsense"})
+	var dials atomic.Int32
+	opt.Dial = func(ctx context.Context, addr string) (rueidis.Client, error) {
+		if dials.Add(1) <= 2 { // for the plan, and the first look after it
+			return refused(ctx, addr)
+		}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	_, err := loader.Load(ctx, client, opt)
+	require.ErrorIs(t, err, loader.ErrCredentials)
+	require.Greater(t, dials.Load(), int32(2))
 }
 
 // Without Dial the replicas of a single server cannot be looked at. That is said, and is no

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/holdfast-go/holdfast/cluster"
 )
 
@@ -99,7 +101,7 @@ func (r *run) awaitCheck(ctx context.Context, m *member, job task) (action Actio
 		if lookErr == nil {
 			action, err = job.check(found)
 			seen = true
-		} else if !seen {
+		} else if !seen && (replied(lookErr) || !replied(err)) {
 			err = lookErr
 		}
 		if err == nil || m.Role == cluster.Primary || errors.Is(err, ErrDown) || errors.Is(err, ErrNoConnection) {
@@ -113,6 +115,13 @@ func (r *run) awaitCheck(ctx context.Context, m *member, job task) (action Actio
 			return action, seen, err
 		}
 	}
+}
+
+// replied reports whether err is what the server said. That is a better reason than that there was no
+// time left to hear it again.
+func replied(err error) bool {
+	var reply *rueidis.RedisError
+	return errors.As(err, &reply)
 }
 
 // confirm looks at one node after the change and makes its entry final.
