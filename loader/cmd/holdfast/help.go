@@ -68,6 +68,9 @@ func commonFlags(cmd *cobra.Command) string {
 // about is what every help ends with.
 func about(cmd *cobra.Command) string {
 	text := exitCodes
+	if own := cmd.Annotations[ownExitCodes]; own != "" {
+		text = own
+	}
 	if !cmd.HasParent() {
 		text += "\n\"holdfast COMMAND --help\" says more of each. \"holdfast acl\" prints the rights that a user needs.\n"
 	} else if cmd.HasSubCommands() {

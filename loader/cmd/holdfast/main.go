@@ -41,6 +41,9 @@ const exitCodes = `Exit codes:
   5  nobody has the lock (inspect, break)
 `
 
+// ownExitCodes is the annotation of a command with other exit codes: the text about them.
+const ownExitCodes = "exit codes"
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
@@ -79,6 +82,9 @@ func exitCode(cmd *cobra.Command, err error, stderr io.Writer) int {
 		return int(said)
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "%s: %v\n\"%s --help\" lists the flags\n", cmd.CommandPath(), err, cmd.CommandPath())
+		if cmd.Annotations[ownExitCodes] != "" {
+			return runUsage
+		}
 		return exitUsage
 	}
 	fmt.Fprintf(stderr, "%s: %s\n", cmd.CommandPath(), strings.TrimPrefix(err.Error(), "holdfast: "))

@@ -26,9 +26,9 @@ const (
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "holdfast",
-		Short: "Load the Holdfast library, and see and break locks",
-		Long: "holdfast loads the Holdfast library (Redis Functions) onto every primary of a deployment, and shows\n" +
-			"and breaks the locks there.",
+		Short: "Load the Holdfast library, see and break locks, and run commands under them",
+		Long: "holdfast loads the Holdfast library (Redis Functions) onto every primary of a deployment, shows and\n" +
+			"breaks the locks there, and runs commands under them.",
 		Example: `  HOLDFAST_PASSWORD=... holdfast load --addr redis-1:6379,redis-2:6379 --user deployer --tls
   HOLDFAST_ADDR=rediss://deployer:...@redis-1:6379 holdfast load
   holdfast load --addr sentinel-1:26379,sentinel-2:26379 --sentinel-master mymaster`,
@@ -48,7 +48,7 @@ func newRoot(a *app) *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: groupDeploy, Title: "The library:"},
 		&cobra.Group{ID: groupLocks, Title: "The locks:"})
 	root.AddCommand(loadCommand(a), verifyCommand(a), doctorCommand(a), versionCommand(a), unloadCommand(a),
-		aclCommand(a), listCommand(a), inspectCommand(a), lineCommand(a), breakCommand(a), watchCommand(a))
+		aclCommand(a), listCommand(a), inspectCommand(a), lineCommand(a), breakCommand(a), watchCommand(a), runCommand(a))
 	a.cfg.bind(root.PersistentFlags())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{explainFlag(err)} })
 	root.SetHelpCommand(helpCommand())

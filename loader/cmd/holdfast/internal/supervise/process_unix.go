@@ -1,0 +1,95 @@
+//go:build unix
+
+package supervise
+
+import (
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ends are the signals that end who does not know them, also while it waits for a lock.
+var ends = []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2}
+
+// passed are those that a command gets beside them.
+var passed = []os.Signal{unix.SIGWINCH}
+
+// jobs are caught only while a command with its own process group runs.
+var jobs = []os.Signal{unix.SIGTSTP, unix.SIGCONT}
+
+// terminals are those that a terminal sends to all of its foreground, or a shell to all of a job.
+var terminals = []os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGHUP, unix.SIGWINCH}
+
+func notify(caught chan<- os.Signal, signals []os.Signal) {
+	for _, s := range signals {
+		if !signal.Ignored(s) {
+			signal.Notify(caught, s)
+		}
+	}
+}
+
+// Ends reports whether a signal ends a wait.
+func Ends(s os.Signal) bool { return slices.Contains(ends, s) }
+
+// Code is the exit code of who was ended by a signal, as shells have it.
+func Code(s os.Signal) int { return 128 + int(s.(syscall.Signal)) }
+
+// Shared reports whether this process is in the foreground of a terminal. There a command shares its
+// process group, because only the foreground may read from the terminal. What the terminal sends, as
+// for Ctrl-C, then reaches both, and is not passed on.
+func Shared() bool {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return false // no terminal: cron, systemd, CI
+	}
+	defer tty.Close()
+	foreground, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return err == nil && foreground == unix.Getpgrp()
+}
+
+func (p *process) pass(s os.Signal, hold Hold) {
+	switch {
+	case !p.group && slices.Contains(terminals, s):
+	case s == unix.SIGTSTP:
+		p.signal(unix.SIGTSTP)
+		_ = unix.Kill(os.Getpid(), unix.SIGSTOP) // until SIGCONT
+	case s == unix.SIGCONT && hold.Context().Err() != nil:
+		// The lease ended meanwhile. The command must not run on.
+	default:
+		p.signal(s.(syscall.Signal))
+	}
+}
+
+// signal goes to the group, if the command has one. That nobody is there any more is no error.
+func (p *process) signal(s syscall.Signal) {
+	pid := p.cmd.Process.Pid
+	if p.group {
+		pid = -pid
+	}
+	_ = unix.Kill(pid, s)
+}
+
+func (p *process) terminate() {
+	p.signal(unix.SIGTERM)
+	p.signal(unix.SIGCONT) // a command that is stopped would not hear of it
+}
+
+func (p *process) kill() { p.signal(unix.SIGKILL) }
+
+// killRest kills what is left of the group after its leader. The system gives a number to no new
+// process while there is a group of that number.
+func (p *process) killRest() {
+	if p.group {
+		p.kill()
+	}
+}
+
+func status(state *os.ProcessState) int {
+	if how, ok := state.Sys().(syscall.WaitStatus); ok && how.Signaled() {
+		return Code(how.Signal())
+	}
+	return state.ExitCode()
+}

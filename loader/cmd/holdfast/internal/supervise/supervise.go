@@ -1,0 +1,75 @@
+// Package supervise runs a command for as long as a lock is held: it passes signals on to it, and ends
+// it when the lock is lost, or cannot be kept for much longer.
+package supervise
+
+import (
+	"context"
+	"io"
+	"os"
+	"time"
+)
+
+// Hold is what a command runs under. *client.Lock is one.
+type Hold interface {
+	// Context ends when the lock is lost, and its Err looks at the clock.
+	Context() context.Context
+	// Remaining is how long the lock may be counted on if its server says nothing more.
+	Remaining() time.Duration
+}
+
+// Command is what to run.
+type Command struct {
+	Args           []string
+	Env            []string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	// Grace is the time between SIGTERM and SIGKILL. 0: SIGKILL at once.
+	Grace time.Duration
+	// Say tells the user, in a line, why the command is ended.
+	Say func(line string)
+}
+
+// Result says how a command ended.
+type Result struct {
+	Code int   // as a shell has it: its exit status, or 128 + n if signal n ended it
+	Lost error // why it was ended, or that the lock was lost when it ended by itself; nil: neither
+}
+
+// Run starts the command and blocks until it has ended. Signals of the channel, which Catch made, are
+// passed on to it.
+//
+// When the lock is lost, the command gets SIGTERM, and SIGKILL after Grace. When only the server is
+// silent, SIGTERM comes Grace (at most a third of the lease) before the lease ends, and SIGKILL when
+// it does: so an outage makes no two commands run at the same time. A command in a process group of its
+// own is signalled with all of the group, and what is left of the group when the command has ended is
+// killed. See Shared.
+//
+// Errors: a *StartError.
+func (c *Command) Run(hold Hold, signals chan os.Signal) (Result, error) {
+	p, err := c.start()
+	if err != nil {
+		return Result{}, err
+	}
+	if p.group {
+		notify(signals, jobs)
+	}
+	e := &ending{hold: hold, process: p, grace: c.Grace, notice: min(c.Grace, hold.Remaining()/3), say: c.Say}
+	lost := hold.Context().Done()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-p.ended:
+			return e.result(), nil
+		case s := <-signals:
+			p.pass(s, hold)
+		case <-lost:
+			lost = nil
+			e.look()
+		case <-timer.C:
+			e.look()
+		}
+		timer.Reset(e.next())
+	}
+}

@@ -1,0 +1,31 @@
+package main_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// requireStopped waits until a process is stopped by a signal.
+func requireStopped(t *testing.T, pid int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		_, state, found := bytes.Cut(stat, []byte(") "))
+		return err == nil && found && state[0] == 'T'
+	}, soon, pollEvery)
+}
+
+func TestRunThatIsKilledTakesTheCommandAlong(t *testing.T) {
+	_, where := loaded(t)
+	r := begin(t, where, "a", "--lease", "2s", "--", "sh", "-c", "trap '' HUP TERM; echo started; read -r line; echo beside the next")
+	r.hear("started")
+	require.NoError(t, r.cmd.Process.Kill())
+	r.silent()
+	require.Equal(t, -1, r.code())
+	next := holding(t, where, "a") // when the lease is over
+	next.finish()
+}

@@ -1,0 +1,182 @@
+//go:build unix
+
+package main_test
+
+import (
+	"fmt"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// breakLock takes a lock from who has it.
+func breakLock(t *testing.T, where []string, name string) {
+	t.Helper()
+	r := holdfast(t, nil, append([]string{"break", name, "--yes", "--reason", "INC-1234"}, where...)...)
+	require.Equal(t, 0, r.code, r)
+}
+
+// traps is a command that says which signals it gets, and goes on.
+const traps = `for s in INT TERM HUP QUIT USR1 USR2 WINCH; do trap "echo $s" $s; done; echo started; while :; do sleep 5 & wait; done`
+
+func TestRunPassesSignalsOn(t *testing.T) {
+	_, where := loaded(t)
+	r := begin(t, where, "a", "--", "sh", "-c", traps)
+	r.hear("started")
+	for _, s := range []struct {
+		name   string
+		signal syscall.Signal
+	}{{"INT", syscall.SIGINT}, {"TERM", syscall.SIGTERM}, {"HUP", syscall.SIGHUP}, {"QUIT", syscall.SIGQUIT},
+		{"USR1", syscall.SIGUSR1}, {"USR2", syscall.SIGUSR2}, {"WINCH", syscall.SIGWINCH}} {
+		require.NoError(t, r.cmd.Process.Signal(s.signal))
+		r.hear(s.name) // the next line is the next signal's: each comes once
+	}
+	breakLock(t, where, "a")
+	r.hear("TERM")
+	require.NoError(t, r.cmd.Process.Kill())
+}
+
+func TestRunOfACommandThatASignalEnds(t *testing.T) {
+	_, where := loaded(t)
+	for s, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGUSR1: 138} {
+		r := holding(t, where, fmt.Sprint("by ", code))
+		require.NoError(t, r.cmd.Process.Signal(s))
+		require.Equal(t, code, r.code())
+		after := holdfast(t, nil, append(append([]string{"run"}, where...), "-n", fmt.Sprint("by ", code), "true")...)
+		require.Equal(t, 0, after.code, "the lock was given back")
+	}
+}
+
+func TestRunThatIsInterruptedWhileItWaits(t *testing.T) {
+	_, where := loaded(t)
+	h := holding(t, where, "a")
+	for s, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
+		r := begin(t, where, "a", "--", "echo", "ran")
+		waiters(t, where, "a", 1)
+		require.NoError(t, r.cmd.Process.Signal(syscall.SIGWINCH), "which ends nothing")
+		require.NoError(t, r.cmd.Process.Signal(s))
+		require.Equal(t, code, r.code())
+		r.silent()
+		waiters(t, where, "a", 0)
+	}
+	h.finish()
+}
+
+func TestRunIgnoresWhatNohupIgnores(t *testing.T) {
+	_, where := loaded(t)
+	shell := fmt.Sprintf(`trap "" HUP; exec %s run --addr %s a -- sh -c 'echo started; kill -HUP $PPID; kill -HUP $$; echo alive'`, binary, where[1])
+	out, err := exec.Command("sh", "-c", shell).CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Equal(t, "started\nalive\n", string(out))
+}
+
+func TestRunWhenTheLockIsBroken(t *testing.T) {
+	_, where := loaded(t)
+	t.Run("it stops", func(t *testing.T) {
+		r := begin(t, where, "a", "--grace", "1h", "--", "sh", "-c", `trap "echo stopping; exit 0" TERM; echo started; cat & wait`)
+		r.hear("started")
+		breakLock(t, where, "a")
+		r.hear("stopping")
+		require.Equal(t, 75, r.code())
+		r.silent()
+		require.Contains(t, r.errs.String(), "INC-1234")
+	})
+	t.Run("it does not stop", func(t *testing.T) {
+		r := begin(t, where, "a", "--grace", "100ms", "--", "sh", "-c", `trap "" TERM; echo started; sleep 1000 & wait; wait`)
+		r.hear("started")
+		breakLock(t, where, "a")
+		r.silent() // the child that ignores SIGTERM too is gone
+		require.Equal(t, 75, r.code())
+		require.Contains(t, r.errs.String(), "still runs after 100ms")
+	})
+	t.Run("its child does not stop", func(t *testing.T) {
+		r := begin(t, where, "a", "--grace", "1h", "--", "sh", "-c", `(trap "" TERM; echo started; sleep 1000; sleep 1000) & wait`)
+		r.hear("started")
+		breakLock(t, where, "a")
+		r.silent()
+		require.Equal(t, 75, r.code())
+	})
+	t.Run("at once", func(t *testing.T) {
+		r := begin(t, where, "a", "--grace", "0", "--", "sh", "-c", `trap "echo stopping" TERM; echo started; sleep 1000`)
+		r.hear("started")
+		breakLock(t, where, "a")
+		r.silent()
+		require.Equal(t, 75, r.code())
+	})
+	t.Run("once", func(t *testing.T) {
+		r := begin(t, where, "daily", "--once", "1h", "--", "sh", "-c", `echo started; sleep 1000`)
+		r.hear("started")
+		breakLock(t, where, "daily")
+		r.silent()
+		require.Equal(t, 75, r.code())
+	})
+	t.Run("while it is stopped", func(t *testing.T) {
+		r := begin(t, where, "a", "--grace", "1h", "--", "sh", "-c", `echo started; kill -STOP $$; echo goes on`)
+		r.hear("started")
+		breakLock(t, where, "a")
+		r.silent()
+		require.Equal(t, 75, r.code())
+	})
+}
+
+func TestRunStopsBeforeTheLeaseEnds(t *testing.T) {
+	d, where := loaded(t)
+	const lease = 6 * time.Second
+	for _, c := range []struct{ name, command string }{
+		{"that stops", `trap "echo stopping; exit 0" TERM; echo started; cat & wait`},
+		{"that does not", `trap "echo stopping" TERM; echo started; while :; do sleep 1000 & wait; done`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := begin(t, where, "a", "--lease", lease.String(), "--", "sh", "-c", c.command)
+			r.hear("started")
+			paused := time.Now() // the lease ends no later than a lease from now
+			require.NoError(t, d.Nodes()[0].Pause())
+			defer func() { require.NoError(t, d.Nodes()[0].Resume()) }()
+			r.hear("stopping")
+			require.Equal(t, 75, r.code())
+			r.silent()
+			require.Contains(t, r.errs.String(), "does not answer")
+			require.Less(t, time.Since(paused), lease+soon)
+		})
+	}
+}
+
+func TestRunThatWasPausedKillsAtOnce(t *testing.T) {
+	d, where := loaded(t)
+	r := begin(t, where, "a", "--lease", "1s", "--grace", "1h", "--", "sh", "-c", `trap "echo stopping" TERM; echo started; sleep 1000; sleep 1000`)
+	r.hear("started")
+	require.NoError(t, r.cmd.Process.Signal(syscall.SIGSTOP))
+	second := begin(t, where, "a", "--", "echo", "second")
+	second.hear("second")
+	require.Equal(t, 0, second.code())
+	require.NoError(t, r.cmd.Process.Signal(syscall.SIGCONT))
+	r.silent()
+	require.Equal(t, 75, r.code())
+	_ = d
+}
+
+func TestRunForTooLong(t *testing.T) {
+	_, where := loaded(t)
+	r := begin(t, where, "a", "--max-hold", "300ms", "--grace", "300ms", "--", "sh", "-c", `trap "echo stopping" TERM; echo started; while :; do sleep 1000 & wait; done`)
+	r.hear("started")
+	r.hear("stopping")
+	r.silent()
+	require.Equal(t, 124, r.code())
+	after := holdfast(t, nil, append(append([]string{"run"}, where...), "-n", "a", "true")...)
+	require.Equal(t, 0, after.code, "the lock was given back")
+}
+
+func TestRunIsStoppedAndGoesOn(t *testing.T) {
+	_, where := loaded(t)
+	r := begin(t, where, "a", "--", "sh", "-c", `trap "echo went on" CONT; echo started; while read -r line; do echo "$line"; done`)
+	r.hear("started")
+	require.NoError(t, r.cmd.Process.Signal(syscall.SIGTSTP))
+	requireStopped(t, r.cmd.Process.Pid)
+	require.NoError(t, r.cmd.Process.Signal(syscall.SIGCONT))
+	r.hear("went on")
+	require.NoError(t, r.stdin.Close())
+	require.Equal(t, 0, r.code())
+}
