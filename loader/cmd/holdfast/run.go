@@ -154,9 +154,8 @@ func (j *job) once(ctx context.Context, c *client.Client, quiet func()) error {
 	switch {
 	case failed != nil:
 		return failed
-	case run.Ran && errors.As(err, &lost) && code != lostCode(lost):
-		j.say(lost.Error())
-		return exit(lostCode(lost))
+	case run.Ran && errors.As(err, &lost):
+		return exit(lostCode(lost)) // under has said why
 	case err != nil:
 		return j.refused(ctx, c, err)
 	case run.Ran:
@@ -193,10 +192,10 @@ func (j *job) under(ctx context.Context, lock *client.Lock) (int, error) {
 	case result.Lost != nil:
 		return lostCode(result.Lost), nil
 	case errors.Is(released, client.ErrLost):
-		j.say(strings.TrimPrefix(released.Error(), "holdfast: "))
+		j.say(text(released))
 		return lostCode(released), nil
 	case released != nil:
-		j.say(fmt.Sprintf("%v (the others wait until the lease ends)", released))
+		j.say(text(released) + " (the others wait until the lease ends)")
 	}
 	return result.Code, nil
 }
@@ -250,7 +249,7 @@ func (j *job) refused(ctx context.Context, c *client.Client, err error) error {
 		}
 		return exit(j.flags.conflict)
 	}
-	j.say(strings.TrimPrefix(j.clientError(err).Error(), "holdfast: "))
+	j.say(text(j.clientError(err)))
 	return exit(runCode(err, j.flags.conflict))
 }
 
@@ -258,6 +257,9 @@ func (j *job) refused(ctx context.Context, c *client.Client, err error) error {
 func (j *job) tells() bool {
 	return j.flags.printHolder || j.flags.verbose || terminal.Is(j.stderr)
 }
+
+// text is an error behind the command's name.
+func text(err error) string { return strings.TrimPrefix(err.Error(), "holdfast: ") }
 
 // say prints a line about what happens.
 func (a *app) say(line string) { fmt.Fprintf(a.stderr, "holdfast run: %s\n", line) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,4 +29,16 @@ func TestRunThatIsKilledTakesTheCommandAlong(t *testing.T) {
 	require.Equal(t, -1, r.code())
 	next := holding(t, where, "a") // when the lease is over
 	next.finish()
+}
+
+func TestRunIsStoppedAndGoesOn(t *testing.T) {
+	_, where := loaded(t)
+	r := begin(t, where, "a", "--", "sh", "-c", `trap "echo went on" CONT; echo started; while read -r line; do echo "$line"; done`)
+	r.hear("started")
+	require.NoError(t, r.cmd.Process.Signal(syscall.SIGTSTP))
+	requireStopped(t, r.cmd.Process.Pid)
+	require.NoError(t, r.cmd.Process.Signal(syscall.SIGCONT))
+	r.hear("went on")
+	require.NoError(t, r.stdin.Close())
+	require.Equal(t, 0, r.code())
 }

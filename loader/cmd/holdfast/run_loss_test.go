@@ -76,7 +76,10 @@ func TestRunIgnoresWhatNohupIgnores(t *testing.T) {
 func TestRunWhenTheLockIsBroken(t *testing.T) {
 	_, where := loaded(t)
 	t.Run("it stops", func(t *testing.T) {
-		r := begin(t, where, "a", "--grace", "1h", "--", "sh", "-c", `trap "echo stopping; exit 0" TERM; echo started; cat & wait`)
+		before := holding(t, where, "a") // who has waited is told the reason of a break
+		r := begin(t, where, "a", "--grace", "1h", "--", "sh", "-c", `trap "echo stopping; exit 0" TERM; echo started; sleep 1000 & wait`)
+		waiters(t, where, "a", 1)
+		before.finish()
 		r.hear("started")
 		breakLock(t, where, "a")
 		r.hear("stopping")
@@ -126,7 +129,7 @@ func TestRunStopsBeforeTheLeaseEnds(t *testing.T) {
 	d, where := loaded(t)
 	const lease = 6 * time.Second
 	for _, c := range []struct{ name, command string }{
-		{"that stops", `trap "echo stopping; exit 0" TERM; echo started; cat & wait`},
+		{"that stops", `trap "echo stopping; exit 0" TERM; echo started; sleep 1000 & wait`},
 		{"that does not", `trap "echo stopping" TERM; echo started; while :; do sleep 1000 & wait; done`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -145,7 +148,7 @@ func TestRunStopsBeforeTheLeaseEnds(t *testing.T) {
 }
 
 func TestRunThatWasPausedKillsAtOnce(t *testing.T) {
-	d, where := loaded(t)
+	_, where := loaded(t)
 	r := begin(t, where, "a", "--lease", "1s", "--grace", "1h", "--", "sh", "-c", `trap "echo stopping" TERM; echo started; sleep 1000; sleep 1000`)
 	r.hear("started")
 	require.NoError(t, r.cmd.Process.Signal(syscall.SIGSTOP))
@@ -155,7 +158,6 @@ func TestRunThatWasPausedKillsAtOnce(t *testing.T) {
 	require.NoError(t, r.cmd.Process.Signal(syscall.SIGCONT))
 	r.silent()
 	require.Equal(t, 75, r.code())
-	_ = d
 }
 
 func TestRunForTooLong(t *testing.T) {
@@ -167,16 +169,4 @@ func TestRunForTooLong(t *testing.T) {
 	require.Equal(t, 124, r.code())
 	after := holdfast(t, nil, append(append([]string{"run"}, where...), "-n", "a", "true")...)
 	require.Equal(t, 0, after.code, "the lock was given back")
-}
-
-func TestRunIsStoppedAndGoesOn(t *testing.T) {
-	_, where := loaded(t)
-	r := begin(t, where, "a", "--", "sh", "-c", `trap "echo went on" CONT; echo started; while read -r line; do echo "$line"; done`)
-	r.hear("started")
-	require.NoError(t, r.cmd.Process.Signal(syscall.SIGTSTP))
-	requireStopped(t, r.cmd.Process.Pid)
-	require.NoError(t, r.cmd.Process.Signal(syscall.SIGCONT))
-	r.hear("went on")
-	require.NoError(t, r.stdin.Close())
-	require.Equal(t, 0, r.code())
 }

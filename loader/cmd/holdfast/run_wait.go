@@ -47,7 +47,7 @@ func (j *job) holder(ctx context.Context, c *client.Client, err error) string {
 	if info, failed := c.Inspect(ctx, j.name); failed == nil && info.Held {
 		return fmt.Sprintf("%s: %s, %d waiting", printable(j.name), holderText(info.Holder), info.Waiters)
 	}
-	return err.Error()
+	return text(err)
 }
 
 func holderText(h client.Holder) string {
