@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -66,33 +64,10 @@ func denied(reply string) bool {
 	return word == "WRONGPASS" || word == "NOAUTH" || word == "NOPERM"
 }
 
-// errConnecting is that no server was found that has the lock.
-var errConnecting = errors.New("no connection")
-
 // lostCode is the exit code when the command was ended, or ended after the lock was lost.
 func lostCode(why error) int {
 	if errors.Is(why, client.ErrMaxHold) {
 		return runTooLong
 	}
 	return runLost
-}
-
-// within runs something for as long as the context says.
-func within[T any](ctx context.Context, do func() (T, error)) (T, error) {
-	type outcome struct {
-		value T
-		err   error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		value, err := do()
-		done <- outcome{value, err}
-	}()
-	select {
-	case o := <-done:
-		return o.value, o.err
-	case <-ctx.Done():
-		var none T
-		return none, fmt.Errorf("%w: %w", errConnecting, context.Cause(ctx))
-	}
 }

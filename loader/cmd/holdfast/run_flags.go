@@ -57,20 +57,30 @@ func (f *runFlags) bind(flags *pflag.FlagSet) {
 	f.flags = flags
 	f.where.bind(flags)
 	flags.SortFlags = false
-	flags.BoolVarP(&f.noWait, "no-wait", "n", false, "give up at once if another has the lock (also --nonblock, --nb)")
-	flags.VarP(&f.wait, "wait", "w", "give up when the wait has taken this `duration` (seconds, or 1m30s); 0 is --no-wait. Default: no limit")
-	flags.Var(&f.once, "once", "run at most once per this `duration` in all the fleet, without waiting: what is not this one's turn ends with 0, or with -E")
+	flags.BoolVarP(&f.noWait, "no-wait", "n", false,
+		"give up at once if another has the lock (also --nonblock, --nb)")
+	flags.VarP(&f.wait, "wait", "w", "give up when the wait has taken this `duration` (seconds, or 1m30s); "+
+		"0 is --no-wait. Default: no limit")
+	flags.Var(&f.once, "once", "run at most once per this `duration` in all the fleet, without waiting: "+
+		"what is not this one's turn ends with 0, or with -E")
 	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", runConflict, "exit `code` when the lock was not had")
-	flags.StringVarP(&f.shell, "command", "c", "", "run this `text` by the shell ($SHELL, else /bin/sh) in place of a command")
-	flags.Var(&f.lease, "lease", "`duration` for which the lock outlives a holder that dies (default 30s); it is renewed")
-	flags.Var(&f.grace, "grace", "`duration` between SIGTERM and SIGKILL when the lock is lost; 0: SIGKILL at once")
+	flags.StringVarP(&f.shell, "command", "c", "",
+		"run this `text` by the shell ($SHELL, else /bin/sh) in place of a command")
+	flags.Var(&f.lease, "lease",
+		"`duration` for which the lock outlives a holder that dies (default 30s); it is renewed")
+	flags.Var(&f.grace, "grace",
+		"`duration` between SIGTERM and SIGKILL when the lock is lost; 0: SIGKILL at once")
 	flags.Var(&f.maxHold, "max-hold", "end the command after this `duration`, with SIGTERM and SIGKILL")
-	flags.Var(&f.minHold, "min-hold", "keep the lock from others for this `duration` at least, also when the command ends earlier")
+	flags.Var(&f.minHold, "min-hold",
+		"keep the lock from others for this `duration` at least, also when the command ends earlier")
 	flags.IntVar(&f.replicas, "replicas", 0, "this `number` of replicas must have the lock too")
-	flags.Var(&f.guard, "guard", "grant nothing for this `duration` after a server lost its memory; longer than the lease")
+	flags.Var(&f.guard, "guard",
+		"grant nothing for this `duration` after a server lost its memory; longer than the lease")
 	flags.StringVar(&f.label, "label", "", "`text` that shows with the holder")
-	flags.BoolVar(&f.printHolder, "print-holder", false, "say who has the lock when it was not had; on a terminal that is the default")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say how long the wait was, who has the lock, and when the server cannot be reached")
+	flags.BoolVar(&f.printHolder, "print-holder", false,
+		"say who has the lock when it was not had; on a terminal that is the default")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false,
+		"say how long the wait was, who has the lock, and when the server cannot be reached")
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "nonblock" || name == "nb" {
 			name = "no-wait"
@@ -94,7 +104,7 @@ func (f *runFlags) check(json bool) error {
 	case f.once > 0 && (f.noWait || given("wait")):
 		return errors.New("--once does not wait: leave out --wait and --no-wait")
 	case f.once > 0 && (given("lease") || given("min-hold")):
-		return errors.New("--once sets the lease and the time that the lock is kept: leave out --lease and --min-hold")
+		return errors.New("--once sets the lease, and how long the lock is kept: leave out --lease and --min-hold")
 	case f.noWait && f.wait > 0:
 		return errors.New("--wait and --no-wait exclude each other")
 	}

@@ -47,12 +47,13 @@ func (h *hold) renew(lease time.Duration) {
 }
 
 // run runs a shell's script, and returns what it prints, and what becomes of it.
-func run(t *testing.T, h *hold, grace time.Duration, script string) (lines *lineReader, ended func() (supervise.Result, []string)) {
+func run(t *testing.T, h *hold, grace time.Duration, script string) (*lineReader, func() (supervise.Result, []string)) {
 	t.Helper()
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	var said []string
-	c := &supervise.Command{Args: []string{"/bin/sh", "-c", script}, Stdout: write, Grace: grace, Say: func(line string) { said = append(said, line) }}
+	c := &supervise.Command{Args: []string{"/bin/sh", "-c", script}, Stdout: write, Grace: grace,
+		Say: func(line string) { said = append(said, line) }}
 	done := make(chan supervise.Result, 1)
 	go func() {
 		defer write.Close()
