@@ -31,7 +31,7 @@ test: prepare ## Run all tests on a real server, with the race detector, and sim
 	$(TEST) ./...
 	cd client/locktest && $(TEST) $$(go list ./... | grep -v -e /simulation -e /model)
 	cd client/locktest && go test -count=1 ./internal/model
-	for module in $(PLAIN); do (cd $$module && $(TEST) ./...) || exit 1; done
+	@printf '%s\n' $(PLAIN) | sort -r | xargs -P 2 -I MODULE sh -c 'cd MODULE && $(TEST) ./...' # the longest first
 	$(SIMULATE)
 
 # What these need of a server is not modelled behind a port: Cluster, a replica, files on disk, MONITOR,

@@ -65,7 +65,7 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	}
 	s := &Locks{}
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
-		l, err := s.next(until, parent, c, name, opts)
+		l, err := s.next(ctx, until, parent, c, name, opts)
 		if err != nil {
 			_ = s.Release(ctx) // nobody worked under them
 			return nil, err
@@ -77,12 +77,16 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 }
 
 // next waits for one more lock, until one of those that are held is lost.
-func (s *Locks) next(until, parent context.Context, c *Client, name string, opts []Option) (*Lock, error) {
+func (s *Locks) next(ctx, until, parent context.Context, c *Client, name string, opts []Option) (*Lock, error) {
 	if len(s.all) > 0 {
 		var cancel context.CancelFunc
 		until, cancel = context.WithCancel(until)
 		defer cancel()
-		defer context.AfterFunc(parent, cancel)()
+		defer context.AfterFunc(parent, func() {
+			if ctx.Err() == nil { // else the end of ctx ends both, each with its own error
+				cancel()
+			}
+		})()
 	}
 	l, err := c.Acquire(until, name, WithOptions(opts...), WithMaxWait(0), WithLockContext(parent))
 	for _, held := range s.all {

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,6 +32,8 @@ const (
 var binary string
 
 func TestMain(m *testing.M) {
+	// Children begin with a signal as the system has it, also if these tests were started by nohup.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	os.Exit(buildAndRun(m))
 }
 

@@ -94,6 +94,22 @@ func TestAllOrNone(t *testing.T) {
 	})
 }
 
+// A deadline that ends the wait for the second lock, and the context of the first, is a timeout.
+func TestAllWaitUntilTheDeadline(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		bubble(t, func(t *testing.T, s *locktest.Server) {
+			c := s.Client(client.Config{})
+			s.Take("b", time.Hour)
+			soon, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			_, err := c.AcquireAll(soon, []string{"a", "b"})
+			require.ErrorIs(t, err, client.ErrTimeout)
+			s.Free("a")
+		})
+	}
+}
+
 // Everybody wants some of the locks, in any order: nobody waits for ever, and nobody is inside beside
 // another.
 func TestAcquireAllHasNoCircle(t *testing.T) {
