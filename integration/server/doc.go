@@ -16,6 +16,7 @@
 //	HOLDFAST_REDIS    address of a server to use for Single
 //	HOLDFAST_RUNTIME  "container" or "local" forces rule 2 or 3
 //	HOLDFAST_IMAGES   comma list of images, default redis:7.4,redis:8,valkey/valkey:8
+//	HOLDFAST_TESTED   version of Redis, for example 7.0, whose container is left out
 //	HOLDFAST_SERVERS  comma list of server binaries, default those on PATH
 //
 // One line on standard error says which server is used. Everything that was

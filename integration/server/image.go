@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -46,7 +47,7 @@ func containers(ctx context.Context, mayBuild bool) ([]Flavour, error) {
 		say("not all public images can be had: %v", firstLine(err))
 	}
 	if len(found) > 0 {
-		return found, nil
+		return untested(found), nil
 	}
 	if mayBuild {
 		if err := build(ctx); err != nil {
@@ -61,7 +62,22 @@ func containers(ctx context.Context, mayBuild bool) ([]Flavour, error) {
 	if len(found) == 0 {
 		return nil, errors.New("no image is here, none can be pulled, and HOLDFAST_RUNTIME=container does not ask to build any")
 	}
-	return found, nil
+	return untested(found), nil
+}
+
+// untested leaves out the image of the version in HOLDFAST_TESTED, which was tested as a local process,
+// unless it is the only one.
+func untested(found []Flavour) []Flavour {
+	version := os.Getenv("HOLDFAST_TESTED")
+	if version == "" {
+		return found
+	}
+	left := slices.DeleteFunc(slices.Clone(found), func(f Flavour) bool { return strings.HasSuffix(f.Image, "/redis:"+version) })
+	if len(left) == 0 || len(left) == len(found) {
+		return found
+	}
+	sayOnce("no container of Redis " + version + ": HOLDFAST_TESTED says that it was tested before")
+	return left
 }
 
 // obtain returns those of the images that are here or could be pulled, and an
