@@ -48,8 +48,8 @@ test-embedded: ## Run the contract's tests on the embedded Redis in place of a r
 			go test -count=1 -timeout 5m -skip "^($$(echo $(UNMODELLED) | tr ' ' '|'))\$$" ./integration/contract || exit 1; \
 	done
 
-# The other packages use one server, whichever it is.
-CONTAINED := ./cluster ./loader $(addprefix ./integration/,conformance contract failure polyglot server)
+# The other packages use one server, whichever it is, or ask little of it.
+CONTAINED := ./loader $(addprefix ./integration/,conformance contract failure server)
 
 test-containers: export HOLDFAST_RUNTIME = container
 test-containers: prepare ## Run the tests of servers on every server of the matrix, in containers
