@@ -16,12 +16,12 @@
 //
 // # What is modelled
 //
-// For one server, plain locks with single tokens: acquire, wait, renew, release, leave, break, and the end of a
-// lease. A client repeats a call whose answer takes too long, with the same owner; a reply may be
-// lost, and a call may be held up beyond the lease. With Config.Strays a call may also be run after
-// the client did something else. Clients die, and the server notices or does not. Subscriptions
-// break. A replica lags by any number of writes: it catches up by leaps, at any time or never, so a
-// promotion finds it at any former state of the primary.
+// For one server, plain locks with single tokens: acquire, wait, renew, release, leave, break, and
+// the end of a lease. A client repeats a call whose answer takes too long, with the same owner; a
+// reply may be lost, and a call may be held up beyond the lease. With Config.Strays a call may also
+// be run after the client did something else. Clients die, and the server notices or does not.
+// Subscriptions break. A replica lags by any number of writes: it catches up by leaps, at any time
+// or never, so a promotion finds it at any former state of the primary.
 //
 // Time is ticks. A lease is two of them and a provisional one is one, so that the two differ; a
 // client's deadline is as late as it may be, in the same tick as the server's end of the lease.

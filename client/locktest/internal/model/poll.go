@@ -9,8 +9,8 @@ type Member struct {
 	Ahead bool // its clock is ahead of all tokens
 }
 
-// Voter is a client of a quorum. Its phases are Idle, Resting, Standing (in the line of server 0), Asking (for
-// votes), Verifying (the second round), Held and Dead.
+// Voter is a client of a quorum. Its phases are Idle, Resting, Standing (in the line of server 0),
+// Asking (for votes), Verifying (the second round), Held and Dead.
 //
 // Calls under way need no place in the state. In a round, each server may run the call, or not, at
 // any time until the round is over, and also later: that is what lost and late messages come to. A

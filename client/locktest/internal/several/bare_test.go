@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 )
 
-// Who took a lock while it could not reach two of five servers has it at a bare majority, until its next renewal
-// after that. Until then a key that is deleted at one server lets a second holder in, as at a
-// single server: with a higher token, and the first one learns of it at that renewal.
+// Who took a lock while it could not reach two of five servers has it at a bare majority, until its
+// next renewal after that. Until then a key that is deleted at one server lets a second holder in,
+// as at a single server: with a higher token, and the first one learns of it at that renewal.
 func TestAKeyOfABareMajorityIsDeleted(t *testing.T) {
 	on(t, 5, func(b *bed) {
 		line := b.line("x")
