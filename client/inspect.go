@@ -27,7 +27,8 @@ type Info struct {
 	Age       time.Duration // 0 from Inspect; how old a cached answer is
 }
 
-// Inspect asks the server how the lock stands. It changes nothing and blocks for one round trip.
+// Inspect asks the server how the lock stands. It changes nothing and blocks for one round trip. Of
+// several servers, whoever may have the lock has it: one that does not answer may be of its majority.
 //
 // Errors: as TryAcquire, ErrBusy excepted.
 func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {

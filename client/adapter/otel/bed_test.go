@@ -48,6 +48,7 @@ func newProcess(t *testing.T, group func(string) string) *process {
 
 // spans are those of a name that have ended, in that order.
 func (p *process) spans(name string) (found []sdktrace.ReadOnlySpan) {
+	synctest.Wait() // a lock's context ends before the Observer is told why
 	for _, s := range p.ended.Ended() {
 		if s.Name() == name {
 			found = append(found, s)
@@ -75,6 +76,7 @@ func (p *process) within(name string) (context.Context, trace.Span) {
 // and its sum as a time. -1: there is none.
 func (p *process) value(name string, attributes ...string) (n int64, sum time.Duration) {
 	p.t.Helper()
+	synctest.Wait()
 	var all metricdata.ResourceMetrics
 	require.NoError(p.t, p.reader.Collect(ctx, &all))
 	n = -1

@@ -49,6 +49,7 @@ type metrics struct {
 // is none.
 func (m *metrics) find(name string, labels ...string) *dto.Metric {
 	m.t.Helper()
+	synctest.Wait() // a lock's context ends before the Observer is told why
 	families, err := m.registry.Gather()
 	require.NoError(m.t, err)
 	var found *dto.Metric

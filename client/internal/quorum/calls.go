@@ -68,7 +68,8 @@ func (s *Servers) Release(ctx context.Context, key, owner, hold string, last int
 	return fcall.Reply{}, s.failure(p.yes+p.no, p.failed)
 }
 
-// Inspect asks how the lock stands with a majority. The line is that of the server that has it.
+// Inspect asks a majority how the lock stands. An owner has it that may have it with a majority, as
+// far as servers have answered. The line is that of the server that has it.
 func (s *Servers) Inspect(ctx context.Context, key string) (fcall.Standing, error) {
 	return s.standing(ctx, key, func(ctx context.Context, _ int, c *fcall.Caller) (fcall.Standing, error) {
 		return c.Inspect(ctx, key)
@@ -80,7 +81,7 @@ func (s *Servers) InspectTracked(ctx context.Context, key string) (fcall.Standin
 	return s.Inspect(ctx, key)
 }
 
-// Break takes the lock from whoever has it, at all servers. It returns who had it with a majority.
+// Break takes the lock from whoever has it, at all servers. It returns how the lock stood, as Inspect.
 func (s *Servers) Break(ctx context.Context, key, reason string) (fcall.Standing, error) {
 	return s.standing(ctx, key, func(ctx context.Context, _ int, c *fcall.Caller) (fcall.Standing, error) {
 		return c.Break(ctx, key, reason)
@@ -92,7 +93,7 @@ func (s *Servers) standing(ctx context.Context, key string, call func(context.Co
 	if err != nil {
 		return fcall.Standing{}, err
 	}
-	standing, _ := majority(slices.Collect(maps.Values(got)), s.need)
+	standing := owned(slices.Collect(maps.Values(got)), s.need, len(s.members)-len(got))
 	standing.Waiters = got[s.Line(key)].Waiters
 	return s.ballots.known(standing), nil
 }
@@ -117,26 +118,31 @@ func majority(standings []fcall.Standing, need int) (s fcall.Standing, agreed bo
 	if len(standings) < need {
 		return s, false
 	}
-	by := map[string][]fcall.Standing{}
+	return owned(standings, need, 0), true
+}
+
+// owned is how the lock stands, if so many servers are needed for an owner and so many have not
+// answered: those may have it as anybody's.
+func owned(standings []fcall.Standing, need, silent int) (s fcall.Standing) {
+	by, most := map[string][]fcall.Standing{}, ""
 	for _, s := range standings {
 		if s.Held {
-			by[s.Owner] = append(by[s.Owner], s)
+			if by[s.Owner] = append(by[s.Owner], s); len(by[s.Owner]) > len(by[most]) {
+				most = s.Owner
+			}
 		}
 	}
-	for owner, of := range by {
-		if len(of) < need {
-			continue
-		}
-		s = fcall.Standing{Held: true, Owner: owner, Holds: 1}
-		left, fences := make([]time.Duration, len(of)), make([]int64, len(of))
-		for i, one := range of {
-			left[i], fences[i] = one.Remaining, one.Fence
-		}
-		// that of the majority: one that voted late can have a higher token, or a lower one
-		s.Remaining, s.Fence = nth(left, len(left)-need+1), nth(fences, need)
-		return s, true
+	of := by[most]
+	if len(of) == 0 || len(of)+silent < need {
+		return s
 	}
-	return s, true
+	left, fences := make([]time.Duration, len(of)), make([]int64, len(of))
+	for i, one := range of {
+		left[i], fences[i] = one.Remaining, one.Fence
+	}
+	// that of the majority: one that voted late can have a higher token, or a lower one
+	return fcall.Standing{Held: true, Owner: most, Holds: 1,
+		Remaining: nth(left, max(1, len(of)-need+1)), Fence: nth(fences, min(need, len(of)))}
 }
 
 // Version is the version of the library at a majority; if they differ, all of them.

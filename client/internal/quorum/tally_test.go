@@ -125,6 +125,26 @@ func TestMajorityOfStandings(t *testing.T) {
 	assert.False(t, agreed)
 }
 
+// What a server does not say may be what makes a majority.
+func TestAnOwnerThatMayHaveAMajority(t *testing.T) {
+	held := func(owner string, fence int64, left time.Duration) fcall.Standing {
+		return fcall.Standing{Held: true, Owner: owner, Fence: fence, Remaining: left}
+	}
+	for name, c := range map[string]struct {
+		standings []fcall.Standing
+		silent    int
+		want      fcall.Standing
+	}{
+		"all have answered":          {[]fcall.Standing{held("a", 7, 3), held("a", 7, 3), {}, {}, {}}, 0, fcall.Standing{}},
+		"one is silent":              {[]fcall.Standing{held("a", 7, 4), held("a", 5, 3), {}, {}}, 1, fcall.Standing{Held: true, Owner: "a", Holds: 1, Fence: 7, Remaining: 3}},
+		"one is silent, and one has": {[]fcall.Standing{held("a", 7, 4), {}, {}, {}}, 1, fcall.Standing{}},
+		"two are silent":             {[]fcall.Standing{held("a", 7, 4), {}, {}}, 2, fcall.Standing{Held: true, Owner: "a", Holds: 1, Fence: 7, Remaining: 4}},
+		"two have some":              {[]fcall.Standing{held("b", 9, 9), held("a", 7, 4), held("a", 7, 4)}, 2, fcall.Standing{Held: true, Owner: "a", Holds: 1, Fence: 7, Remaining: 4}},
+	} {
+		assert.Equal(t, c.want, owned(c.standings, 3, c.silent), name)
+	}
+}
+
 func TestAVoteIsAskedForAgainALeaseAfterTheLastYes(t *testing.T) {
 	all, now := newBallots(3), time.Now()
 	b := all.open(fcall.Request{Owner: "a", TTL: "1000"})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -41,9 +42,11 @@ func attribute(r slog.Record, key string) (value string) {
 	return value
 }
 
-// told returns the lines. Each says what happened, what that means for the locks, and what to do.
+// told returns the lines. Each says what happened, what that means for the locks, and what to do. A
+// lock's context ends before the log is told why.
 func (j *journal) told(t *testing.T, what ...string) []slog.Record {
 	t.Helper()
+	synctest.Wait()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	require.Len(t, j.lines, len(what))

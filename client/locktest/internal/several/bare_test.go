@@ -42,3 +42,36 @@ func TestAKeyOfABareMajorityIsDeleted(t *testing.T) {
 		require.NoError(b, second.Release(b.Context()))
 	})
 }
+
+// Who took a lock while it could not reach one of three servers has it at two. When one of those is
+// lost, what is left of it is at one server: an operator must be told that it is held, and by whom,
+// and may break it.
+func TestALockThatMayBeHeldIsBroken(t *testing.T) {
+	on(t, 3, func(b *bed) {
+		line := b.line("x")
+		one, operator := b.client(client.Config{}), b.client(client.Config{})
+		defer one.Close()
+		defer operator.Close()
+		away := redis.Path{Host: "h1", Node: b.nodes[(line+1)%3]}
+		b.world.Refuse(away, true)
+		b.world.Reset(away)
+		l, err := one.Acquire(b.Context(), "x")
+		require.NoError(b, err)
+		require.Equal(b, 2, b.votes("x", l.Owner()))
+		b.nodes[(line+2)%3].Kill()
+		info, err := operator.Inspect(b.Context(), "x")
+		require.NoError(b, err)
+		require.True(b, info.Held)
+		assert.Equal(b, l.Owner(), info.Holder.Owner)
+		assert.Equal(b, l.Fence(), info.Fence)
+		info, err = operator.Break(b.Context(), "x", "runaway")
+		require.NoError(b, err)
+		require.True(b, info.Held)
+		assert.Equal(b, l.Owner(), info.Holder.Owner)
+		info, err = operator.Inspect(b.Context(), "x")
+		require.NoError(b, err)
+		assert.False(b, info.Held)
+		time.Sleep(lease)
+		assert.Error(b, l.Context().Err())
+	})
+}
