@@ -30,11 +30,16 @@ func (c *allContext) Err() error {
 	return nil
 }
 
-// AcquireAll takes all of the locks or none, and waits for them as Acquire does. They are taken one
-// after the other in the order of their names, so callers that give the same names in any order
-// never wait for each other in a circle; names that are given twice count once. Those that it has
-// are kept from others while it waits for the next one. It is not one step: each lock has a token,
-// and a lease, of its own. MaxWait is for all of them together.
+// AcquireAll takes all of the locks or none, and waits for them as Acquire does. Names that are given
+// twice count once. MaxWait is for all of them together. Each lock has a token, and a lease, of its
+// own.
+//
+// If all are free, one call takes them in one step, where one server has them all. In a Cluster that
+// needs names with one hash tag: {order:42}:stock and {order:42}:payment. Otherwise they are taken one
+// after the other in the order of their names, so callers that give the same names in any order never
+// wait for each other in a circle; those that it has are kept from others while it waits for the next
+// one. That is so too while a slot moves, with OpenQuorum, Replicas, WithOwner and WithPolling, and
+// where somebody in this process has or wants one of them.
 //
 // The locks have one context, which ends when the first of them does. An Acquire of each of the
 // names under it re-enters that lock.
@@ -63,8 +68,12 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 		until, cancel = context.WithTimeoutCause(ctx, set.maxWait, errMaxWait)
 		defer cancel()
 	}
-	s := &Locks{}
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+	s, sorted := &Locks{}, slices.Compact(slices.Sorted(slices.Values(names)))
+	if s.all = c.atOnce(ctx, until, parent, sorted, opts); s.all != nil {
+		s.ctx = allContext{s.all[len(s.all)-1].Context(), s.all}
+		return s, nil
+	}
+	for _, name := range sorted {
 		l, err := s.next(ctx, until, parent, c, name, opts)
 		if err != nil {
 			_ = s.Release(ctx) // nobody worked under them

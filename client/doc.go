@@ -77,7 +77,8 @@
 //   - close.go: Close ends all contexts. Locks that are held are not given back: work may still go on
 //     under them.
 //
-// Built upon it, without knowing what is in it: once.go, lead.go, watch.go, all.go. observe.go is told
+// Built upon it, without knowing what is in it: once.go, lead.go, watch.go, all.go, with
+// together.go for those that one call takes. observe.go is told
 // by the others; a tenure is shown to the Observer when its Lock is returned, and hidden by who tells
 // of its end (held.go).
 //

@@ -22,6 +22,7 @@ var constants = map[string]string{
 	"MAX_HOLDS":      fmt.Sprint(functions.MaxHolds),
 	"MAX_BLOCK":      fmt.Sprint(functions.MaxBlock),
 	"MAX_WAITERS":    fmt.Sprint(functions.MaxWaiters),
+	"MAX_LOCKS":      fmt.Sprint(functions.MaxLocks),
 }
 
 var codes = []string{functions.CodeArg, functions.CodeFull, functions.CodeJoin, functions.CodeServer, functions.CodeType}

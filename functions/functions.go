@@ -28,13 +28,14 @@ const (
 	Leave            = "holdfast_leave"
 	Break            = "holdfast_break"
 	Inspect          = "holdfast_inspect"
+	AcquireAll       = "holdfast_acquire_all"
 	Memory           = "holdfast_memory"
 	ReadVersion      = "holdfast_version"
 )
 
 // Names returns every function that Source registers.
 func Names() []string {
-	return []string{Acquire, AcquireReentrant, Renew, Raise, Release, Wait, Leave, Break, Inspect, Memory, ReadVersion}
+	return []string{Acquire, AcquireReentrant, Renew, Raise, Release, Wait, Leave, Break, Inspect, AcquireAll, Memory, ReadVersion}
 }
 
 // The first words of the library's error replies. All of them mean that nothing was changed,
@@ -56,6 +57,7 @@ const (
 	MaxHoldBytes = 64             // of a hold's id
 	MaxHolds     = 128            // of one lock
 	MaxWaiters   = 5000           // in one line
+	MaxLocks     = 100            // of one call of AcquireAll
 	MaxTTL       = 31_536_000_000 // milliseconds: a year
 	// fencing tokens reserved at once, and at most 1000 for each millisecond of the lease
 	MaxBlock = 1_000_000

@@ -28,6 +28,7 @@ local MAX_HOLDS = 128
 local MAX_HOLDS_BYTES = MAX_HOLDS * (MAX_HOLD_BYTES + 3)
 local MAX_BLOCK = 1000000
 local MAX_WAITERS = 5000
+local MAX_LOCKS = 100             -- of holdfast_acquire_all
 local STEPS = 100                 -- places of the line that one call passes over
 local SWEEP = 3                   -- places at the head where a join looks for dead waiters
 local AHEAD_US = 60000000         -- how far ahead of TIME a key's token may push the server's
@@ -77,6 +78,18 @@ local function only_key(keys)
   if #keys ~= 1 then fail('HFARG exactly one key is needed, the lock') end
   if keys[1] == '' then fail('HFARG key must not be empty') end
   return keys[1]
+end
+
+local function several_keys(keys)
+  local known = {}
+  if #keys < 1 or #keys > MAX_LOCKS then
+    fail('HFARG 1 to ' .. MAX_LOCKS .. ' keys are needed, the locks')
+  end
+  for _, key in ipairs(keys) do
+    if key == '' then fail('HFARG key must not be empty') end
+    if known[key] then fail('HFARG keys must differ') end
+    known[key] = true
+  end
 end
 
 local function arity(args, least, most, names)
@@ -715,6 +728,20 @@ local function acquire(key, owner, ttl, block, hold, guard)
   return busy(lock, us)
 end
 
+-- Whether a plain lock is the caller's already, or nobody's, so that it can be taken. Nothing that
+-- could still refuse it is left for later. Returns the lock, and the reply if it is another's.
+local function available(key, us, owner, ttl, guard, closed)
+  local lock = settle(key, read(key, owner), us)
+  if not lock then return nil, closed > 0 and { 0, closed, '', 0 } end
+  if held_by(lock, owner) then
+    if lock.holds > 0 then join_error(true) end
+    keep_to(lock, guard, ttl)
+    return lock
+  end
+  if not lock.foreign then commit(key, lock, us) end
+  return lock, busy(lock, us)
+end
+
 -- Puts the caller into the line, or keeps it there: its last call counts. Returns its position.
 local function queue(key, lock, us, w, hold, max_wait)
   local old, n = find(key, lock)
@@ -784,6 +811,44 @@ local function holdfast_acquire_reentrant(keys, args)
   arity(args, 3, 4, 'owner, ttl_ms, hold [, guard_ms]')
   local owner, ttl = owner_arg(args[1]), ttl_arg(args[2])
   return acquire(key, owner, ttl, 1, hold_arg(args[3], 1), guard_arg(args[4], ttl))
+end
+
+-- holdfast_acquire_all
+-- Takes several plain locks in one step, if all of them are free, or none of them. Never waits, never
+-- overtakes a line. Each has an owner, a lease and a token of its own. In Cluster the keys must be in
+-- one hash slot.
+-- KEYS    lock [lock ...]
+-- ARGV    ttl_ms, guard_ms, owner [owner ...]
+-- Reply   1, ttl_ms, fence [fence ...] | 0, pttl_ms, owner, waiters, number
+-- Errors  HFARG HFJOIN HFTYPE HFSERVER
+-- Repeat  safe: the same owners get the same fences again and the leases start anew
+local function holdfast_acquire_all(keys, args)
+  several_keys(keys)
+  arity(args, 3, 102, 'ttl_ms, guard_ms, owner [owner ...]')
+  if #args ~= #keys + 2 then fail('HFARG owner is needed for each of the keys') end
+  local ttl = ttl_arg(args[1])
+  local guard = args[2] ~= '' and guard_arg(args[2], ttl) or 0
+  for n = 1, #keys do owner_arg(args[n + 2]) end
+  local us = clock()
+  local closed, locks, reply = too_young(guard, us), {}, { 1, ttl }
+  for n, key in ipairs(keys) do
+    local lock, refusal = available(key, us, args[n + 2], ttl, guard, closed)
+    if refusal then
+      refusal[5] = n
+      return refusal
+    end
+    locks[n] = lock or false
+  end
+  for n, key in ipairs(keys) do
+    local owner, got = args[n + 2], nil
+    if locks[n] then
+      got = hold_on(key, locks[n], us, ttl, 1, '', '', guard)
+    else
+      got = take(key, us, owner, ttl, 1, '', '', guard, 0)
+    end
+    reply[n + 2] = got[2]
+  end
+  return reply
 end
 
 -- holdfast_renew
@@ -1028,5 +1093,6 @@ register('holdfast_wait', holdfast_wait)
 register('holdfast_leave', holdfast_leave, 'allow-oom')
 register('holdfast_break', holdfast_break, 'allow-oom')
 register('holdfast_inspect', holdfast_inspect, 'no-writes')
+register('holdfast_acquire_all', holdfast_acquire_all)
 register('holdfast_memory', holdfast_memory, 'allow-oom')
 register('holdfast_version', holdfast_version, 'no-writes')

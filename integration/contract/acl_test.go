@@ -60,6 +60,7 @@ func (b *bed) aclTour(c *conn, key string) []failure {
 	call(functions.Release, "a", "h")
 	call(functions.Renew, "a", long, key+":channel")
 	call(functions.Raise, "a", long, "1", key+":channel")
+	call(functions.AcquireAll, long, "", "x")
 	for _, w := range []string{"b", "c", "d", "e"} {
 		call(functions.Wait, w, long, "")
 	}

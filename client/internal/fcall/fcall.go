@@ -79,6 +79,28 @@ func (r Request) acquire() (function string, args []string) {
 	return function, args
 }
 
+// AcquireAll takes several locks that are free in one step: of one server, and in Cluster of one hash
+// slot. Each is for the owner at its place. The tokens are nil if one of the locks is not free: then
+// none was taken.
+func (c *Caller) AcquireAll(ctx context.Context, keys []string, r Request, owners []string) (fences []int64, err error) {
+	args := append([]string{r.TTL, r.Guard}, owners...)
+	command := c.Redis.B().Fcall().Function(functions.AcquireAll).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+	c.Pulse.asked()
+	values, err := guard(ctx, c.Closing, func() (messages, error) {
+		values, err := c.Redis.Do(ctx, command).ToArray()
+		return values, c.classify(ctx, err)
+	})
+	c.Pulse.done(answered(err))
+	for _, key := range keys {
+		c.Changed(key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.Heard()
+	return decodeFences(values, len(keys))
+}
+
 // Renewal is what a holder asks for.
 type Renewal struct {
 	Owner, TTL string

@@ -44,6 +44,24 @@ func decodeReply(values messages, err error) (r Reply, _ error) {
 	return r, d.err
 }
 
+// decodeFences reads the tokens of n locks, nil if they were not taken.
+func decodeFences(values messages, n int) (fences []int64, _ error) {
+	d := decoder{values: values}
+	if d.integer(0) == 0 {
+		return nil, d.err
+	}
+	if len(values) != n+2 {
+		return nil, malformed(values)
+	}
+	for i := range n {
+		fences = append(fences, d.integer(i+2))
+	}
+	if d.err != nil {
+		return nil, d.err
+	}
+	return fences, nil
+}
+
 // millis is a time of the server's. A plain string of another service may have one that no Duration
 // can hold.
 func millis(n int64) time.Duration {

@@ -60,13 +60,30 @@ func (l *Lines[L, T, W]) Enter(key string, shows W) (*Line[L, T, W], *Waiter[L, 
 	defer s.mu.Unlock()
 	line := s.lines[key]
 	if line == nil {
-		line = &Line[L, T, W]{shard: s, key: key}
-		s.lines[key] = line
-		return line, nil
+		return s.lead(key), nil
 	}
 	w := &Waiter[L, T, W]{line: line, shows: shows, turn: make(chan T, 1)}
 	line.queue = append(line.queue, w)
 	return line, w
+}
+
+// Lead is Enter for who does not stand in line: the caller leads, or if somebody is there, Lead
+// returns nil.
+func (l *Lines[L, T, W]) Lead(key string) *Line[L, T, W] {
+	s := &l.shards[maphash.String(l.seed, key)%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lines[key] != nil {
+		return nil
+	}
+	return s.lead(key)
+}
+
+// lead makes the line of a key that has none. s.mu is held.
+func (s *shard[L, T, W]) lead(key string) *Line[L, T, W] {
+	line := &Line[L, T, W]{shard: s, key: key}
+	s.lines[key] = line
+	return line
 }
 
 // Find returns what the leader of the key's line shows, and how many stand behind; ok is false if

@@ -145,7 +145,7 @@ func relaxed(st step, v any) any {
 		}
 		at := 0
 		switch {
-		case (len(v) == 4 || len(v) == 7) && v[0] == int64(0): // busy, and who has it
+		case (len(v) == 4 || len(v) == 5 || len(v) == 7) && v[0] == int64(0): // busy, and who has it
 			at = 1
 		case len(v) == 6 && v[0] == int64(1): // inspect
 			at = 4

@@ -146,7 +146,7 @@ func (s source) names() []string {
 // function is a call of the library.
 func (s source) function(key string) []string {
 	name := pick(s, functions.Acquire, functions.Acquire, functions.AcquireReentrant, functions.Renew, functions.Raise, functions.Release, functions.Release,
-		functions.Wait, functions.Wait, functions.Wait, functions.Leave, functions.Break, functions.Inspect)
+		functions.Wait, functions.Wait, functions.Wait, functions.Leave, functions.Break, functions.Inspect, functions.AcquireAll)
 	owner, ttl := s.word(owners[:4+s.IntN(4)]...), s.word(leases...)
 	if (name == functions.Release || name == functions.Renew || name == functions.Raise || name == functions.Leave) && s.IntN(2) == 0 {
 		owner = ownerOf(key)
@@ -185,6 +185,9 @@ func (s source) function(key string) []string {
 		cmd = append(cmd, s.some(2, owners...)...)
 	case functions.Inspect:
 		cmd[0] = pick(s, "FCALL", "FCALL_RO")
+	case functions.AcquireAll:
+		other := pick(s, locks...)
+		cmd = []string{"FCALL", name, "2", key, other, ttl, pick(s, "", "", ttl), owner, pick(s, owner, s.word(owners...))}
 	}
 	if s.IntN(100) == 0 {
 		cmd = append(cmd, "1", "1", "1", "1")

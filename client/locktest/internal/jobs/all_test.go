@@ -156,3 +156,128 @@ func TestAcquireAllHasNoCircle(t *testing.T) {
 		require.Equal(t, 8*40, runs)
 	})
 }
+
+// Who finds all of them free takes them in one step: nobody sees some of them held.
+func TestAllAreTakenInOneStep(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		var list notes
+		c := s.Client(client.Config{Observer: list.observer()})
+		names := []string{"a", "b", "c", "d"}
+		all, err := c.AcquireAll(ctx, names, client.WithLockContext(context.WithValue(ctx, spanKey{}, "outer")))
+		require.NoError(t, err)
+		first, last := all.Lock("a").Fence(), all.Lock("d").Fence()
+		require.Equal(t, first+3, last, "virtual time does not go on within a call, but from one to the next")
+		require.Equal(t, last, client.Fence(all.Context()))
+		require.NoError(t, all.Release(ctx))
+		seen := list.saw(t)
+		require.Len(t, seen, 3*len(names))
+		require.Empty(t, list.open)
+		require.Empty(t, list.asks)
+
+		// One of them is held in this process: the others are not taken before it is free.
+		l, err := c.Acquire(ctx, "a")
+		require.NoError(t, err)
+		done := make(chan error)
+		go func() { done <- c.DoAll(ctx, names, nothing) }()
+		time.Sleep(time.Second)
+		for _, name := range names[1:] {
+			s.Free(name)
+		}
+		require.NoError(t, l.Release(ctx))
+		require.NoError(t, <-done)
+
+		// Under one of them the others are taken one after the other, and that one is re-entered.
+		require.NoError(t, c.Do(ctx, "b", func(ctx context.Context) error { return c.DoAll(ctx, names, nothing) }))
+		for _, name := range names {
+			s.Free(name)
+		}
+	})
+}
+
+// Whatever happens to the server and the connections: nobody is inside beside another, but for a lock
+// that was broken or deleted; everybody gets on; and nothing is left.
+func TestAcquireAllUnderFaults(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(12) {
+		bubble(t, func(t *testing.T, s *locktest.Server) {
+			names := []string{"a", "b", "c", "d"}
+			var mu sync.Mutex
+			inside := map[string]context.Context{}
+			ran, beside := 0, 0
+			clients := []*client.Client{}
+			for range 3 {
+				clients = append(clients, s.Client(client.Config{Lease: 2 * time.Second}))
+			}
+			end := time.Now().Add(time.Minute)
+			var work sync.WaitGroup
+			for i := range 9 {
+				work.Go(func() {
+					r := rand.New(rand.NewPCG(seed, uint64(i)))
+					for time.Now().Before(end) {
+						want := []string{}
+						for _, name := range names {
+							if r.IntN(2) == 0 {
+								want = append(want, name)
+							}
+						}
+						within, cancel := context.WithTimeout(ctx, time.Duration(1+r.IntN(4000))*time.Millisecond)
+						err := clients[i%3].DoAll(within, append(want, names[r.IntN(4)]), func(ctx context.Context) error {
+							mu.Lock()
+							for _, name := range want {
+								if other := inside[name]; other != nil && other.Err() == nil && ctx.Err() == nil {
+									beside++
+								}
+								inside[name] = ctx
+							}
+							ran++
+							mu.Unlock()
+							time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond)
+							mu.Lock()
+							for _, name := range want {
+								if inside[name] == ctx {
+									delete(inside, name)
+								}
+							}
+							mu.Unlock()
+							return nil
+						})
+						cancel()
+						if err != nil {
+							time.Sleep(time.Duration(1+r.IntN(100)) * time.Millisecond)
+						}
+					}
+				})
+			}
+			r := rand.New(rand.NewPCG(seed, 99))
+			for time.Now().Before(end) {
+				time.Sleep(time.Duration(r.IntN(2000)) * time.Millisecond)
+				one := clients[r.IntN(len(clients))]
+				switch r.IntN(4) {
+				case 0:
+					s.Cut(one)
+					time.Sleep(time.Duration(r.IntN(1500)) * time.Millisecond)
+					s.Restore(one)
+				case 1:
+					s.Cut()
+					s.Restore()
+				case 2:
+					s.Pause()
+					time.Sleep(time.Duration(r.IntN(800)) * time.Millisecond)
+					s.Resume()
+				case 3:
+					s.Full(true)
+					time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond)
+					s.Full(false)
+				}
+			}
+			work.Wait()
+			require.Zero(t, beside)
+			require.Greater(t, ran, 100)
+			time.Sleep(3 * time.Second)
+			for _, name := range names {
+				s.Free(name)
+			}
+		})
+	}
+}

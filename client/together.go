@@ -1,0 +1,102 @@
+package client
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/lease"
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// together are the attempts of one AcquireAll, in the order of their names, if one call can be for all
+// of them. Each leads the line of its key in this process.
+type together []*attempt
+
+// together prepares them. It returns nil if the locks are to be taken one after the other: they are
+// in several hash slots or on several servers, are re-entered or joined or polled, need replicas, or
+// somebody here has or wants one of them.
+func (c *Client) together(ctx, until context.Context, names []string, opts []Option) (all together) {
+	if _, single := c.calls.(one); !single || len(names) < 2 || len(names) > functions.MaxLocks {
+		return nil
+	}
+	for _, name := range names {
+		a, err := c.attempt(name, opts)
+		if err != nil || a.hold != "" || a.set.tries > 0 || a.set.terms.copies.Replicas > 0 || a.outer(ctx) != nil {
+			return nil
+		}
+		if all = append(all, a); c.slot(a.key) != c.slot(all[0].key) {
+			return nil
+		}
+	}
+	for i, a := range all {
+		if a.line = c.lines.Lead(a.key); a.line == nil {
+			all[:i].leave()
+			return nil
+		}
+		a.began, a.until = time.Now(), until
+		a.identify()
+	}
+	return all
+}
+
+// atOnce takes all of the locks in one step. It returns nil if that cannot be, or at the moment is
+// not.
+func (c *Client) atOnce(ctx, until, parent context.Context, names []string, opts []Option) []*Lock {
+	if begun(until) != nil || !c.gate.enter() {
+		return nil
+	}
+	defer c.gate.leave()
+	all := c.together(ctx, until, names, opts)
+	if all == nil {
+		return nil
+	}
+	return all.acquire(ctx, parent)
+}
+
+// leave ends the lead of each line.
+func (all together) leave() {
+	for _, a := range all {
+		a.abdicate("", nil)
+	}
+}
+
+// acquire asks for all of them, by one call. It returns their Locks, each under the context of the
+// one before it, or nil, and then none is held, and nobody leads.
+func (all together) acquire(ctx, parent context.Context) (locks []*Lock) {
+	c, terms := all[0].client, &all[0].set.terms
+	var keys, owners []string
+	for _, a := range all {
+		keys, owners = append(keys, a.key), append(owners, a.owner)
+	}
+	sent := time.Now()
+	fences, err := c.calls.(one).AcquireAll(all[0].until, keys, fcall.Request{TTL: terms.ttl, Guard: terms.guard}, owners)
+	if err != nil && fcall.Unknown(err) {
+		for _, a := range all {
+			a.giveUp(a.owner)
+		}
+	}
+	if fences == nil {
+		all.leave()
+		return nil
+	}
+	for i, a := range all {
+		l, err := a.granted(parent, grant{fences[i], 1, lease.New(&a.set.terms.Terms, sent), false})
+		if err != nil {
+			for _, left := range all[i+1:] {
+				left.giveUp(left.owner)
+			}
+			all[i:].leave()
+			for _, l := range slices.Backward(locks) { // nobody worked under them
+				_ = l.Release(ctx)
+			}
+			return nil
+		}
+		ask := Ask{a.name, true}
+		c.observer.asked(ctx, ask)
+		c.answer(ctx, ask, sent, l, nil, nil)
+		locks, parent = append(locks, l), l.Context()
+	}
+	return locks
+}
