@@ -165,7 +165,7 @@ func (s *Servers) AcquireTracked(ctx context.Context, key string, r fcall.Reques
 // collect asks for votes until they decide.
 func (s *Servers) collect(ctx context.Context, b *ballot, key string, r fcall.Request, t *tally, skip ...int) error {
 	answers, n := ask(ctx, s, length(r.TTL), func(ctx context.Context, i int, c *fcall.Caller) (fcall.Reply, error) {
-		return s.vote(i, b, key, func() (fcall.Reply, error) { return c.Acquire(ctx, fcall.Copies{}, key, r) })
+		return s.vote(i, b, key, false, func() (fcall.Reply, error) { return c.Acquire(ctx, fcall.Copies{}, key, r) })
 	}, skip...)
 	return receive(ctx, s.closing, s, answers, n, func(a answer[fcall.Reply]) bool {
 		t.add(a)
@@ -173,9 +173,10 @@ func (s *Servers) collect(ctx context.Context, b *ballot, key string, r fcall.Re
 	})
 }
 
-// vote asks one server. A vote that nobody wants any more is given back.
-func (s *Servers) vote(from int, b *ballot, key string, request func() (fcall.Reply, error)) (fcall.Reply, error) {
-	before, sent := b.asked(from), time.Now()
+// vote asks one server. A vote that nobody wants any more is given back. With lined, a no is a place in
+// line, which is to be given back too.
+func (s *Servers) vote(from int, b *ballot, key string, lined bool, request func() (fcall.Reply, error)) (fcall.Reply, error) {
+	before, sent := b.asked(from) || lined, time.Now()
 	r, err := request()
 	if b.answered(from, before, sent, r, err) {
 		s.late(key, b.owner)
@@ -302,7 +303,7 @@ func (s *Servers) queue(ctx context.Context, b *ballot, line int, key string, r 
 	}
 	short, cancel := context.WithTimeout(ctx, min(length(r.TTL)/patiencePart, patienceMost))
 	defer cancel()
-	reply, err := s.vote(line, b, key, func() (fcall.Reply, error) { return c.Wait(short, key, r) })
+	reply, err := s.vote(line, b, key, true, func() (fcall.Reply, error) { return c.Wait(short, key, r) })
 	switch {
 	case ctx.Err() != nil:
 		return reply, err

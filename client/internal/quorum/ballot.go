@@ -19,7 +19,7 @@ type ballot struct {
 	over  bool        // it was given back: a vote that comes now is one too many
 	going bool        // that is under way: what it leaves behind is given back after it
 	owed  bool        // it left something behind
-	maybe []bool      // by server: a request left whose outcome is unknown, or was a vote
+	maybe []bool      // by server: a request left whose outcome is unknown, was a vote, or a place in line
 	lasts []time.Time // by server: the end of the last lease that it said yes to, from when that was asked for
 	used  time.Time
 	fence int64 // of the lock, when it was won
@@ -53,8 +53,10 @@ func (b *ballot) answered(from int, before bool, sent time.Time, r fcall.Reply, 
 	switch unknown := err != nil && fcall.Unknown(err); {
 	case err == nil && r.Yes:
 		b.lasts[from] = sent.Add(b.lease)
+		b.maybe[from] = true // also if it was given back meanwhile
 		return b.owes()
 	case unknown:
+		b.maybe[from] = true
 		return b.owes()
 	default:
 		b.maybe[from] = before

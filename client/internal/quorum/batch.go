@@ -109,10 +109,28 @@ func silence(outcomes []fcall.Outcome) error {
 	return outcomes[0].Err
 }
 
+// concerns reports whether a server is to be called. What is given back is told only to those that may
+// have something, until they have heard it: the others would be told again each time that one of them
+// does not answer.
+func (c call) concerns(server int) bool {
+	return c.verb != leave || c.ballot == nil || c.ballot.matters(server)
+}
+
 func (b *Batch) deliver(ctx context.Context, from int, c *fcall.Caller) []fcall.Outcome {
-	pipeline := func() []fcall.Outcome {
-		p := c.NewBatch(len(b.calls), fcall.Copies{})
-		for _, call := range b.calls {
+	outcomes := make([]fcall.Outcome, len(b.calls))
+	var wanted []int
+	for i, call := range b.calls {
+		if call.concerns(from) {
+			wanted = append(wanted, i)
+		}
+	}
+	if len(wanted) == 0 {
+		return outcomes
+	}
+	pipeline := func() error {
+		p := c.NewBatch(len(wanted), fcall.Copies{})
+		for _, i := range wanted {
+			call := b.calls[i]
 			switch call.verb {
 			case renew:
 				p.Raise(call.key, b.servers.addressed(call.key, from, call.renewal))
@@ -122,11 +140,18 @@ func (b *Batch) deliver(ctx context.Context, from int, c *fcall.Caller) []fcall.
 				p.Leave(call.key, call.owner, "", 0)
 			}
 		}
-		return p.Send(ctx)
+		for n, o := range p.Send(ctx) {
+			outcomes[wanted[n]] = o
+		}
+		return outcomes[wanted[0]].Err
 	}
-	outcomes := pipeline()
-	if c.Heal(ctx, outcomes[0].Err) {
-		outcomes = pipeline()
+	if c.Heal(ctx, pipeline()) {
+		_ = pipeline()
+	}
+	for _, i := range wanted {
+		if call := b.calls[i]; call.verb == leave && call.ballot != nil && outcomes[i].Err == nil {
+			call.ballot.gone(from)
+		}
 	}
 	return outcomes
 }

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +25,7 @@ type bed struct {
 	world *redis.World
 	nodes []*redis.Node
 	hosts int
+	left  atomic.Int64 // calls of holdfast_leave
 }
 
 const lease = 10 * time.Second
@@ -39,7 +41,13 @@ func on(t *testing.T, servers int, test func(b *bed)) {
 				t.Errorf("a key without a TTL: %s %v", w.Key, w.After)
 			}
 		}
-		b := &bed{T: t, world: redis.New(opt)}
+		b := &bed{T: t}
+		opt.Hooks.Call = func(c redis.Call) {
+			if c.Function == functions.Leave {
+				b.left.Add(1)
+			}
+		}
+		b.world = redis.New(opt)
 		for i := range servers {
 			n := b.world.Node(fmt.Sprintf("s%d:6379", i))
 			b.load(n)

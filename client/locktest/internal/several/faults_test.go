@@ -319,3 +319,34 @@ func TestALostServerIsNotAnOutage(t *testing.T) {
 		assert.Empty(b, text.String())
 	})
 }
+
+// What could not be given back to a server that is gone is tried again there, and not everywhere.
+func TestOnlyThoseThatOweAreToldAgain(t *testing.T) {
+	on(t, 5, func(b *bed) {
+		holder, c := b.client(client.Config{}), b.client(client.Config{})
+		defer holder.Close()
+		defer c.Close()
+		l := b.hold(holder, "x")
+		line := b.nodes[b.line("x")]
+		soon, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		go func() {
+			time.Sleep(500 * time.Millisecond) // it stands in line
+			line.Kill()
+		}()
+		_, err := c.Acquire(soon, "x")
+		require.Error(b, err)
+		b.left.Store(0)
+		time.Sleep(2 * lease)
+		assert.Zero(b, b.left.Load(), "nobody else has anything of it")
+		line.Restart(redis.Everything)
+		time.Sleep(lease)
+		assert.LessOrEqual(b, b.left.Load(), int64(1))
+		assert.Empty(b, line.Hash("lock:x")["at:"+l.Owner()])
+		info, err := holder.Inspect(b.Context(), "x")
+		require.NoError(b, err)
+		assert.True(b, info.Held)
+		assert.Zero(b, info.Waiters, "the place in line is given back when the server is there again")
+		require.NoError(b, l.Release(b.Context()))
+	})
+}
