@@ -1,0 +1,68 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The clock of these tests is that of a bubble: it goes on when all wait.
+
+var testCrew = crew{workers: 3, last: time.Second, grace: 5 * time.Second}
+
+func TestTurnsUnderWayAreNotCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var turns atomic.Int64
+		took := testCrew.work(t.Context(), func(ctx context.Context, worker int) error {
+			time.Sleep(time.Duration(worker+1) * 3 * time.Second) // each is late, but one ends in each grace
+			turns.Add(1)
+			return ctx.Err()
+		})
+		require.Equal(t, Took{Workers: 3, Seconds: 9, Errors: []Failure{}}, took)
+		require.EqualValues(t, 3, turns.Load())
+	})
+}
+
+func TestTurnsWithoutAnAnswerAreCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took := testCrew.work(t.Context(), func(ctx context.Context, _ int) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		require.Equal(t, Took{Workers: 3, Seconds: 6, Errors: []Failure{{"no_answer", 3, "context canceled"}}}, took)
+	})
+}
+
+func TestAnInterruptLeavesTheGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, interrupt := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second/2, interrupt)
+		var ended atomic.Int64
+		took := testCrew.work(ctx, func(ctx context.Context, worker int) error {
+			select {
+			case <-time.After(time.Duration(worker+1) * 3 * time.Second):
+				ended.Add(1)
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		require.Equal(t, 5.5, took.Seconds)
+		require.EqualValues(t, 1, ended.Load())
+		require.Equal(t, "no_answer", took.Errors[0].Kind)
+	})
+}
+
+func TestAFailurePauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		brief := testCrew
+		brief.last = 950 * time.Millisecond
+		took := brief.work(t.Context(), func(context.Context, int) error { return errors.New("no") })
+		require.Equal(t, []Failure{{"other", 30, "no"}}, took.Errors, "ten for each worker")
+	})
+}

@@ -1,0 +1,29 @@
+package bench
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPartsShareTheTime(t *testing.T) {
+	s := Settings{For: time.Minute, Parts: []Part{Renewal, Contended, Renewal}}
+	require.Equal(t, []Part{RoundTrip, Contended, Renewal}, s.chosen(), "the yardstick comes first")
+	require.Equal(t, 20*time.Second, s.share())
+	require.Equal(t, []Part{RoundTrip}, Settings{}.chosen())
+}
+
+func TestAReportCountsInRoundTrips(t *testing.T) {
+	r := Report{RoundTrip: &Trips{MS: Latency{P50: 2}}, Alone: &Pairs{AcquireMS: Latency{P50: 3}, ReleaseMS: Latency{P50: 2}},
+		Contended: &Turns{HandOffMS: Latency{P50: 5}}, Renewal: &Trips{MS: Latency{P50: 2}}}
+	r.compare()
+	require.Equal(t, []float64{1, 1.5, 1, 2.5, 1}, []float64{r.RoundTrip.RoundTrips, r.Alone.AcquireRoundTrips,
+		r.Alone.ReleaseRoundTrips, r.Contended.HandOffRoundTrips, r.Renewal.RoundTrips})
+	require.False(t, r.Failed())
+
+	r.Contended.Took.Errors = []Failure{{Kind: "lost", Count: 1}}
+	require.True(t, r.Failed())
+	require.Equal(t, map[Part][]Failure{Contended: {{Kind: "lost", Count: 1}}}, r.Errors())
+	require.True(t, Report{Left: 1}.Failed())
+}

@@ -1,0 +1,50 @@
+package bench
+
+import (
+	"slices"
+	"time"
+)
+
+// Part is one of the things that are measured.
+type Part string
+
+// The parts, in the order in which they are measured.
+const (
+	RoundTrip Part = "round_trip" // a call that only reads, by one worker: the yardstick
+	Alone     Part = "alone"      // acquire and release by one worker
+	Parallel  Part = "parallel"   // the same by all workers, each with locks of its own
+	Contended Part = "contended"  // all workers on one lock, by two clients
+	Renewal   Part = "renewal"    // renew a lock, by one worker
+)
+
+// Parts are all, in their order.
+func Parts() []Part { return []Part{RoundTrip, Alone, Parallel, Contended, Renewal} }
+
+// Settings say what is measured, and for how long.
+type Settings struct {
+	Parts   []Part        // RoundTrip is measured in any case
+	For     time.Duration // of all parts together, which have equal shares
+	Workers int           // at least 2
+	Locks   int           // names that Alone and Parallel take by turns, at least one for each worker
+	Lease   time.Duration // of the locks, at least MinLease
+	// Grace is how long calls under way may go on without an answer when a part is over.
+	Grace time.Duration
+	// Say, if not nil, is told which part begins. It must return at once.
+	Say func(Part)
+}
+
+// Bounds of the settings.
+const (
+	MinWorkers = 2
+	MaxWorkers = 500
+	MaxLocks   = 1_000_000
+	MinLease   = time.Second
+)
+
+// chosen are the parts in their order, each once.
+func (s Settings) chosen() []Part {
+	return slices.DeleteFunc(Parts(), func(p Part) bool { return p != RoundTrip && !slices.Contains(s.Parts, p) })
+}
+
+// share is the time of one part.
+func (s Settings) share() time.Duration { return s.For / time.Duration(len(s.chosen())) }
