@@ -35,7 +35,8 @@ const exitCodes = `Exit codes:
   0  done, or nothing to do
   1  failed, on some node at least, or could not connect
   2  wrong usage
-  3  verify: not every node has this library. acl --check: rights are missing. doctor: something is found
+  3  verify: not every node has this library. acl --check: rights are missing. doctor: something is found.
+     bench: calls failed
   4  refused, and nothing was written. load, unload: a newer library, or another's under our names, is there.
      break: the answer was no, or the lock changed hands before it
   5  nobody has the lock (inspect, break)

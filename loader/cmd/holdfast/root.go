@@ -48,7 +48,8 @@ func newRoot(a *app) *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: groupDeploy, Title: "The library:"},
 		&cobra.Group{ID: groupLocks, Title: "The locks:"})
 	root.AddCommand(loadCommand(a), verifyCommand(a), doctorCommand(a), versionCommand(a), unloadCommand(a),
-		aclCommand(a), listCommand(a), inspectCommand(a), lineCommand(a), breakCommand(a), watchCommand(a), runCommand(a))
+		aclCommand(a), listCommand(a), inspectCommand(a), lineCommand(a), breakCommand(a), watchCommand(a), runCommand(a),
+		benchCommand(a))
 	a.cfg.bind(root.PersistentFlags())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{explainFlag(err)} })
 	root.SetHelpCommand(helpCommand())

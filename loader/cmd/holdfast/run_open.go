@@ -17,23 +17,33 @@ var errConnecting = errors.New("no connection")
 func (j *job) open(ctx context.Context) (*client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, j.cfg.timeout)
 	defer cancel()
-	cfg := j.flags.config(j.app)
-	if j.flags.quorum {
-		if j.cfg.master != "" {
+	return j.lockClient(ctx, j.flags.quorum, j.flags.config(j.app), nil)
+}
+
+// lockClient opens a client that takes locks. adapt, if not nil, changes how it connects.
+func (a *app) lockClient(ctx context.Context, quorum bool, cfg client.Config, adapt func(*rueidis.ClientOption)) (
+	*client.Client, error) {
+	if adapt == nil {
+		adapt = func(*rueidis.ClientOption) {}
+	}
+	if quorum {
+		if a.cfg.master != "" {
 			return nil, usageError{errors.New("--quorum and --sentinel-master exclude each other: name the servers")}
 		}
 		var options []rueidis.ClientOption
-		for _, addr := range j.cfg.addrs {
-			single := j.cfg.option(addr)
+		for _, addr := range a.cfg.addrs {
+			single := a.cfg.option(addr)
 			single.ForceSingleClient = true
+			adapt(&single)
 			options = append(options, single)
 		}
 		return within(ctx, func() (*client.Client, error) { return client.OpenQuorum(options, cfg) })
 	}
-	option, err := theDeployment(ctx, &j.cfg)
+	option, err := theDeployment(ctx, &a.cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errConnecting, err)
 	}
+	adapt(&option)
 	return within(ctx, func() (*client.Client, error) { return client.Open(option, cfg) })
 }
 

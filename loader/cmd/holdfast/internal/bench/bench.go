@@ -48,10 +48,10 @@ func (r *run) measure(ctx context.Context) Report {
 			report.RoundTrip = r.roundTrip(ctx)
 			done = report.RoundTrip.Count
 		case Alone:
-			report.Alone = r.pairs(ctx, 1)
+			report.Alone = r.pairs(ctx, Alone, 1)
 			done = report.Alone.Pairs
 		case Parallel:
-			report.Parallel = r.pairs(ctx, r.Workers)
+			report.Parallel = r.pairs(ctx, Parallel, r.Workers)
 			done = report.Parallel.Pairs
 		case Contended:
 			report.Contended = r.contended(ctx)
@@ -72,7 +72,7 @@ func (r *run) measure(ctx context.Context) Report {
 }
 
 // crew is a number of workers for the time of one part.
-func (r *run) crew(workers int) crew { return crew{workers, r.share(), r.Grace} }
+func (r *run) crew(part Part, workers int) crew { return crew{workers, r.share(part), r.Grace} }
 
 // name is that of a lock of Alone and Parallel.
 func (r *run) name(i int) string { return fmt.Sprintf("lock-%d", i%r.Locks) }

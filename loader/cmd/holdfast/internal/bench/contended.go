@@ -26,7 +26,7 @@ func (r *run) contended(ctx context.Context) *Turns {
 	}
 	tallies := make([]tally, r.Workers)
 	var last baton
-	took := r.crew(r.Workers).work(ctx, func(ctx context.Context, worker int) error {
+	took := r.crew(Contended, r.Workers).work(ctx, func(ctx context.Context, worker int) error {
 		t := &tallies[worker]
 		c := r.clients[worker%len(r.clients)]
 		lease := r.Lease - time.Duration(worker)*time.Millisecond // not longer: Config.Guard counts on it

@@ -6,13 +6,13 @@ import (
 )
 
 // pairs takes and gives back locks that nobody else wants.
-func (r *run) pairs(ctx context.Context, workers int) *Pairs {
+func (r *run) pairs(ctx context.Context, part Part, workers int) *Pairs {
 	type tally struct {
 		acquire, release histogram
 		turn             int
 	}
 	tallies := make([]tally, workers)
-	took := r.crew(workers).work(ctx, func(ctx context.Context, worker int) error {
+	took := r.crew(part, workers).work(ctx, func(ctx context.Context, worker int) error {
 		t := &tallies[worker]
 		// Worker w of n has the names w, w+n, w+2n and so on.
 		own := (r.Locks - worker + workers - 1) / workers

@@ -10,8 +10,13 @@ import (
 func TestPartsShareTheTime(t *testing.T) {
 	s := Settings{For: time.Minute, Parts: []Part{Renewal, Contended, Renewal}}
 	require.Equal(t, []Part{RoundTrip, Contended, Renewal}, s.chosen(), "the yardstick comes first")
-	require.Equal(t, 20*time.Second, s.share())
-	require.Equal(t, []Part{RoundTrip}, Settings{}.chosen())
+	require.Equal(t, 2*time.Second, s.share(RoundTrip), "the yardstick needs no more")
+	require.Equal(t, 29*time.Second, s.share(Contended))
+	s.For = 3 * time.Second
+	require.Equal(t, []time.Duration{time.Second, time.Second}, []time.Duration{s.share(RoundTrip), s.share(Renewal)})
+	s.Parts = nil
+	require.Equal(t, []Part{RoundTrip}, s.chosen())
+	require.Equal(t, s.For, s.share(RoundTrip))
 }
 
 func TestAReportCountsInRoundTrips(t *testing.T) {

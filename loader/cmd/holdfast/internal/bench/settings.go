@@ -23,7 +23,7 @@ func Parts() []Part { return []Part{RoundTrip, Alone, Parallel, Contended, Renew
 // Settings say what is measured, and for how long.
 type Settings struct {
 	Parts   []Part        // RoundTrip is measured in any case
-	For     time.Duration // of all parts together, which have equal shares
+	For     time.Duration // of all parts together, in equal shares; RoundTrip has 2 s at most
 	Workers int           // at least 2
 	Locks   int           // names that Alone and Parallel take by turns, at least one for each worker
 	Lease   time.Duration // of the locks, at least MinLease
@@ -46,5 +46,18 @@ func (s Settings) chosen() []Part {
 	return slices.DeleteFunc(Parts(), func(p Part) bool { return p != RoundTrip && !slices.Contains(s.Parts, p) })
 }
 
-// share is the time of one part.
-func (s Settings) share() time.Duration { return s.For / time.Duration(len(s.chosen())) }
+// longestYardstick is enough for RoundTrip beside other parts.
+const longestYardstick = 2 * time.Second
+
+// share is the time of one of the chosen parts.
+func (s Settings) share(p Part) time.Duration {
+	parts := time.Duration(len(s.chosen()))
+	if parts == 1 {
+		return s.For
+	}
+	yardstick := min(s.For/parts, longestYardstick)
+	if p == RoundTrip {
+		return yardstick
+	}
+	return (s.For - yardstick) / (parts - 1)
+}

@@ -10,7 +10,7 @@ import (
 // roundTrip asks how free locks stand: that is a call of a function which does next to nothing.
 func (r *run) roundTrip(ctx context.Context) *Trips {
 	asked := 0
-	return r.trips(ctx, func(ctx context.Context) (time.Duration, error) {
+	return r.trips(ctx, RoundTrip, func(ctx context.Context) (time.Duration, error) {
 		name := r.name(asked)
 		asked++
 		begun := time.Now()
@@ -22,7 +22,7 @@ func (r *run) roundTrip(ctx context.Context) *Trips {
 // renewal renews one lock over and over.
 func (r *run) renewal(ctx context.Context) *Trips {
 	var lock *client.Lock
-	report := r.trips(ctx, func(ctx context.Context) (took time.Duration, err error) {
+	report := r.trips(ctx, Renewal, func(ctx context.Context) (took time.Duration, err error) {
 		if lock == nil {
 			// Its context is that of no single part: the clean-up has its own.
 			parent := client.WithLockContext(context.WithoutCancel(ctx))
@@ -51,9 +51,9 @@ func (r *run) renewal(ctx context.Context) *Trips {
 }
 
 // trips makes calls one after the other.
-func (r *run) trips(ctx context.Context, call func(context.Context) (time.Duration, error)) *Trips {
+func (r *run) trips(ctx context.Context, part Part, call func(context.Context) (time.Duration, error)) *Trips {
 	var all histogram
-	took := r.crew(1).work(ctx, func(ctx context.Context, _ int) error {
+	took := r.crew(part, 1).work(ctx, func(ctx context.Context, _ int) error {
 		d, err := call(ctx)
 		if err == nil {
 			all.add(d)

@@ -1,0 +1,247 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/bench"
+)
+
+type measured struct {
+	Command    string
+	ExitCode   int `json:"exit_code"`
+	Begun      time.Time
+	Deployment string
+	Addrs      []string
+	Servers    []string
+	Library    string
+	Client     string
+	Prefix     string
+	Seconds    float64
+	Workers    int
+	Locks      int
+	LeaseMS    int64 `json:"lease_ms"`
+	bench.Report
+}
+
+// leavesNothing wants no key on any server of the deployment.
+func leavesNothing(t *testing.T, d *server.Deployment) {
+	t.Helper()
+	for _, n := range d.Nodes() {
+		// A replica is told a moment later, and so is the server of a quorum that a majority did not need.
+		require.Eventually(t, func() bool {
+			size, err := n.Do(context.Background(), "DBSIZE")
+			require.NoError(t, err)
+			keys, err := size.AsInt64()
+			return err == nil && keys == 0
+		}, soon, pollEvery, n.Addr)
+	}
+}
+
+// consistent wants counts that agree with each other; what was not interrupted has all of them.
+func consistent(t *testing.T, r measured) {
+	t.Helper()
+	require.Empty(t, r.Errors())
+	require.Zero(t, r.Left)
+	require.NotZero(t, r.RoundTrip.Count)
+	require.Equal(t, 1.0, r.RoundTrip.RoundTrips)
+	for workers, p := range map[int]*bench.Pairs{1: r.Alone, r.Workers: r.Parallel} {
+		require.Equal(t, workers, p.Workers)
+		require.Equal(t, r.Locks, p.Locks)
+		require.GreaterOrEqual(t, p.Pairs, int64(workers))
+		ordered(t, p.AcquireMS)
+		ordered(t, p.ReleaseMS)
+		require.NotZero(t, p.AcquireRoundTrips)
+	}
+	c := r.Contended
+	require.Equal(t, 2, c.Clients)
+	require.Len(t, c.Served, r.Workers)
+	sum := int64(0)
+	for _, n := range c.Served {
+		sum += n
+		require.GreaterOrEqual(t, n, c.ServedMin)
+		require.LessOrEqual(t, n, c.ServedMax)
+	}
+	require.Equal(t, sum, c.HandOffs, "each hand-off serves a worker")
+	require.Zero(t, c.InProcess, "each goes over the server")
+	ordered(t, c.WaitMS)
+	ordered(t, c.HandOffMS)
+	require.NotZero(t, r.Renewal.Count)
+	ordered(t, r.Renewal.MS)
+}
+
+func ordered(t *testing.T, l bench.Latency) {
+	t.Helper()
+	require.Positive(t, l.P50)
+	require.LessOrEqual(t, l.P50, l.P95)
+	require.LessOrEqual(t, l.P95, l.P99)
+	require.LessOrEqual(t, l.P99, l.Max)
+}
+
+func benchAt(t *testing.T, d *server.Deployment, kind string, more ...string) {
+	t.Helper()
+	where := []string{"bench", "--addr", all(d), "--for", "2s", "--workers", "4", "--json"}
+	if d.SentinelMaster != "" {
+		where = append(where, "--sentinel-master", d.SentinelMaster)
+	}
+	r := holdfast(t, nil, append(where, more...)...)
+	require.Equal(t, 0, r.code, r)
+	require.Empty(t, r.errors)
+	got := decode[measured](t, r)
+	require.Equal(t, "bench", got.Command)
+	require.Equal(t, kind, got.Deployment)
+	require.Equal(t, strings.Split(all(d), ","), got.Addrs)
+	require.Len(t, got.Servers, 1)
+	require.Regexp(t, `^(redis|valkey) \d+\.\d+\.\d+`, got.Servers[0])
+	require.Equal(t, functions.Version, got.Library)
+	require.NotEmpty(t, got.Client)
+	require.False(t, got.Begun.IsZero())
+	require.Regexp(t, `^holdfast-bench:[0-9a-f]{8}:$`, got.Prefix)
+	require.Equal(t, []any{4, 64, 2.0}, []any{got.Workers, got.Locks, got.Seconds})
+	require.False(t, got.Interrupted)
+	consistent(t, got)
+	leavesNothing(t, d)
+}
+
+func TestBenchOnEveryKindOfDeployment(t *testing.T) {
+	for name, start := range kinds {
+		t.Run(name, func(t *testing.T) {
+			d := start(t, server.Owned())
+			whole(t, d)
+			d.Load(t)
+			kind, more := name, []string(nil)
+			if name == "replicated" {
+				kind, more = "single", []string{"--replicas", "1"}
+			}
+			benchAt(t, d, kind, more...)
+		})
+	}
+	t.Run("quorum", func(t *testing.T) {
+		d := server.Several(t, 3, server.Owned())
+		d.Load(t)
+		benchAt(t, d, "quorum", "--quorum", "--lease", "1s", "--guard", "2s")
+	})
+}
+
+func TestBenchForPeople(t *testing.T) {
+	d, where := loaded(t)
+	r := holdfast(t, nil, append([]string{"bench", "--for", "300ms", "--only", "contended", "--only", "renewal"}, where...)...)
+	require.Equal(t, 0, r.code, r)
+	require.Empty(t, r.errors)
+	require.NotContains(t, r.out, "\x1b", "no colours but on a terminal")
+	for _, part := range []string{"round_trip", "contended", "renewal"} {
+		require.Regexp(t, `(?m)^`+part+` +`, r.out)
+	}
+	require.NotContains(t, r.out, "alone")
+	require.NotContains(t, r.out, "parallel")
+	leavesNothing(t, d)
+}
+
+// interrupted runs a bench that would take an hour, and interrupts it when keys match the pattern.
+func interrupted(t *testing.T, d *server.Deployment, pattern string, args ...string) result {
+	t.Helper()
+	cmd := exec.Command(binary, append([]string{"bench", "--addr", all(d), "--for", "1h"}, args...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	require.Eventually(t, func() bool {
+		keys, err := d.Nodes()[0].Do(context.Background(), "KEYS", "holdfast-bench:"+pattern)
+		require.NoError(t, err)
+		found, err := keys.AsStrSlice()
+		require.NoError(t, err)
+		return len(found) > 0
+	}, soon, pollEvery)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	_ = cmd.Wait() // the exit code says it
+	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+}
+
+func TestAnInterruptedBenchLeavesNothing(t *testing.T) {
+	d, _ := loaded(t)
+	for part, pattern := range map[string]string{"alone": "*:lock-*", "parallel": "*:lock-*", "contended": "*:contended",
+		"renewal": "*:renewed"} {
+		t.Run(part, func(t *testing.T) {
+			r := interrupted(t, d, pattern, "--only", part, "--json")
+			require.Equal(t, 0, r.code, r)
+			require.Contains(t, r.errors, "interrupted")
+			got := decode[measured](t, r)
+			require.True(t, got.Interrupted)
+			require.Empty(t, got.Errors())
+			require.Zero(t, got.Left)
+			require.NotZero(t, got.RoundTrip.Count)
+			has := map[string]bool{"alone": got.Alone != nil, "parallel": got.Parallel != nil,
+				"contended": got.Contended != nil, "renewal": got.Renewal != nil}
+			for name, measured := range has {
+				require.Equal(t, name == part, measured, name)
+			}
+			leavesNothing(t, d)
+		})
+	}
+	r := interrupted(t, d, "*:contended", "--only", "contended")
+	require.Equal(t, 0, r.code, r)
+	require.Contains(t, r.out, "hand-off", "what was measured is printed")
+	require.Contains(t, r.errors, "interrupted")
+
+	d = server.Several(t, 3, server.Owned())
+	d.Load(t)
+	r = interrupted(t, d, "*:contended", "--only", "contended", "--quorum", "--lease", "1s", "--guard", "2s")
+	require.Equal(t, 0, r.code, r)
+	leavesNothing(t, d)
+}
+
+// The line that the help names is enough, and what fails in the middle is counted.
+func TestBenchNeedsTheRightsOfAClient(t *testing.T) {
+	d, where := loaded(t)
+	line := holdfast(t, nil, "acl", "--for", "client", "--prefix", "holdfast-bench:", "--as", "bench").out
+	words := strings.Fields(strings.ReplaceAll(strings.ReplaceAll(line, "'", ""), ">PASSWORD", ">s3cret"))
+	_, err := d.Nodes()[0].Do(context.Background(), words...)
+	require.NoError(t, err)
+	as := append([]string{"bench", "--user", "bench", "--for", "500ms"}, where...)
+	password := []string{"HOLDFAST_PASSWORD=s3cret"}
+	r := holdfast(t, password, as...)
+	require.Equal(t, 0, r.code, r)
+	r = holdfast(t, password, append(as, "--prefix", "other:")...)
+	require.Equal(t, 1, r.code, r)
+	require.Contains(t, r.errors, "acl --for client --prefix other:")
+	leavesNothing(t, d)
+}
+
+func TestABenchCountsFailures(t *testing.T) {
+	d, where := loaded(t)
+	cmd := exec.Command(binary, append([]string{"bench", "--for", "1h", "--only", "parallel", "--json", "--timeout", "4s"}, where...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	require.Eventually(t, func() bool {
+		size, err := d.Nodes()[0].Do(context.Background(), "DBSIZE")
+		require.NoError(t, err)
+		n, err := size.AsInt64()
+		return err == nil && n > 0
+	}, soon, pollEvery)
+	require.NoError(t, d.Nodes()[0].Kill())
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	_ = cmd.Wait() // the exit code says it
+	require.Equal(t, 3, cmd.ProcessState.ExitCode(), out.String())
+	var got measured
+	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
+	require.Equal(t, 3, got.ExitCode)
+	require.NotEmpty(t, got.Parallel.Errors)
+	require.NotZero(t, got.Parallel.Errors[0].Count)
+	require.NotEmpty(t, got.Parallel.Errors[0].Kind)
+	require.NotZero(t, got.Left, "nobody can say that they are free")
+}
