@@ -33,7 +33,6 @@ type benchFlags struct {
 	where
 	bench.Settings
 	only      []string
-	lease     time.Duration
 	guard     time.Duration
 	replicas  int
 	ownPrefix string // with the random part
@@ -81,7 +80,7 @@ The user needs the rights of a client under the prefix. This prints them, --clus
 	flags.IntVar(&f.Workers, "workers", benchWorkers, "`number` of those who call at a time")
 	flags.IntVar(&f.Locks, "locks", 0, fmt.Sprintf("`number` of names that are taken by turns (default %d for each worker)", benchEach))
 	flags.StringSliceVar(&f.only, "only", nil, "measure only these `parts`, and the round trip: alone, parallel, contended, renewal")
-	flags.DurationVar(&f.lease, "lease", benchLease, "`duration` of the leases")
+	flags.DurationVar(&f.Lease, "lease", benchLease, "`duration` of the leases")
 	flags.IntVar(&f.replicas, "replicas", 0, "this `number` of replicas must have each lock too")
 	flags.DurationVar(&f.guard, "guard", 0, "as Config.Guard: the `duration` that a server must remember; at least the lease")
 	flags.StringVar(&f.prefix, "prefix", benchPrefix, "`text` that the keys begin with; a random part follows")
@@ -106,16 +105,16 @@ func (f *benchFlags) check(locksGiven bool) error {
 		return fmt.Errorf("--workers must be from %d to %d, not %d", bench.MinWorkers, bench.MaxWorkers, f.Workers)
 	case f.Locks < f.Workers || f.Locks > bench.MaxLocks:
 		return fmt.Errorf("--locks must be from %d, one for each worker, to %d, not %d", f.Workers, bench.MaxLocks, f.Locks)
-	case f.lease < bench.MinLease:
+	case f.Lease < bench.MinLease:
 		return fmt.Errorf("--lease must be at least %v", bench.MinLease)
-	case f.guard < 0 || f.guard > 0 && f.guard < f.lease:
+	case f.guard < 0 || f.guard > 0 && f.guard < f.Lease:
 		return errors.New("--guard must be at least the lease; 0 is none")
 	case f.replicas < 0:
 		return errors.New("--replicas must not be negative")
 	case f.replicas > 0 && f.quorum:
 		return errors.New("--replicas and --quorum exclude each other")
 	}
-	f.Lease, f.Parts = f.lease, bench.Parts()
+	f.Parts = bench.Parts()
 	if len(f.only) > 0 {
 		f.Parts = nil
 	}
@@ -141,9 +140,7 @@ func (a *app) bench(ctx context.Context, f *benchFlags) error {
 	defer clients[0].Close()
 	defer clients[1].Close()
 	begun := time.Now()
-	f.Say = func(part bench.Part) {
-		progress.Say("%s: %.0f of %.0f s are over ...", part, time.Since(begun).Seconds(), f.For.Seconds())
-	}
+	f.Say = func(part bench.Part, takes time.Duration) { progress.Say("%s, for %s ...", part, short(takes)) }
 	report := bench.Run(ctx, clients, f.Settings)
 	progress.End()
 	code := exitOK
@@ -169,7 +166,7 @@ func randomPart() string {
 func (a *app) openBench(ctx context.Context, f *benchFlags) (clients bench.Clients, at surroundings, err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.timeout)
 	defer cancel()
-	cfg := client.Config{Prefix: f.ownPrefix, Lease: f.lease, Guard: f.guard, Replicas: f.replicas,
+	cfg := client.Config{Prefix: f.ownPrefix, Lease: f.Lease, Guard: f.guard, Replicas: f.replicas,
 		Logger: slog.New(slog.DiscardHandler)}
 	for i := range clients {
 		clients[i], err = a.lockClient(ctx, f.quorum, cfg, func(o *rueidis.ClientOption) { o.DisableCache = false })

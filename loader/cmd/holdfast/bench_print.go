@@ -27,7 +27,7 @@ func (a *app) printBench(f *benchFlags, at surroundings, begun time.Time, r benc
 			Replicas int     `json:"replicas"`
 			bench.Report
 		}{h, begun.UTC().Truncate(time.Second), at, f.ownPrefix, f.For.Seconds(), f.Workers, f.Locks,
-			f.lease.Milliseconds(), f.guard.Milliseconds(), f.replicas, r})
+			f.Lease.Milliseconds(), f.guard.Milliseconds(), f.replicas, r})
 	} else {
 		fmt.Fprintln(a.stdout, at)
 		benchTable(r, terminal.PainterFor(a.stdout)).Print(a.stdout)
@@ -102,7 +102,7 @@ func benchWords(f *benchFlags, r bench.Report) []string {
 			t.Workers, t.HandOffsPerSecond, t.ServedMin, t.ServedMax)
 	}
 	if t := r.Renewal; t != nil && t.Count > 0 {
-		say("A renewal takes %.2f round trips; a lock that is held is renewed every %s.", t.RoundTrips, short(f.lease/3))
+		say("A renewal takes %.2f round trips; a lock that is held is renewed every %s.", t.RoundTrips, short(f.Lease/3))
 	}
 	return lines
 }

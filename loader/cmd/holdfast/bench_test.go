@@ -31,7 +31,6 @@ type measured struct {
 	Seconds    float64
 	Workers    int
 	Locks      int
-	LeaseMS    int64 `json:"lease_ms"`
 	bench.Report
 }
 
@@ -199,6 +198,18 @@ func TestAnInterruptedBenchLeavesNothing(t *testing.T) {
 	d.Load(t)
 	r = interrupted(t, d, "*:contended", "--only", "contended", "--quorum", "--lease", "1s", "--guard", "2s")
 	require.Equal(t, 0, r.code, r)
+	leavesNothing(t, d)
+}
+
+func TestBenchOnATerminal(t *testing.T) {
+	d, where := loaded(t)
+	s := inTerminal(t, nil, append([]string{"bench", "--for", "1h", "--only", "contended"}, where...)...)
+	s.sees("round_trip, for 2.0s ...")
+	s.sees("contended, for 59m58s ...")
+	s.types("\x03") // interrupt
+	require.Equal(t, 0, s.ends(), "%q", s.shown())
+	require.Contains(t, s.shown(), "hand-off")
+	require.Contains(t, s.shown(), "interrupted")
 	leavesNothing(t, d)
 }
 

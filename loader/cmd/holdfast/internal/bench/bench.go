@@ -40,7 +40,7 @@ func (r *run) measure(ctx context.Context) Report {
 			break
 		}
 		if r.Say != nil {
-			r.Say(part)
+			r.Say(part, r.share(part))
 		}
 		var done int64
 		switch part {

@@ -17,8 +17,8 @@ type crew struct {
 	grace   time.Duration // as in Settings
 }
 
-// work lets each worker take turns until the time is over or ctx ends, and blocks until the last turns
-// have ended. Those are not cut off, so that nothing is left behind, unless no turn ended for the grace;
+// work lets each worker take turns, one at least, until the time is over or ctx ends, and blocks until the
+// last turns have ended. Those are not cut off, so that nothing is left behind, unless no turn ended for the grace;
 // when ctx ends, they get the grace in all.
 func (c crew) work(ctx context.Context, turn func(ctx context.Context, worker int) error) Took {
 	begun := time.Now()
@@ -31,7 +31,7 @@ func (c crew) work(ctx context.Context, turn func(ctx context.Context, worker in
 	var wg sync.WaitGroup
 	for worker := range c.workers {
 		wg.Go(func() {
-			for until.Err() == nil {
+			for first := true; first || until.Err() == nil; first = false {
 				err := turn(calls, worker)
 				turns.Add(1)
 				if err != nil {

@@ -66,3 +66,13 @@ func TestAFailurePauses(t *testing.T) {
 		require.Equal(t, []Failure{{"other", 30, "no"}}, took.Errors, "ten for each worker")
 	})
 }
+
+func TestEachWorkerHasATurn(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	var turns [3]atomic.Bool
+	testCrew.work(ctx, func(_ context.Context, worker int) error { turns[worker].Store(true); return nil })
+	for i := range turns {
+		require.True(t, turns[i].Load(), i)
+	}
+}

@@ -29,8 +29,8 @@ type Settings struct {
 	Lease   time.Duration // of the locks, at least MinLease
 	// Grace is how long calls under way may go on without an answer when a part is over.
 	Grace time.Duration
-	// Say, if not nil, is told which part begins. It must return at once.
-	Say func(Part)
+	// Say, if not nil, is told which part begins, and how long it takes. It must return at once.
+	Say func(Part, time.Duration)
 }
 
 // Bounds of the settings.

@@ -24,7 +24,7 @@ func (r *run) renewal(ctx context.Context) *Trips {
 	var lock *client.Lock
 	report := r.trips(ctx, Renewal, func(ctx context.Context) (took time.Duration, err error) {
 		if lock == nil {
-			// Its context is that of no single part: the clean-up has its own.
+			// The lock outlives the calls of this part, which may be cut off, until its release.
 			parent := client.WithLockContext(context.WithoutCancel(ctx))
 			if lock, err = r.clients[0].Acquire(ctx, renewedName, parent); err != nil {
 				return 0, r.doubt(renewedName, err)
