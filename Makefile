@@ -21,7 +21,7 @@ SIMULATE = cd client/locktest && HOLDFAST_SIMULATE=$(TIME) HOLDFAST_SEED=$(SEED)
 	go test -count=1 -v -timeout 0 -run 'TestSimulation$$' ./internal/simulation
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-embedded test-containers lint demo bench bench-quick fuzz simulate schedules chaos chaos-defects soak release images clean prepare
+.PHONY: help test test-embedded test-containers lint demo bench bench-quick fuzz simulate schedules chaos chaos-defects clocks soak release images clean prepare
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -103,6 +103,9 @@ chaos: ## Strike real servers and clients with random faults for TIME (60s), fro
 
 chaos-defects: ## Put defects into the library and into callers, and find each in that way: some minutes
 	cd integration/chaos && HOLDFAST_RUNTIME=$${HOLDFAST_RUNTIME:-local} go test -count=1 -v -timeout 15m ./...
+
+clocks: prepare ## Run Once on a fleet whose clocks differ by seconds, which takes a Go of its own: some minutes
+	HOLDFAST_CLOCKS=1 go test -count=1 -v -timeout 15m -run 'TestOnceWhateverTheClocksSay' ./integration/failure
 
 # One deployment for all of it; DEPLOYMENT= chooses another one, as -deployment of the program.
 DEPLOYMENT := cluster

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"sync"
 	"syscall"
@@ -52,11 +53,12 @@ func ask(p *reexec.Parent) error {
 		_, _ = p.Hear()
 	}()
 	r := rand.New(rand.NewPCG(j.Seed, 0))
-	p.Say("begins")
+	p.Say("begins", time.Now().UnixNano())
+	now := func() int64 { return time.Now().Add(-skew()).UnixNano() }
 	for {
-		asked := time.Now().UnixNano()
+		asked := now()
 		_, err := c.Once(context.Background(), contested, j.Every, func(ctx context.Context) error {
-			began := time.Now().UnixNano()
+			began := now()
 			if ctx.Err() == nil {
 				p.Say(asked, began)
 			}
@@ -94,6 +96,7 @@ func openAsker(j askJob) (*client.Client, error) {
 type askers struct {
 	t     *testing.T
 	job   askJob
+	skews []skewed // one for each process, by turns; nil: all have the machine's clock
 	mu    sync.Mutex
 	turns []onceTurn
 	list  []*reexec.Process
@@ -102,11 +105,19 @@ type askers struct {
 
 func (a *askers) start() *reexec.Process {
 	a.job.Seed++
-	p, err := reexec.Start(asker, a.job)
+	var clock skewed
+	if len(a.skews) > 0 {
+		clock = a.skews[int(a.job.Seed)%len(a.skews)]
+	}
+	earliest := time.Now().Add(clock.by)
+	p, err := reexec.Start(asker, a.job, clock.wear)
 	require.NoError(a.t, err)
 	line, err := p.Hear()
 	require.NoError(a.t, err)
-	require.Equal(a.t, "begins", line)
+	var begins int64
+	_, err = fmt.Sscanf(line, "begins %d", &begins)
+	require.NoError(a.t, err, line)
+	require.WithinRange(a.t, time.Unix(0, begins), earliest, time.Now().Add(clock.by), "its clock is not off by %v", clock.by)
 	a.heard.Go(func() {
 		for {
 			line, err := p.Hear()
@@ -133,13 +144,28 @@ func (a *askers) count() int {
 
 // Five processes ask for the same job all the time. They are killed and paused, and the servers lose
 // a primary, or two of five: the job never begins twice in an interval, and it goes on.
-func TestOnceOnAFleetOfProcesses(t *testing.T) {
+func TestOnceOnAFleetOfProcesses(t *testing.T) { onceOnAFleet(t, nil) }
+
+// The same with clocks that differ by up to four seconds, four intervals.
+func TestOnceWhateverTheClocksSay(t *testing.T) {
+	if os.Getenv("HOLDFAST_CLOCKS") == "" {
+		t.Skip("skipped: it builds Go's standard library anew, which takes minutes; run it by make clocks")
+	}
+	program := buildSkewed(t)
+	var skews []skewed
+	for _, by := range []time.Duration{-2, -1, 0, 1, 2} {
+		skews = append(skews, skewed{program, by * time.Second})
+	}
+	onceOnAFleet(t, skews)
+}
+
+func onceOnAFleet(t *testing.T, skews []skewed) {
 	const every = time.Second
 	t.Run("replicas", func(t *testing.T) {
 		t.Parallel()
 		b := lay(t, server.Cluster(t, server.Owned()))
 		primary, replica := b.pair(contested)
-		b.asks(t, askJob{Addrs: b.D.Addrs(), Replicas: 1, Every: every}, func() {
+		b.asks(t, skews, askJob{Addrs: b.D.Addrs(), Replicas: 1, Every: every}, func() {
 			was := primary
 			require.NoError(t, was.Kill())
 			require.NoError(t, replica.Promoted(b.Ctx))
@@ -156,7 +182,7 @@ func TestOnceOnAFleetOfProcesses(t *testing.T) {
 		for _, n := range nodes {
 			addrs = append(addrs, n.Addr)
 		}
-		b.asks(t, askJob{Addrs: addrs, Quorum: true, Every: every, Guard: 1500 * time.Millisecond}, func() {
+		b.asks(t, skews, askJob{Addrs: addrs, Quorum: true, Every: every, Guard: 1500 * time.Millisecond}, func() {
 			two := rand.Perm(len(nodes))[:2]
 			for _, i := range two {
 				require.NoError(t, nodes[i].Kill())
@@ -169,11 +195,11 @@ func TestOnceOnAFleetOfProcesses(t *testing.T) {
 }
 
 // asks lets the processes work over faults. lose lets the servers lose what the level survives.
-func (b *bed) asks(t *testing.T, job askJob, lose func()) {
+func (b *bed) asks(t *testing.T, skews []skewed, job askJob, lose func()) {
 	var cancel context.CancelFunc
 	b.Ctx, cancel = context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	a := &askers{t: t, job: job}
+	a := &askers{t: t, job: job, skews: skews}
 	for range 5 {
 		a.list = append(a.list, a.start())
 	}

@@ -159,8 +159,10 @@ func (o *observer) invalid(c *call, err error) string {
 func (o *observer) checkRelease(h *holder, began time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if host := o.hosts[h.process.label]; !host.faulty.Before(began) {
-		return // a reply may have been lost
+	// A reply may have been lost: by the network of its process, or with a connection that ended as a
+	// server was restarted or refused writes.
+	if host := o.hosts[h.process.label]; !host.faulty.Before(began) || o.faults > 0 || !o.calmFrom.Before(began.Add(-o.allowance())) {
+		return
 	}
 	yes, no := false, false
 	for _, r := range o.locks[h.name].releases {
