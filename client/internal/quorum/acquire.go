@@ -132,7 +132,9 @@ func (s *Servers) Acquire(ctx context.Context, _ fcall.Copies, key string, r fca
 			if refused(err) && len(t.no) > 0 { // those that are busy have the right time
 				return t.busy(), nil
 			}
-			return reply, missing(err)
+			if err != nil || reply.Yes || reply.Holder != "" || try == tries {
+				return reply, missing(err)
+			}
 		case err != nil:
 			return fcall.Reply{}, err
 		case !t.leads || try == tries: // a majority of one other may be about to be given back too
@@ -195,7 +197,8 @@ func (s *Servers) elect(ctx context.Context, key string, r fcall.Request, t *tal
 	return reply, err
 }
 
-// raise makes fence the token at a majority. Those that have voted late are among those that it asks.
+// raise makes fence the token at a majority. Those that have voted late are among those that it asks. The
+// reply is a no if no majority has the lock for the owner any more.
 func (s *Servers) raise(ctx context.Context, key string, r fcall.Request, fence int64) (fcall.Reply, error) {
 	wanted, b := fcall.Renewal{Owner: r.Owner, TTL: r.TTL, Fence: fence}, s.ballots.open(r)
 	answers, n := ask(ctx, s, length(r.TTL), func(ctx context.Context, from int, c *fcall.Caller) (fcall.Reply, error) {
@@ -219,6 +222,8 @@ func (s *Servers) raise(ctx context.Context, key string, r fcall.Request, fence 
 		return p.refusal, nil
 	case slices.ContainsFunc(p.failed, refused):
 		return fcall.Reply{}, p.failed[slices.IndexFunc(p.failed, refused)]
+	case p.no > len(s.members)-s.need: // it was broken meanwhile, or its lease is over
+		return p.refusal, nil
 	case p.yes+p.no >= s.need:
 		return fcall.Reply{}, fmt.Errorf("%w: only %d of %d servers still had the lock in the second round, and %d must", fcall.ErrUnreachable, p.yes, len(s.members), s.need)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/functions"
 )
 
 // hold takes a lock and waits until all servers have voted.
@@ -349,4 +350,29 @@ func TestOnlyThoseThatOweAreToldAgain(t *testing.T) {
 		assert.Zero(b, info.Waiters, "the place in line is given back when the server is there again")
 		require.NoError(b, l.Release(b.Context()))
 	})
+}
+
+// A lock that is broken before the second round is no outage: it is asked for again.
+func TestALockIsBrokenBetweenTheRounds(t *testing.T) {
+	for _, wait := range []bool{false, true} {
+		on(t, 5, func(b *bed) {
+			c := b.client(client.Config{})
+			defer c.Close()
+			b.world.Delay(redis.Path{}, 50*time.Millisecond)
+			go func() {
+				time.Sleep(120 * time.Millisecond) // the votes are back, and the second round is on its way
+				for _, n := range b.nodes {
+					n.Do("FCALL", functions.Break, "1", "lock:x", "too early")
+				}
+			}()
+			take := c.TryAcquire
+			if wait {
+				take = c.Acquire
+			}
+			l, err := take(b.Context(), "x")
+			require.NoError(b, err)
+			assert.Equal(b, 5, b.votes("x", l.Owner()))
+			require.NoError(b, l.Release(b.Context()))
+		})
+	}
 }
