@@ -1,0 +1,299 @@
+package readme
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func page(t *testing.T, path ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(append([]string{root}, path...)...))
+	require.NoError(t, err)
+	return string(b)
+}
+
+// said are the texts in the Go source of some directories, put together where they are written in
+// pieces. Tests are left out.
+func said(t *testing.T, dirs ...string) []string {
+	t.Helper()
+	var texts []string
+	for _, dir := range dirs {
+		require.NoError(t, filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				e, ok := n.(ast.Expr)
+				if !ok {
+					return true
+				}
+				text, ok := literal(e)
+				if ok {
+					texts = append(texts, text)
+				}
+				return !ok
+			})
+			return nil
+		}))
+	}
+	require.NotEmpty(t, texts)
+	return texts
+}
+
+// literal is the text of a string, or of a sum of strings.
+func literal(e ast.Expr) (string, bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(e.Value)
+		return text, err == nil && e.Kind == token.STRING
+	case *ast.BinaryExpr:
+		x, left := literal(e.X)
+		y, right := literal(e.Y)
+		return x + y, left && right && e.Op == token.ADD
+	}
+	return "", false
+}
+
+// firstCells are what stands in backquotes in the first cells of the tables whose first column has
+// this title.
+func firstCells(t *testing.T, text, title string) []string {
+	t.Helper()
+	var cells []string
+	for _, part := range strings.Split(text, "\n| "+title+" |")[1:] {
+		table, _, _ := strings.Cut(part, "\n\n")
+		for _, row := range strings.Split(table, "\n")[2:] {
+			first, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " | ")
+			for _, quoted := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(first, -1) {
+				cells = append(cells, quoted[1])
+			}
+		}
+	}
+	require.NotEmpty(t, cells, title)
+	return cells
+}
+
+// What the page for those who are called at night quotes is what they see, and what they can see
+// is on the page.
+func TestTheSymptomsAreWhatIsSeen(t *testing.T) {
+	text := page(t, "docs", "operating.md")
+	texts := said(t, "client", "loader", "functions")
+
+	// the log: what is quoted begins a line, and each line is there
+	lines := firstCells(t, text, "the log says")
+	for _, line := range lines {
+		require.True(t, slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, line) }), line)
+	}
+	var written []string
+	journal, err := os.ReadFile(filepath.Join(root, "client", "journal.go"))
+	require.NoError(t, err)
+	require.Contains(t, string(journal), "j.log.Warn(")
+	for _, s := range texts {
+		if strings.HasPrefix(s, "holdfast: ") && !strings.Contains(s, "%") && strings.Contains(s, ";") {
+			written = append(written, s)
+		}
+	}
+	require.GreaterOrEqual(t, len(written), 9)
+	for _, s := range written {
+		require.True(t, slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(s, line) }), s)
+	}
+
+	// errors
+	_, errors, found := strings.Cut(page(t, "functions", "README.md"), "\n## Errors\n")
+	require.True(t, found)
+	errors, _, _ = strings.Cut(errors, "\n## ")
+	quoted := firstCells(t, text, "the error says")
+	for _, words := range quoted {
+		require.True(t, slices.Contains(texts, words), words)
+	}
+	_, _, errs := exported(t)
+	for _, name := range regexp.MustCompile("`(Err\\w+)`").FindAllStringSubmatch(text, -1) {
+		require.Contains(t, errs, name[1])
+	}
+	for _, code := range firstCells(t, errors, "Code") {
+		require.Contains(t, quoted, code)
+	}
+
+	// the server's own
+	_, own, found := strings.Cut(errors, "Errors of the server itself")
+	require.True(t, found)
+	own, _, _ = strings.Cut(own, ". A closed")
+	words := firstCells(t, text, "the server says")
+	for _, word := range words {
+		require.Contains(t, own, "`"+word+"`")
+	}
+	for _, word := range regexp.MustCompile("`([A-Z]+)`").FindAllStringSubmatch(own, -1) {
+		require.True(t, slices.Contains(words, word[1]) || slices.Contains(quoted, word[1]), word[1])
+	}
+
+	// causes of a lost lock: all of them
+	causes := firstCells(t, text, "`cause`")
+	for _, cause := range causes {
+		require.True(t, slices.Contains(texts, cause), cause)
+	}
+	lost := regexp.MustCompile(`NewKind\("([^"]+)", ErrLost\)`).FindAllStringSubmatch(page(t, "client", "errors.go"), -1)
+	require.Len(t, causes, len(lost))
+	for _, cause := range lost {
+		require.Contains(t, causes, cause[1])
+	}
+
+	// alerts: all of them
+	alerts := firstCells(t, text, "the alert")
+	rules := regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(page(t, "docs", "observing.md"), -1)
+	require.Len(t, alerts, len(rules))
+	for _, rule := range rules {
+		require.Contains(t, alerts, rule[1])
+	}
+}
+
+var command = struct {
+	sync.Once
+	path string
+	err  error
+	out  []byte
+}{}
+
+// holdfast is the command, built once. It is a module of its own.
+func holdfast(t *testing.T) string {
+	t.Helper()
+	command.Do(func() {
+		dir, err := os.MkdirTemp("", "holdfast-readme-")
+		if err != nil {
+			command.err = err
+			return
+		}
+		command.path = filepath.Join(dir, "holdfast")
+		build := exec.Command("go", "build", "-o", command.path, ".")
+		build.Dir = filepath.Join(root, "loader", "cmd", "holdfast")
+		command.out, command.err = build.CombinedOutput()
+	})
+	require.NoError(t, command.err, string(command.out))
+	return command.path
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if command.path != "" {
+		_ = os.RemoveAll(filepath.Dir(command.path))
+	}
+	os.Exit(code)
+}
+
+// use is a command line of holdfast in a page: in backquotes, or in a block.
+var use = regexp.MustCompile("(?m)(?:`|^ *(?:\\$ )?)holdfast ([a-z]+\\b[^`\n]*)")
+
+// Each sub-command and each flag that a page names is one.
+func TestTheCommandsExist(t *testing.T) {
+	help := map[string]string{}
+	helpOf := func(sub string) string {
+		if _, asked := help[sub]; !asked {
+			out, err := exec.Command(holdfast(t), "help", sub).Output()
+			if err != nil {
+				out = nil
+			}
+			help[sub] = string(out)
+		}
+		return help[sub]
+	}
+	for _, path := range pages(t) {
+		text := page(t, path)
+		for _, line := range use.FindAllStringSubmatch(text, -1) {
+			words := strings.Fields(line[1])
+			sub := words[0]
+			if sub == "help" && len(words) > 1 {
+				sub = words[1]
+			}
+			if sub == "help" || sub == "COMMAND" {
+				continue
+			}
+			said := helpOf(sub)
+			require.NotEmpty(t, said, "%s: holdfast %s", path, line[1])
+			for _, word := range words[1:] {
+				if word == "--" || word == "#" || strings.HasPrefix(word, "'") || strings.HasPrefix(word, `"`) {
+					break // of another command, a comment, a text
+				}
+				if flag, ok := strings.CutPrefix(word, "--"); ok {
+					flag = strings.TrimRight(flag, ",.;:")
+					known := regexp.MustCompile(`--` + regexp.QuoteMeta(strings.TrimSuffix(flag, "...")) + `\b`).MatchString(said)
+					require.True(t, known, "%s: holdfast %s", path, line[1])
+				}
+			}
+		}
+		// codes of the doctor, in what stands behind its command
+		for _, hint := range regexp.MustCompile(`(?m)^holdfast doctor[^#\n]*# ([a-z]+-[a-z-]+(?:, [a-z]+-[a-z-]+)*)$`).FindAllStringSubmatch(text, -1) {
+			for _, code := range strings.Split(hint[1], ", ") {
+				require.True(t, strings.Contains(page(t, "docs", "doctor.md"), "| `"+code+"` |"), "%s: %s", path, code)
+			}
+		}
+	}
+	require.Greater(t, len(help), 8)
+}
+
+// pages are those for users.
+func pages(t *testing.T) []string {
+	t.Helper()
+	found := []string{"README.md", "CHANGELOG.md", "SECURITY.md"}
+	for _, pattern := range []string{"docs/*.md", "functions/*.md"} {
+		some, err := filepath.Glob(filepath.Join(root, pattern))
+		require.NoError(t, err)
+		for _, path := range some {
+			found = append(found, strings.TrimPrefix(filepath.ToSlash(path), root+"/"))
+		}
+	}
+	require.Greater(t, len(found), 12)
+	return found
+}
+
+var (
+	fenced = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	inline = regexp.MustCompile("`[^`\n]*`")
+)
+
+// anchorsOf are the places in a page that a link can lead to, as GitHub names them.
+func anchorsOf(text string) map[string]bool {
+	anchors := map[string]bool{}
+	for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		plain := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(h[1]), "")
+		anchors[strings.ReplaceAll(plain, " ", "-")] = true
+	}
+	return anchors
+}
+
+// Every relative link of every page leads to a file, and its anchor to a heading there.
+func TestTheLinksOfAllPagesLeadSomewhere(t *testing.T) {
+	for _, path := range pages(t) {
+		text := inline.ReplaceAllString(fenced.ReplaceAllString(page(t, path), ""), "code")
+		for _, link := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(text, -1) {
+			if strings.Contains(link[1], "://") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(link[1], "#")
+			to := path
+			if file != "" {
+				to = filepath.ToSlash(filepath.Join(filepath.Dir(path), file))
+			}
+			info, err := os.Stat(filepath.Join(root, to))
+			require.NoError(t, err, "%s: %s", path, link[1])
+			if anchor != "" {
+				require.False(t, info.IsDir(), "%s: %s", path, link[1])
+				require.True(t, anchorsOf(page(t, to))[anchor], "%s: %s", path, link[1])
+			}
+		}
+	}
+}
