@@ -80,6 +80,7 @@ var runners = []runner{
 	{"functions/README.md", "indented", "FCALL holdfast_acquire 1 lock:order:42 worker-7 30000     #", true, "", ""},
 	{"functions/README.md", "indented", "FCALL holdfast_acquire 1 lock:order:42 worker-7 30000 1 35000   # 0", false,
 		"integration/contract TestAMemoryGrowsOld", ""}, // it takes as long as the guard
+	{"functions/README.md", "indented", "FCALL holdfast_acquire_all", true, "", ""},
 	{"functions/README.md", "indented", "FCALL holdfast_acquire 1 lock:order:42 worker-7.1", true, "", ""},
 	{"functions/README.md", "indented", "$ redis-cli FCALL holdfast_acquire", true, "", ""},
 	{"functions/GUARD.md", "indented", "redis-cli -x FUNCTION LOAD", true, "", ""},
