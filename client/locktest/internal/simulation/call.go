@@ -145,7 +145,7 @@ func (o *observer) unexpected(c *call, kind string, err error, now time.Time) st
 
 func (o *observer) invalid(c *call, err error) string {
 	switch {
-	case errors.Is(err, client.ErrArgument) && c.joins:
+	case errors.Is(err, client.ErrArgument) && (c.joins || o.locks[c.name].lenders[c.process.label]):
 	case errors.Is(err, client.ErrNotHeld) && c.local:
 	case errors.Is(err, client.ErrLibrary) && !o.libMissing.Before(c.began.Add(-recovery)):
 	default:
@@ -154,20 +154,24 @@ func (o *observer) invalid(c *call, err error) string {
 	return ""
 }
 
+// releaseAgain is after what time a Release asks again.
+const releaseAgain = 5 * time.Millisecond
+
 // checkRelease looks at a Release that returned nil: the server cannot have said, before, that the
 // lock was another's.
 func (o *observer) checkRelease(h *holder, began time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	// A reply may have been lost: by the network of its process, or with a connection that ended as a
-	// server was restarted or refused writes.
-	if host := o.hosts[h.process.label]; !host.faulty.Before(began) || o.faults > 0 || !o.calmFrom.Before(began.Add(-o.allowance())) {
-		return
+	if host := o.hosts[h.process.label]; !host.faulty.Before(began) {
+		return // a reply may have been lost
 	}
 	yes, no := false, false
 	for _, r := range o.locks[h.name].releases {
 		if r.owner == h.owner && !r.at.Before(began) {
-			yes, no = yes || r.yes, no || !r.yes
+			// One that comes later can be a repeat: the first request failed with a connection that had
+			// ended, and nobody can tell whether it had left.
+			first := r.at.Sub(began) < releaseAgain
+			yes, no = yes || r.yes, no || !r.yes && first
 		}
 	}
 	if no || yes {

@@ -176,7 +176,10 @@ func (l *lock) toldAfter(x loss, h *holder) bool {
 }
 
 // lent notes that somebody else uses an owner string.
-func (l *lock) lent(owner string) { l.ghosts[owner] = true }
+func (l *lock) lent(owner string) {
+	l.ghosts[owner] = true
+	l.lenders[labelOf(owner)] = true
+}
 
 // checkOutlived looks for contexts that are alive when their owner does not have the lock any more.
 // o.mu is held.

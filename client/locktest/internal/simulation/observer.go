@@ -71,6 +71,7 @@ type lock struct {
 	told     map[string]time.Time // when a wait was last answered 'not yours', by owner
 	grants   []grant
 	ghosts   map[string]bool // owners that a failover or a restart brought back, or that others use
+	lenders  map[string]bool // processes of which others use an owner
 	register register
 	wanted   map[string]time.Time // until when each process wanted it
 	sampled  time.Time
@@ -84,7 +85,7 @@ func newObserver(seed uint64, name string, mix profile, names []string) *observe
 		cause: map[*redis.Node]redis.Call{}, stale: map[*redis.Node]bool{}, drift: map[*redis.Node]float64{}, began: map[*redis.Node]time.Time{}, retold: map[*redis.Node]string{}, moving: map[string]bool{},
 		hosts: map[string]*hostState{}, calmFrom: time.Now()}
 	for _, name := range names {
-		o.locks[name] = &lock{name: name, level: mix.replicated, free: time.Now(), votes: map[*redis.Node]*votes{}, wants: map[*want]bool{}, told: map[string]time.Time{}, ghosts: map[string]bool{}, wanted: map[string]time.Time{}, sampled: time.Now()}
+		o.locks[name] = &lock{name: name, level: mix.replicated, free: time.Now(), votes: map[*redis.Node]*votes{}, wants: map[*want]bool{}, told: map[string]time.Time{}, ghosts: map[string]bool{}, lenders: map[string]bool{}, wanted: map[string]time.Time{}, sampled: time.Now()}
 	}
 	return o
 }
@@ -185,8 +186,13 @@ func (o *observer) lockOfMessage(message string) *lock {
 	return nil
 }
 
+// lose notes that an owner may have lost the lock. Of everybody, that is also whoever gets it in memory
+// from who has it now, by a call that begins later.
 func (l *lock) lose(owner, why string) {
 	l.losses = append(l.losses, loss{owner, time.Now(), why})
+	if owner == everybody && l.owner != "" {
+		l.losses = append(l.losses, loss{l.owner, time.Now(), why})
+	}
 	if len(l.losses) > 400 {
 		l.losses = l.losses[200:]
 	}
@@ -239,6 +245,9 @@ func (o *observer) wrote(w redis.Write) {
 			l.ghosts[before.owner] = true
 		}
 		return
+	}
+	if w.Expired && l.owner != "" && before.fence != l.fence {
+		return // a copy that a failover brought back after its slot had moved
 	}
 	if o.retold[w.Node] != "" {
 		o.compare(l, before, w.Node, w.NowUS)
