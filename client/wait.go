@@ -103,12 +103,10 @@ func (w *wait) first(ctx context.Context) (*Lock, error) {
 	w.asks()
 	l, busy, err := w.try(w.until, w.parent(ctx))
 	switch {
-	case err != nil && w.client.quorum != nil:
+	case err != nil: // if it was done all the same, that is being given back
 		w.owner = ""
 		w.identify()
 		return nil, w.outage(err)
-	case err != nil:
-		return nil, w.failed(err)
 	case l == nil:
 		w.answered(busy)
 	}

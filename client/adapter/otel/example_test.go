@@ -14,7 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/client/locktest"
 )
 
-// The spans of a request that does its work under a lock. What ends first is exported first.
+// The spans of a request that does its work under a lock. What ends first is exported first. Had it
+// waited for the lock, there would be a 'holdfast wait' too, linked to the holder's span.
 func Example() {
 	run(func(t *testing.T) {
 		exporter := tracetest.NewInMemoryExporter() // in a program: otlptracegrpc, for one
@@ -46,7 +47,6 @@ func Example() {
 		}
 	})
 	// Output:
-	// holdfast wait, child of "request"
 	// ship, child of "holdfast hold"
 	// holdfast hold, child of "request"
 	// request, child of ""

@@ -3,6 +3,7 @@ package otel
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -20,6 +21,10 @@ const (
 	holderKey = attribute.Key("holdfast.lock.holder") // another one, in words
 	errorKey  = attribute.Key("error.type")
 )
+
+// brief is how long a call may take that finds the lock free, and still is no wait. A span costs as much
+// as a tenth of a round trip.
+const brief = 10 * time.Millisecond
 
 // spans makes the spans.
 type spans struct {
@@ -46,19 +51,18 @@ func (s *spans) acquired(call, lock context.Context, a client.Acquisition) conte
 	if a.Reentered {
 		return lock
 	}
-	name := trace.WithAttributes(nameKey.String(a.Name))
-	if a.Wait {
-		_, span := s.tracer.Start(call, "holdfast wait", trace.WithTimestamp(a.Asked), name)
+	if a.Wait && (before.IsValid() || a.Passed || a.Behind != nil || time.Since(a.Asked) >= brief) {
+		_, span := s.tracer.Start(call, "holdfast wait", trace.WithTimestamp(a.Asked),
+			trace.WithAttributes(nameKey.String(a.Name), outcomeKey.String(measure.Granted(a))))
 		if span.IsRecording() {
-			span.SetAttributes(outcomeKey.String(measure.Granted(a)))
 			link(span, before, owner, a.Behind)
 		}
 		span.End()
 	}
 	caller, above := trace.SpanContextFromContext(call), trace.SpanContextFromContext(lock)
-	lock, span := s.tracer.Start(lock, "holdfast hold", name)
+	lock, span := s.tracer.Start(lock, "holdfast hold",
+		trace.WithAttributes(nameKey.String(a.Name), ownerKey.String(a.Owner), fenceKey.Int64(a.Fence)))
 	if span.IsRecording() {
-		span.SetAttributes(ownerKey.String(a.Owner), fenceKey.Int64(a.Fence))
 		if caller.IsValid() && !caller.Equal(above) { // client.WithLockContext
 			span.AddLink(trace.Link{SpanContext: caller})
 		}

@@ -82,7 +82,7 @@ func (b *Batch) send(ctx context.Context, to place) []Outcome {
 	commands, at := b.commands(to.asking)
 	results, err := guard(ctx, context.Background(), func() ([]rueidis.RedisResult, error) {
 		if b.copies.Replicas == 0 {
-			return to.node.DoMulti(ctx, commands...), nil
+			return to.node.DoMulti(undated{ctx}, commands...), nil
 		}
 		limited, cancel := context.WithTimeout(ctx, b.copies.Wait+grace)
 		defer cancel()

@@ -1,6 +1,9 @@
 package fcall
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // guard runs a call until the context ends, or closing does: then its cause is the error.
 //
@@ -33,6 +36,13 @@ func guard[T any](ctx, closing context.Context, call func() (T, error)) (value T
 		return value, context.Cause(closing)
 	}
 }
+
+// undated is a context that still ends, but does not say when. rueidis gives the deadline of a call's
+// context to the connection while no other call is on it, and closes the connection when that passes.
+// Calls of others, which have come meanwhile, would fail with it.
+type undated struct{ context.Context }
+
+func (undated) Deadline() (deadline time.Time, ok bool) { return deadline, false }
 
 // flight is a call of do under way: guard without its allocations, which count here.
 type flight struct {

@@ -50,7 +50,7 @@ func (c *Caller) Heal(ctx context.Context, err error) bool {
 
 // load puts the library on one node. A replica gets it from its primary.
 func load(ctx context.Context, addr string, node rueidis.Client) error {
-	err := node.Do(ctx, node.B().FunctionLoad().FunctionCode(functions.Source).Build()).Error()
+	err := node.Do(undated{ctx}, node.B().FunctionLoad().FunctionCode(functions.Source).Build()).Error()
 	if err == nil || strings.Contains(err.Error(), "already exists") || strings.HasPrefix(err.Error(), "READONLY") {
 		return nil
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 )
@@ -130,6 +132,41 @@ func TestTrackingInvalidatesAcrossClients(t *testing.T) {
 		m := must(b.TryAcquire(ctx, "x"))
 		if err := m.Release(ctx); err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+// The deadline of one call is not that of others which are on their way behind it.
+func TestADeadlineOfOneCallIsNotAnothers(t *testing.T) {
+	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := w.Node("a:6379")
+		load(t, n)
+		c := must(client.Open(rueidis.ClientOption{InitAddress: []string{"a:6379"}, ForceSingleClient: true, MaxFlushDelay: -1,
+			DisableCache: true, DialCtxFn: w.Host("h").Dial}, client.Config{}))
+		defer c.Close()
+		if err := must(c.TryAcquire(ctx, "x")).Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		n.Pause()
+		first := make(chan error, 1)
+		go func() {
+			soon, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			_, err := c.TryAcquire(soon, "x")
+			first <- err
+		}()
+		time.Sleep(100 * time.Millisecond)
+		second := make(chan error, 1)
+		go func() {
+			_, err := c.TryAcquire(ctx, "y")
+			second <- err
+		}()
+		if err := <-first; !errors.Is(err, client.ErrUnreachable) {
+			t.Errorf("the first call: %v", err)
+		}
+		n.Continue()
+		if err := <-second; err != nil {
+			t.Errorf("the second call: %v", err)
 		}
 	})
 }
