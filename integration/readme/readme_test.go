@@ -16,23 +16,67 @@ import (
 
 const root = "../.."
 
-// The program of the README, copied to a file of its own, compiles and does what it says.
+// The program of the README, copied to a module of its own as the README says, compiles and does what
+// it says.
 func TestTheProgramRuns(t *testing.T) {
 	d := server.Single(t)
 	d.Load(t)
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
-	require.NoError(t, err)
-	block := regexp.MustCompile("(?s)```go\n(.*?)```").FindStringSubmatch(string(text))
-	require.Len(t, block, 2, "a go block")
-	source := strings.ReplaceAll(block[1], "127.0.0.1:6379", d.Addrs()[0])
-	require.NotEqual(t, block[1], source, "the program names a server")
-
-	// inside the module, so that its imports are this code
-	dir, err := os.MkdirTemp(".", "program-")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o600))
-	out, err := exec.Command("go", "run", "./"+dir).CombinedOutput()
+	blocks := goBlock.FindAllStringSubmatch(text(t), -1)
+	require.NotEmpty(t, blocks, "a go block")
+	source := strings.ReplaceAll(blocks[0][1], "127.0.0.1:6379", d.Addrs()[0])
+	require.NotEqual(t, blocks[0][1], source, "the program names a server")
+	out, err := inModule(t, source, "run").CombinedOutput()
 	require.NoError(t, err, string(out))
 	require.Equal(t, "shipping order 42, alone\ntoken grows: true\nsomeone else has it for 30s\n", string(out))
+}
+
+// What the README shows of Once, Lead, Watch and DoAll compiles as it stands there.
+func TestTheJobsCompile(t *testing.T) {
+	blocks := goBlock.FindAllStringSubmatch(text(t), -1)
+	require.Greater(t, len(blocks), 1)
+	require.Contains(t, blocks[1][1], "c.Once(")
+	out, err := inModule(t, `package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client"
+)
+
+func jobs(ctx context.Context, c *client.Client, report, work, transfer func(context.Context) error) error {
+`+blocks[1][1]+`
+	return err
+}
+
+func main() { _ = jobs }
+`, "vet").CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
+// inModule is a command of go in a module of its own that has this program, and gets the client by
+// the commands in the README.
+func inModule(t *testing.T, source, command string) *exec.Cmd {
+	t.Helper()
+	clone, err := filepath.Abs(root)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	in := func(name string, args ...string) *exec.Cmd {
+		cmd := exec.Command(name, args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOFLAGS=", "GOSUMDB=off") // go.sum of this module has checked them
+		return cmd
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o600))
+	out, err := in("go", "mod", "init", "example.com/shop").CombinedOutput()
+	require.NoError(t, err, string(out))
+	lines := regexp.MustCompile(`(?m)^    (go mod [^#]*?)(?: +#.*)?$`).FindAllStringSubmatch(text(t), -1)
+	require.Len(t, lines, 2, "how to get the client")
+	for _, line := range lines {
+		words := strings.Fields(strings.ReplaceAll(line[1], "=../holdfast", "="+clone))
+		out, err := in(words[0], words[1:]...).CombinedOutput()
+		require.NoError(t, err, "%s: %s", line[1], out)
+	}
+	return in("go", command, ".")
 }

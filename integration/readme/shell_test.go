@@ -73,6 +73,7 @@ type runner struct {
 var runners = []runner{
 	{"README.md", "indented", "make demo", true, "", ""},
 	{"README.md", "indented", "go -C loader/cmd/holdfast run . load", true, "", ""},
+	{"README.md", "indented", "go mod edit", false, "integration/readme TestTheProgramRuns", ""},
 	{"README.md", "indented", "redis-cli FCALL holdfast_acquire", true, "", ""},
 	{"README.md", "indented", "redis-cli FCALL holdfast_set_if", true, "", ""},
 	{"README.md", "indented", "holdfast doctor", true, "", ""},
