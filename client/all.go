@@ -137,7 +137,9 @@ func (s *Locks) Release(ctx context.Context) (err error) {
 	return err
 }
 
-// DoAll is Do for several locks: it runs fn while all of them are held, under their context.
+// DoAll is Do for several locks: it runs fn while all of them are held, under their context. Fence of
+// that context is the token of the lock whose name is the last in order; take AcquireAll and
+// Locks.Lock for the token of each.
 func (c *Client) DoAll(ctx context.Context, names []string, fn func(context.Context) error, opts ...Option) (err error) {
 	s, err := c.AcquireAll(ctx, names, opts...)
 	if err != nil {
