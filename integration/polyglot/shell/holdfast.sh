@@ -81,6 +81,7 @@ renew() {
     [ "$r1" = 1 ] || break
     ends=$((sent + lease - margin)) pause=$((lease / 3))
   done
+  trap '' TERM # when the command ends we are told to end too, and are to say 70
   echo "holdfast.sh: $key: the lease has ended, or the lock was taken away" >&2
   kill "$command"
   exit 70
