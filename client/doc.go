@@ -35,9 +35,10 @@
 // say which of the kind: [ErrExpired] and [ErrBroken] are ErrLost, [ErrLibrary] and [ErrDenied] are
 // ErrInvalid.
 //
-// # How it works
-//
-// This is for those who change the package. A lock lives in one object, held: what the server knows
+// How it works stands in docs/how-it-works.md of the repository.
+package client
+
+// How the package is built, for those who change it: no part of its documentation. A lock lives in one object, held: what the server knows
 // of it, from the grant to the end. Who has it in this process is its tenure, which counts the
 // Locks of a re-entrant holder. The life of a held is a machine without clocks or goroutines
 // (internal/lease, whose table is in state.go):
@@ -109,4 +110,3 @@
 // nothing is taken under them. Of internal/quorum's, that of the ballots comes before that of one. A
 // lock's context takes the first three when it is asked for its Err, so under a mutex only its Done is
 // looked at.
-package client
