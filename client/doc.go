@@ -38,10 +38,11 @@
 // How it works stands in docs/how-it-works.md of the repository.
 package client
 
-// How the package is built, for those who change it: no part of its documentation. A lock lives in one object, held: what the server knows
-// of it, from the grant to the end. Who has it in this process is its tenure, which counts the
-// Locks of a re-entrant holder. The life of a held is a machine without clocks or goroutines
-// (internal/lease, whose table is in state.go):
+// How the package is built, for those who change it: no part of its documentation.
+//
+// A lock lives in one object, held: what the server knows of it, from the grant to the end. Who has
+// it in this process is its tenure, which counts the Locks of a re-entrant holder. The life of a held
+// is a machine without clocks or goroutines (internal/lease, whose table is in state.go):
 //
 //	confirming   handed over for two seconds at most, until a renewal is answered
 //	held         granted for a whole lease
