@@ -840,12 +840,8 @@ local function holdfast_acquire_all(keys, args)
     locks[n] = lock or false
   end
   for n, key in ipairs(keys) do
-    local owner, got = args[n + 2], nil
-    if locks[n] then
-      got = hold_on(key, locks[n], us, ttl, 1, '', '', guard)
-    else
-      got = take(key, us, owner, ttl, 1, '', '', guard, 0)
-    end
+    local got = locks[n] and hold_on(key, locks[n], us, ttl, 1, '', '', guard)
+      or take(key, us, args[n + 2], ttl, 1, '', '', guard, 0)
     reply[n + 2] = got[2]
   end
   return reply
