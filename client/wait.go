@@ -103,6 +103,8 @@ func (w *wait) first(ctx context.Context) (*Lock, error) {
 	w.asks()
 	l, busy, err := w.try(w.until, w.parent(ctx))
 	switch {
+	case errors.Is(err, ErrNotReplicated):
+		return nil, w.failed(err)
 	case err != nil: // if it was done all the same, that is being given back
 		w.owner = ""
 		w.identify()
