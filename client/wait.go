@@ -103,7 +103,7 @@ func (w *wait) first(ctx context.Context) (*Lock, error) {
 	w.asks()
 	l, busy, err := w.try(w.until, w.parent(ctx))
 	switch {
-	case errors.Is(err, ErrNotReplicated):
+	case errors.Is(err, ErrNotReplicated) || errors.Is(err, errLate): // the server has answered
 		return nil, w.failed(err)
 	case err != nil: // if it was done all the same, that is being given back
 		w.owner = ""

@@ -179,7 +179,7 @@ func (in *injector) migrate() {
 		return
 	}
 	end := in.server("migration", name+" to "+to.Addr())
-	o.moves(to.Now().Sub(from.Now()))
+	o.moves()
 	in.run.world.StartMigration(int(cluster.Slot(key)), to)
 	in.wait(time.Millisecond, 2*time.Second)
 	slot := cluster.Slot(key)
@@ -206,12 +206,13 @@ func (o *observer) movingNow(names []string, on bool) {
 	}
 }
 
-// moves notes that a slot begins to move to a server whose clock is ahead by so much: a lock that
-// has no key is granted there from now on, by a redirection, and not only when all keys have moved.
-func (o *observer) moves(ahead time.Duration) {
+// moves notes that a slot begins to move: a lock that has no key is granted at its target from now on,
+// by a redirection, and not only when all keys have moved. That one does not know its tokens, and its
+// clock can be behind them, or be stepped back later.
+func (o *observer) moves() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.forgot = o.forgot || o.skewed && ahead.Abs() > time.Millisecond
+	o.forgot = true
 }
 
 // moved notes that locks went to a server whose clock is ahead by so much.
