@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 )
 
 // Locks are several locks of one caller. It is safe for concurrent use.
@@ -47,9 +48,10 @@ func (c *allContext) Err() error {
 // To hold one lock and wait for another one without AcquireAll can still end in a circle: then MaxWait
 // or the context ends it.
 //
-// Errors: as Acquire, for the lock that could not be had; ErrArgument for no names. After an error
-// none of them is held or waited for; those that were had are given back, in the background if the
-// context has ended.
+// Errors: as Acquire, for the lock that could not be had; the *LostError of one that was lost while it
+// waited for the next, also by MaxHold; ErrArgument for no names. After an error none of them is held
+// or waited for; those that were had are given back, without MinHold, and in the background if the
+// wait is over.
 func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Locks, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("holdfast: acquire all: %w: the list of names must not be empty", ErrArgument)
@@ -76,7 +78,7 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	for _, name := range sorted {
 		l, err := s.next(ctx, until, parent, c, name, opts)
 		if err != nil {
-			_ = s.Release(ctx) // nobody worked under them
+			s.each(func(_ int, l *Lock) { l.refuse(until) })
 			return nil, err
 		}
 		s.all, parent = append(s.all, l), l.Context()
@@ -124,17 +126,28 @@ func (s *Locks) Lock(name string) *Lock {
 	return nil
 }
 
-// Release gives all of them back, as Lock.Release does for one. It blocks for a round trip for each.
+// Release gives all of them back at the same time, as Lock.Release does for one, and blocks as long.
 //
 // Errors: the *LostError of one that was lost before, if there is one; else the first error.
 func (s *Locks) Release(ctx context.Context) (err error) {
-	for _, l := range slices.Backward(s.all) {
-		released := l.Release(ctx)
-		if err == nil || errors.Is(released, ErrLost) && !errors.Is(err, ErrLost) {
-			err = released
+	released := make([]error, len(s.all))
+	s.each(func(i int, l *Lock) { released[i] = l.Release(ctx) })
+	for _, e := range slices.Backward(released) {
+		if err == nil || errors.Is(e, ErrLost) && !errors.Is(err, ErrLost) {
+			err = e
 		}
 	}
 	return err
+}
+
+// each gives all of them back at the same time: a server that is silent costs the time of one. The
+// context of all has ended before anybody else can have one of them, because it is under each.
+func (s *Locks) each(giveBack func(i int, l *Lock)) {
+	var all sync.WaitGroup
+	for i, l := range s.all {
+		all.Go(func() { giveBack(i, l) })
+	}
+	all.Wait()
 }
 
 // DoAll is Do for several locks: it runs fn while all of them are held, under their context. Fence of

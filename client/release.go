@@ -27,6 +27,20 @@ const patientLease = 25 * time.Second
 // in time, and ErrClosed when the client was closed meanwhile: the lease ends the lock at the
 // latest.
 func (l *Lock) Release(ctx context.Context) error {
+	return l.release(ctx, l.tenure.held.terms.minHold)
+}
+
+// refuse is Release of a lock that nobody worked under: there is nothing that MinHold could keep
+// from others. One that was re-entered is somebody else's too.
+func (l *Lock) refuse(ctx context.Context) {
+	if l.joined {
+		_ = l.Release(ctx)
+	} else {
+		_ = l.release(ctx, 0)
+	}
+}
+
+func (l *Lock) release(ctx context.Context, minHold time.Duration) error {
 	t, now := l.tenure, time.Now()
 	h := t.held
 	_ = t.look(now)
@@ -39,7 +53,7 @@ func (l *Lock) Release(ctx context.Context) error {
 		return opError("release", h.name, cause)
 	}
 	if cause == nil {
-		passed, err := h.handOver(ctx, t, now)
+		passed, err := h.handOver(ctx, t, now, minHold)
 		if h.observer != nil {
 			h.tellRelease(t, now, passed, err)
 		}
@@ -63,9 +77,10 @@ func (h *held) tellRelease(t *tenure, now time.Time, passed bool, err error) {
 	h.observer.Released(*told)
 }
 
-// handOver passes the lock on in this process, or gives it back. t has no holds any more.
-func (h *held) handOver(ctx context.Context, t *tenure, now time.Time) (passed bool, err error) {
-	if early := h.terms.minHold - now.Sub(t.began); early > 0 {
+// handOver passes the lock on in this process, or gives it back, when it was held for minHold. t has
+// no holds any more.
+func (h *held) handOver(ctx context.Context, t *tenure, now time.Time, minHold time.Duration) (passed bool, err error) {
+	if early := minHold - now.Sub(t.began); early > 0 {
 		return false, h.linger(ctx, t, now, early)
 	}
 	if h.line != nil && h.passOn(t, now) {

@@ -88,8 +88,8 @@ func (all together) acquire(ctx, parent context.Context) (locks []*Lock) {
 				left.giveUp(left.owner)
 			}
 			all[i:].leave()
-			for _, l := range slices.Backward(locks) { // nobody worked under them
-				_ = l.Release(ctx)
+			for _, l := range slices.Backward(locks) {
+				l.refuse(a.until)
 			}
 			return nil
 		}

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -278,6 +279,67 @@ func TestAcquireAllUnderFaults(t *testing.T) {
 			for _, name := range names {
 				s.Free(name)
 			}
+		})
+	}
+}
+
+// Nobody worked under what an AcquireAll had that failed: MinHold does not keep it from others. What it
+// re-entered is somebody else's, whose MinHold counts.
+func TestAllThatFailedKeepNothing(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		c := s.Client(client.Config{MinHold: 20 * time.Second})
+		s.Take("b", time.Hour)
+		_, err := c.AcquireAll(ctx, []string{"a", "b"}, client.WithMaxWait(time.Second))
+		require.ErrorIs(t, err, client.ErrTimeout)
+		s.Free("a")
+
+		began := time.Now()
+		l, err := c.Acquire(ctx, "a")
+		require.NoError(t, err)
+		time.AfterFunc(time.Second, func() { require.NoError(t, l.Release(ctx)) })
+		_, err = c.AcquireAll(l.Context(), []string{"a", "b"})
+		require.ErrorIs(t, err, context.Canceled)
+		s.HeldBy(l)
+		s.Await("a", func(i client.Info) bool { return !i.Held })
+		require.InDelta(t, 20*time.Second, time.Since(began), float64(time.Second))
+	})
+}
+
+// A server that falls silent while many are held holds nobody up for each of them: neither the end of
+// the wait, by whatever, nor a Release whose context is over.
+func TestManyAtASilentServer(t *testing.T) {
+	t.Parallel()
+	names := []string{}
+	for i := range 100 {
+		names = append(names, fmt.Sprintf("%03d", i))
+	}
+	for _, by := range []client.Option{client.WithMaxWait(2 * time.Second), client.WithOptions()} {
+		bubble(t, func(t *testing.T, s *locktest.Server) {
+			c := s.Client(client.Config{})
+			s.Take("099", time.Hour)
+			within, cancel := context.WithTimeout(ctx, 2*time.Second+time.Millisecond)
+			defer cancel()
+			time.AfterFunc(time.Second, func() { s.Cut(c) })
+			began := time.Now()
+			_, err := c.AcquireAll(within, names, by)
+			require.ErrorIs(t, err, client.ErrUnreachable)
+			require.Less(t, time.Since(began), 2300*time.Millisecond)
+			s.Restore(c)
+			time.Sleep(time.Second)
+			s.Delete("099")
+			for _, name := range names {
+				s.Free(name)
+			}
+
+			all, err := c.AcquireAll(ctx, names)
+			require.NoError(t, err)
+			s.Cut(c)
+			over, end := context.WithCancel(ctx)
+			end()
+			began = time.Now()
+			require.ErrorIs(t, all.Release(over), client.ErrUnreachable)
+			require.Less(t, time.Since(began), 300*time.Millisecond)
 		})
 	}
 }
