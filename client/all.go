@@ -71,7 +71,11 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 		defer cancel()
 	}
 	s, sorted := &Locks{}, slices.Compact(slices.Sorted(slices.Values(names)))
-	if s.all = c.atOnce(ctx, until, parent, sorted, opts); s.all != nil {
+	var err error
+	if s.all, err = c.atOnce(ctx, until, parent, sorted, opts); err != nil {
+		return nil, err
+	}
+	if s.all != nil {
 		s.ctx = allContext{s.all[len(s.all)-1].Context(), s.all}
 		return s, nil
 	}

@@ -42,15 +42,15 @@ func (c *Client) together(ctx, until context.Context, names []string, opts []Opt
 }
 
 // atOnce takes all of the locks in one step. It returns nil if that cannot be, or at the moment is
-// not.
-func (c *Client) atOnce(ctx, until, parent context.Context, names []string, opts []Option) []*Lock {
+// not, and an error if there is no time left for another way.
+func (c *Client) atOnce(ctx, until, parent context.Context, names []string, opts []Option) ([]*Lock, error) {
 	if begun(until) != nil || !c.gate.enter() {
-		return nil
+		return nil, nil
 	}
 	defer c.gate.leave()
 	all := c.together(ctx, until, names, opts)
 	if all == nil {
-		return nil
+		return nil, nil
 	}
 	return all.acquire(ctx, parent)
 }
@@ -63,8 +63,8 @@ func (all together) leave() {
 }
 
 // acquire asks for all of them, by one call. It returns their Locks, each under the context of the
-// one before it, or nil, and then none is held, and nobody leads.
-func (all together) acquire(ctx, parent context.Context) (locks []*Lock) {
+// one before it, or nil, and then none is held, and nobody leads. The end of the wait is an error.
+func (all together) acquire(ctx, parent context.Context) (locks []*Lock, _ error) {
 	c, terms := all[0].client, &all[0].set.terms
 	var keys, owners []string
 	for _, a := range all {
@@ -79,7 +79,10 @@ func (all together) acquire(ctx, parent context.Context) (locks []*Lock) {
 	}
 	if fences == nil {
 		all.leave()
-		return nil
+		if err != nil && over(all[0].until) {
+			return nil, all.stopped(ctx, sent, err)
+		}
+		return nil, nil
 	}
 	for i, a := range all {
 		l, err := a.granted(parent, grant{fences[i], 1, lease.New(&a.set.terms.Terms, sent), false})
@@ -91,12 +94,23 @@ func (all together) acquire(ctx, parent context.Context) (locks []*Lock) {
 			for _, l := range slices.Backward(locks) {
 				l.refuse(a.until)
 			}
-			return nil
+			return nil, nil
 		}
 		ask := Ask{a.name, true}
 		c.observer.asked(ctx, ask)
 		c.answer(ctx, ask, sent, l, nil, nil)
 		locks, parent = append(locks, l), l.Context()
 	}
-	return locks
+	return locks, nil
+}
+
+// stopped is the error of a wait that ended in the call: that of the first lock. No answer since it
+// was sent is the server's doing, as in the wait for one.
+func (all together) stopped(ctx context.Context, sent time.Time, err error) error {
+	w := &wait{attempt: all[0], asking: sent}
+	ask := Ask{w.name, true}
+	w.client.observer.asked(ctx, ask)
+	err = w.failed(err)
+	w.client.answer(ctx, ask, sent, nil, nil, err)
+	return err
 }

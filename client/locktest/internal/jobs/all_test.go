@@ -343,3 +343,30 @@ func TestManyAtASilentServer(t *testing.T) {
 		})
 	}
 }
+
+// Who waited for a silent server is told that, and not that others had the locks for too long.
+func TestAllAtASilentServer(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		var list notes
+		c := s.Client(client.Config{Observer: list.observer()})
+		s.Cut(c)
+		_, err := c.AcquireAll(ctx, []string{"b", "a"}, client.WithMaxWait(time.Second))
+		require.ErrorIs(t, err, client.ErrUnreachable)
+		soon, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		_, err = c.AcquireAll(soon, []string{"b", "a"})
+		require.ErrorIs(t, err, client.ErrTimeout, "too short to tell")
+		gone, cancel := context.WithCancel(ctx)
+		time.AfterFunc(time.Second, cancel)
+		_, err = c.AcquireAll(gone, []string{"b", "a"})
+		require.ErrorIs(t, err, context.Canceled)
+		s.Restore(c)
+		time.Sleep(time.Second)
+		s.Free("a")
+		s.Free("b")
+		require.Equal(t, []string{"asked a wait=true", "refused a: server unreachable", "asked a wait=true",
+			"refused a: waited too long", "asked a wait=true", "refused a: context canceled"}, list.saw(t))
+		require.Empty(t, list.asks)
+	})
+}
