@@ -730,8 +730,8 @@ end
 
 -- Whether a plain lock is the caller's already, or nobody's, so that it can be taken. Nothing that
 -- could still refuse it is left for later. Returns the lock, and the reply if it is another's.
-local function available(key, us, owner, ttl, guard, closed)
-  local lock = settle(key, read(key, owner), us)
+local function available(key, lock, us, owner, ttl, guard, closed)
+  lock = settle(key, lock, us)
   if not lock then return nil, closed > 0 and { 0, closed, '', 0 } end
   if held_by(lock, owner) then
     if lock.holds > 0 then join_error(true) end
@@ -830,9 +830,12 @@ local function holdfast_acquire_all(keys, args)
   local guard = args[2] ~= '' and guard_arg(args[2], ttl) or 0
   for n = 1, #keys do owner_arg(args[n + 2]) end
   local us = clock()
-  local closed, locks, reply = too_young(guard, us), {}, { 1, ttl }
+  local closed, locks, reply, steps = too_young(guard, us), {}, { 1, ttl }, 0
   for n, key in ipairs(keys) do
-    local lock, refusal = available(key, us, args[n + 2], ttl, guard, closed)
+    local found = read(key, args[n + 2])
+    if found then found.steps = steps end -- all lines together are passed over no further than one
+    local lock, refusal = available(key, found, us, args[n + 2], ttl, guard, closed)
+    if found then steps = found.steps end
     if refusal then
       refusal[5] = n
       return refusal

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
 )
 
 // all calls holdfast_acquire_all.
@@ -141,4 +142,61 @@ func TestAllWithAHostileKey(t *testing.T) {
 			b.c.do("DEL", y)
 		}
 	})
+}
+
+// Beside a crafted key too, all are taken or none.
+func TestAllBesideACraftedKey(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		for name, text := range craftedKeys {
+			for _, until := range []string{"99999999999999", "1"} {
+				for _, owner := range []string{"a", "b"} {
+					x, y := b.key("x"), b.key("y")
+					for _, keys := range [][]string{{x, y}, {y, x}} {
+						b.c.do("DEL", x, y)
+						b.c.do(append([]string{"HSET", y}, words(strings.Replace(text, "99999999999999", until, 1))...)...)
+						got := b.all(keys, long, "", owner, owner)
+						if f, bad := got.(failure); bad && !allowed.MatchString(string(f)) {
+							t.Errorf("%s: %s", name, f)
+						}
+						if matches(got, []any{1, 600000, anything, anything}) {
+							b.expectLock(x, owner, 1, 0)
+							want(t, b.call(functions.Inspect, y), []any{1, owner, 1, anything, between{590_000, 600_000}, anything})
+							want(t, b.c.do("PTTL", y), between{590_000, 660_001})
+						} else {
+							want(t, b.c.do("EXISTS", x), 0)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// The dead waiters of all lines together are passed over as those of one are: a hundred in a call.
+func TestAllWithDeadLines(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		keys, owners := []string{}, []string{}
+		for i := range 5 {
+			k := b.key(fmt.Sprint(i))
+			keys, owners = append(keys, k), append(owners, "a")
+			b.take(k, "dead", long)
+			for j := range 100 {
+				b.wait(k, fmt.Sprint("w", j), "nobody"+k, j+1)
+			}
+			b.end(k)
+		}
+		for n := range keys {
+			got := any(nil)
+			calls := b.inner(func() { got = b.all(keys, long, "", owners...) })
+			if looked := calls["hget"] + calls["pubsub|shardnumsub"]; looked > mostInner {
+				t.Errorf("it looked at %d places", looked)
+			}
+			if n < len(keys)-1 {
+				want(t, got, []any{0, 0, "", 100, n + 2})
+				want(t, b.c.do("EXISTS", keys[0]), 0)
+			} else {
+				want(t, got, []any{1, 600000, token, token, token, token, token})
+			}
+		}
+	}, server.Owned())
 }

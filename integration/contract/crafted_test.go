@@ -9,22 +9,24 @@ import (
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-// Keys as they are written by hand, each of which was once more than a call could take.
+const whole = "owner a until 99999999999999 fence 5 state "
+
+// craftedKeys are keys as they are written by hand, each of which was once more than a call could take.
+var craftedKeys = map[string]string{
+	"a line of 2^52 places":         whole + `"0 4503599627370496 1 0 5 0"`,
+	"a line behind 2^53":            whole + `"9007199254740992 9007199254740994 1 0 5 0"`,
+	"the same, as a state was once": whole + `"9007199254740992 9007199254740994 1 0 5 "`,
+	"a line at the end of numbers":  whole + `"4503599627370495 4503599627370496 1 0 5 0"`,
+	"marks that point back":         whole + `"0 9 9 0 5 0" w:0 >0 w:1 >0 w:2 <0 w:3 >99 at:b 5`,
+	"a token near 2^53":             "owner a until 99999999999999 fence 9007199252740991",
+	"top near 2^53":                 whole + `"0 0 0 0 9007199252740991 0"`,
+	"holds without the field":       whole + `"0 0 0 0 5 7"`,
+	"a place of another":            whole + `"0 2 2 0 5 0" w:0 "1000 1 1 0 0 c" at:b 0 at:c 0`,
+}
+
 func TestCraftedKeys(t *testing.T) {
-	const whole = "owner a until 99999999999999 fence 5 state "
-	keys := map[string]string{
-		"a line of 2^52 places":         whole + `"0 4503599627370496 1 0 5 0"`,
-		"a line behind 2^53":            whole + `"9007199254740992 9007199254740994 1 0 5 0"`,
-		"the same, as a state was once": whole + `"9007199254740992 9007199254740994 1 0 5 "`,
-		"a line at the end of numbers":  whole + `"4503599627370495 4503599627370496 1 0 5 0"`,
-		"marks that point back":         whole + `"0 9 9 0 5 0" w:0 >0 w:1 >0 w:2 <0 w:3 >99 at:b 5`,
-		"a token near 2^53":             "owner a until 99999999999999 fence 9007199252740991",
-		"top near 2^53":                 whole + `"0 0 0 0 9007199252740991 0"`,
-		"holds without the field":       whole + `"0 0 0 0 5 7"`,
-		"a place of another":            whole + `"0 2 2 0 5 0" w:0 "1000 1 1 0 0 c" at:b 0 at:c 0`,
-	}
 	each(t, func(t *testing.T, b *bed) {
-		for name, text := range keys {
+		for name, text := range craftedKeys {
 			for _, call := range slices.Concat(lockCalls, [][]string{{functions.Wait, "b", long, ""}, {functions.Leave, "b"}, {functions.Leave, "c"}}) {
 				for _, until := range []string{"99999999999999", "1"} {
 					k := b.key(name)
