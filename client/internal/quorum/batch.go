@@ -82,7 +82,7 @@ func (b *Batch) Send(ctx context.Context) []fcall.Outcome {
 // send is the pipeline to one server, and a second one for the votes that it can give again.
 func (b *Batch) send(ctx context.Context, from int, c *fcall.Caller) ([]fcall.Outcome, error) {
 	sent := time.Now()
-	outcomes := b.deliver(ctx, from, c)
+	outcomes, wanted := b.deliver(ctx, from, c)
 	var lapsed []int
 	for i, call := range b.calls {
 		if call.verb != renew || call.ballot == nil || outcomes[i].Err != nil {
@@ -96,17 +96,17 @@ func (b *Batch) send(ctx context.Context, from int, c *fcall.Caller) ([]fcall.Ou
 	if len(lapsed) > 0 {
 		b.restore(ctx, from, c, lapsed, outcomes)
 	}
-	return outcomes, silence(outcomes)
+	return outcomes, silence(outcomes, wanted)
 }
 
-// silence is the error of a server that answered no call, or nil.
-func silence(outcomes []fcall.Outcome) error {
-	for _, o := range outcomes {
-		if o.Err == nil {
+// silence is the error of a server that answered none of the calls that it was wanted for, or nil.
+func silence(outcomes []fcall.Outcome, wanted []int) (err error) {
+	for _, i := range wanted {
+		if err = outcomes[i].Err; err == nil {
 			return nil
 		}
 	}
-	return outcomes[0].Err
+	return err
 }
 
 // concerns reports whether a server is to be called. What is given back is told only to those that may
@@ -116,16 +116,16 @@ func (c call) concerns(server int) bool {
 	return c.verb != leave || c.ballot == nil || c.ballot.matters(server)
 }
 
-func (b *Batch) deliver(ctx context.Context, from int, c *fcall.Caller) []fcall.Outcome {
-	outcomes := make([]fcall.Outcome, len(b.calls))
-	var wanted []int
+// deliver makes the calls that concern a server: those wanted.
+func (b *Batch) deliver(ctx context.Context, from int, c *fcall.Caller) (outcomes []fcall.Outcome, wanted []int) {
+	outcomes = make([]fcall.Outcome, len(b.calls))
 	for i, call := range b.calls {
 		if call.concerns(from) {
 			wanted = append(wanted, i)
 		}
 	}
 	if len(wanted) == 0 {
-		return outcomes
+		return outcomes, nil
 	}
 	pipeline := func() error {
 		p := c.NewBatch(len(wanted), fcall.Copies{})
@@ -153,7 +153,7 @@ func (b *Batch) deliver(ctx context.Context, from int, c *fcall.Caller) []fcall.
 			call.ballot.gone(from)
 		}
 	}
-	return outcomes
+	return outcomes, wanted
 }
 
 // addressed leaves the channel, on which a break is told, only at the server that tells: the one
