@@ -58,8 +58,8 @@ func (b *ballot) answered(from int, before bool, sent time.Time, r fcall.Reply, 
 	case unknown:
 		b.maybe[from] = true
 		return b.owes()
-	default:
-		b.maybe[from] = before
+	default: // a later request can have been heard of before
+		b.maybe[from] = before || b.lasts[from].After(sent)
 		return false
 	}
 }

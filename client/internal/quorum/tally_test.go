@@ -174,3 +174,20 @@ func TestAVoteThatCrossesAReleaseWaitsForIt(t *testing.T) {
 	assert.True(t, b.unanswered())
 	assert.True(t, all.release("unknown here").matters(0))
 }
+
+// Of two requests to a server, the later one was a vote: what the earlier one said, and is heard of
+// after that, is older. Else the vote is not given back.
+func TestANoThatIsHeardLateIsNotTheLastWord(t *testing.T) {
+	b := newBallot("a", 3)
+	b.lease = time.Second
+	now := time.Now()
+	first := b.asked(0)
+	second := b.asked(0)
+	assert.False(t, b.answered(0, second, now.Add(time.Millisecond), fcall.Reply{Yes: true}, nil))
+	assert.False(t, b.answered(0, first, now, fcall.Reply{Holder: "b"}, nil))
+	assert.True(t, b.matters(0))
+	b.gone(0)
+	assert.False(t, b.matters(0))
+	assert.False(t, b.answered(1, b.asked(1), now, fcall.Reply{Holder: "b"}, nil))
+	assert.False(t, b.matters(1))
+}
