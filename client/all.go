@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 )
 
 // Locks are several locks of one caller. It is safe for concurrent use.
@@ -82,7 +81,7 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	for _, name := range sorted {
 		l, err := s.next(ctx, until, parent, c, name, opts)
 		if err != nil {
-			s.each(func(_ int, l *Lock) { l.refuse(until) })
+			abreast(s.all, func(_ int, l *Lock) { l.refuse(until) })
 			return nil, err
 		}
 		s.all, parent = append(s.all, l), l.Context()
@@ -133,25 +132,21 @@ func (s *Locks) Lock(name string) *Lock {
 // Release gives all of them back at the same time, as Lock.Release does for one, and blocks as long.
 //
 // Errors: the *LostError of one that was lost before, if there is one; else the first error.
-func (s *Locks) Release(ctx context.Context) (err error) {
+func (s *Locks) Release(ctx context.Context) error { return worst(s.release(ctx)) }
+
+func (s *Locks) release(ctx context.Context) []error {
 	released := make([]error, len(s.all))
-	s.each(func(i int, l *Lock) { released[i] = l.Release(ctx) })
+	abreast(s.all, func(i int, l *Lock) { released[i] = l.Release(ctx) })
+	return released
+}
+
+func worst(released []error) (err error) {
 	for _, e := range slices.Backward(released) {
 		if err == nil || errors.Is(e, ErrLost) && !errors.Is(err, ErrLost) {
 			err = e
 		}
 	}
 	return err
-}
-
-// each gives all of them back at the same time: a server that is silent costs the time of one. The
-// context of all has ended before anybody else can have one of them, because it is under each.
-func (s *Locks) each(giveBack func(i int, l *Lock)) {
-	var all sync.WaitGroup
-	for i, l := range s.all {
-		all.Go(func() { giveBack(i, l) })
-	}
-	all.Wait()
 }
 
 // DoAll is Do for several locks: it runs fn while all of them are held, under their context. Fence of
@@ -163,7 +158,13 @@ func (c *Client) DoAll(ctx context.Context, names []string, fn func(context.Cont
 		return err
 	}
 	defer func() {
-		if lost := s.Release(ctx); err == nil && errors.Is(lost, ErrLost) {
+		released := s.release(ctx)
+		for i, e := range released {
+			if e != nil && !errors.Is(e, ErrLost) {
+				c.journal.unreleased(s.all[i].Name(), e)
+			}
+		}
+		if lost := worst(released); err == nil && errors.Is(lost, ErrLost) {
 			err = lost
 		}
 	}()

@@ -1,8 +1,10 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -368,5 +370,22 @@ func TestAllAtASilentServer(t *testing.T) {
 		require.Equal(t, []string{"asked a wait=true", "refused a: server unreachable", "asked a wait=true",
 			"refused a: waited too long", "asked a wait=true", "refused a: context canceled"}, list.saw(t))
 		require.Empty(t, list.asks)
+	})
+}
+
+// As with Do, a giving back that the server did not answer is logged, for each lock.
+func TestDoAllSaysWhatWasNotGivenBack(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		var log bytes.Buffer
+		c := s.Client(client.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		within, end := context.WithCancel(ctx)
+		require.NoError(t, c.DoAll(within, []string{"a", "b"}, func(context.Context) error {
+			s.Cut(c)
+			end()
+			return nil
+		}))
+		require.Contains(t, log.String(), "lock=a")
+		require.Contains(t, log.String(), "lock=b")
 	})
 }
