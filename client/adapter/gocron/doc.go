@@ -8,7 +8,8 @@
 //
 // There are two ways, and a scheduler takes one of them. With a [Locker] each run of each job goes
 // to the first scheduler that asks for it, so the load is spread. With an [Elector] one scheduler
-// runs all jobs, for as long as its process lives.
+// runs all jobs, for as long as its process lives. gocron's own tests of lockers and electors pass with
+// both.
 //
 // # Short jobs and clocks
 //
