@@ -51,18 +51,29 @@ func (h *held) ended(e *ending) {
 }
 
 // close takes the lock out of everything that knows it in this process, once: the next one of its
-// line leads.
+// line leads. What the server gives to its owner after that is declined.
 func (h *held) close() {
-	by, first := h.shut()
-	if !first {
-		return
+	if h.withdraw() {
+		h.depart()
 	}
-	h.forget(by)
+}
+
+// withdraw is the first part of close, which depart completes. It reports whether it was the first.
+func (h *held) withdraw() (first bool) {
+	by, first := h.shut()
+	if first {
+		h.forget(by)
+		h.leaveLine()
+	}
+	return first
+}
+
+// depart lets grants be declined.
+func (h *held) depart() {
 	// else the server keeps the lock for this owner, or for another process
 	if h.lined && h.hold == "" && h.terms.minHold == 0 {
 		h.departed.add(h.owner, h.key)
 	}
-	h.leaveLine()
 }
 
 // leaveLine ends the lead of the process's line, once: the next one there leads.

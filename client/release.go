@@ -133,8 +133,13 @@ func (h *held) giveBack(ctx context.Context, t *tenure) error {
 	if !ok { // it was lost this very moment
 		return opError("release", h.name, cause)
 	}
-	h.close()
+	first := h.withdraw()
 	err := h.tell(ctx, t, until)
+	// Not before: who declines a message about the grant that comes late could overtake the release,
+	// which would then be told that the lock is not ours.
+	if first {
+		h.depart()
+	}
 	h.gaveBack(err == nil || errors.Is(err, ErrLost)) // else keepalive goes on with it
 	h.keepalive.update(&h.entry)
 	return opError("release", h.name, err)
