@@ -43,10 +43,10 @@ type process struct {
 	ended chan struct{} // closed when it was waited for
 }
 
-func (c *Command) start() (*process, error) {
+func (c *Command) start(group bool) (*process, error) {
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Env, c.Stdin, c.Stdout, c.Stderr
-	p := &process{cmd: cmd, group: !Shared(), ended: make(chan struct{})}
+	p := &process{cmd: cmd, group: group, ended: make(chan struct{})}
 	cmd.SysProcAttr = attributes(p.group)
 	started := make(chan error)
 	go func() {

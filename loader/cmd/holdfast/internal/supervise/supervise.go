@@ -47,15 +47,16 @@ type Result struct {
 //
 // Errors: a *StartError.
 func (c *Command) Run(hold Hold, signals chan os.Signal) (Result, error) {
-	p, err := c.start()
+	// All is ready before the command is: it can do at once what makes others send signals.
+	group, notice, lost := !Shared(), min(c.Grace, hold.Remaining()/3), hold.Context().Done()
+	if group {
+		notify(signals, jobs)
+	}
+	p, err := c.start(group)
 	if err != nil {
 		return Result{}, err
 	}
-	if p.group {
-		notify(signals, jobs)
-	}
-	e := &ending{hold: hold, process: p, grace: c.Grace, notice: min(c.Grace, hold.Remaining()/3), say: c.Say}
-	lost := hold.Context().Done()
+	e := &ending{hold: hold, process: p, grace: c.Grace, notice: notice, say: c.Say}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
