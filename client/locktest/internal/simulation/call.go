@@ -169,8 +169,9 @@ func (o *observer) checkRelease(h *holder, began time.Time) {
 	for _, r := range o.locks[h.name].releases {
 		if r.owner == h.owner && !r.at.Before(began) {
 			// One that comes later can be a repeat: the first request failed with a connection that had
-			// ended, and nobody can tell whether it had left.
-			first := r.at.Sub(began) < releaseAgain
+			// ended, and nobody can tell whether it had left. Where nothing but refusals happens, it did
+			// not.
+			first := r.at.Sub(began) < releaseAgain || len(o.mix.faults) == 1 && o.mix.faults["loss and refusal"] > 0
 			yes, no = yes || r.yes, no || !r.yes && first
 		}
 	}
