@@ -80,9 +80,8 @@ package client
 //     under them.
 //
 // Built upon it, without knowing what is in it: once.go, lead.go, watch.go, all.go, with
-// together.go for those that one call takes. observe.go is told
-// by the others; a tenure is shown to the Observer when its Lock is returned, and hidden by who tells
-// of its end (held.go).
+// together.go for those that one call takes. observe.go is told by the others; a tenure is shown to
+// the Observer when its Lock is returned, and hidden by who tells of its end (held.go).
 //
 // A new reason to end the work begins in errors.go; a limit also needs an Action and an event of
 // internal/lease, a line in endings (held.go), and one in limited (ending.go).

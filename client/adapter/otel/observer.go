@@ -25,8 +25,9 @@
 //
 //   - 'holdfast wait' is one call of Acquire that had to wait or failed, from its beginning to its end,
 //     a child of the caller's span. One that finds the lock free, and has it within 10 ms, has none:
-//     the metrics count it. A wait is linked to the hold that it waited for, if that was in this process and of the same
-//     Observer; and to the span in the label of the last holder that the server told of, see Label.
+//     the metrics count it. A wait is linked to the hold that it waited for, if that was in this
+//     process and of the same Observer; and to the span in the label of the last holder that the
+//     server told of, see Label.
 //   - 'holdfast hold' is the time with the lock. It is in the lock's context, so the spans of the work
 //     are its children. It ends with the lock, and its status says so if that was early.
 //

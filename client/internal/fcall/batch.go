@@ -80,9 +80,9 @@ func (b *Batch) Send(ctx context.Context) []Outcome {
 func (b *Batch) send(ctx context.Context, to place) []Outcome {
 	c := b.caller
 	commands, at := b.commands(to.asking)
-	results, err := guard(ctx, context.Background(), func() ([]rueidis.RedisResult, error) {
+	results, err := guard(ctx, context.Background(), func(ctx context.Context) ([]rueidis.RedisResult, error) {
 		if b.copies.Replicas == 0 {
-			return to.node.DoMulti(undated{ctx}, commands...), nil
+			return to.node.DoMulti(ctx, commands...), nil
 		}
 		limited, cancel := context.WithTimeout(ctx, b.copies.Wait+grace)
 		defer cancel()

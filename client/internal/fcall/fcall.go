@@ -86,8 +86,8 @@ func (c *Caller) AcquireAll(ctx context.Context, keys []string, r Request, owner
 	args := append([]string{r.TTL, r.Guard}, owners...)
 	command := c.Redis.B().Fcall().Function(functions.AcquireAll).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
 	c.Pulse.asked()
-	values, err := guard(ctx, c.Closing, func() (messages, error) {
-		values, err := c.Redis.Do(undated{ctx}, command).ToArray()
+	values, err := guard(ctx, c.Closing, func(ctx context.Context) (messages, error) {
+		values, err := c.Redis.Do(ctx, command).ToArray()
 		return values, c.classify(ctx, err)
 	})
 	c.Pulse.done(answered(err))
@@ -216,8 +216,8 @@ func (c *Caller) InspectTracked(ctx context.Context, key string) (Standing, erro
 
 // Version asks for the version of the library.
 func (c *Caller) Version(ctx context.Context) (string, error) {
-	return guard(ctx, c.Closing, func() (string, error) {
-		version, err := c.Redis.Do(undated{ctx}, c.Redis.B().Fcall().Function(functions.ReadVersion).Numkeys(0).Build()).ToString()
+	return guard(ctx, c.Closing, func(ctx context.Context) (string, error) {
+		version, err := c.Redis.Do(ctx, c.Redis.B().Fcall().Function(functions.ReadVersion).Numkeys(0).Build()).ToString()
 		return version, Classify(ctx, err)
 	})
 }
@@ -280,18 +280,14 @@ func (c *Caller) run(ctx context.Context, function, key string, args []string) (
 }
 
 func (c *Caller) once(ctx context.Context, function, key string, args []string) (messages, error) {
-	within := ctx
-	if ctx.Done() != nil {
-		within = undated{ctx}
-	}
-	values, err := c.Redis.Do(within, c.command(function, key, args...)).ToArray()
+	values, err := c.Redis.Do(ctx, c.command(function, key, args...)).ToArray()
 	return values, c.classify(ctx, err)
 }
 
 // ask is do by a tracked call.
 func (c *Caller) ask(ctx context.Context, function, key string, args ...string) (messages, error) {
-	values, err := guard(ctx, c.Closing, func() (messages, error) {
-		results := c.Redis.DoMulti(undated{ctx}, c.caching(key), c.command(function, key, args...))
+	values, err := guard(ctx, c.Closing, func(ctx context.Context) (messages, error) {
+		results := c.Redis.DoMulti(ctx, c.caching(key), c.command(function, key, args...))
 		if err := results[0].Error(); err != nil {
 			c.Cached(err)
 		}

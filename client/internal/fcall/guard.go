@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// guard runs a call until the context ends, or closing does: then its cause is the error.
+// guard runs a call until the context ends, or closing does: then its cause is the error. The call's own
+// context is undated.
 //
 // rueidis looks at the context once a connection stands. Before that, a call waits for a connect
 // that another call began, with that one's deadline, and while 1,024 commands are unanswered it
 // waits for a place among them. So a call whose context can end runs in a goroutine of its own, and
 // is left behind when it does. Its outcome is unknown then.
-func guard[T any](ctx, closing context.Context, call func() (T, error)) (value T, err error) {
+func guard[T any](ctx, closing context.Context, call func(ctx context.Context) (T, error)) (value T, err error) {
 	if ctx.Done() == nil {
-		return call()
+		return call(ctx)
 	}
 	if err := ctx.Err(); err != nil {
 		return value, err
@@ -24,7 +25,7 @@ func guard[T any](ctx, closing context.Context, call func() (T, error)) (value T
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		value, err := call()
+		value, err := call(undated{ctx})
 		done <- outcome{value, err}
 	}()
 	select {
@@ -65,7 +66,7 @@ func (c *Caller) fly(ctx context.Context, function, key string, args []string) (
 	if f == nil {
 		f = &flight{done: make(chan struct{}, 1)}
 	}
-	f.caller, f.ctx, f.function, f.key, f.args = c, ctx, function, key, args
+	f.caller, f.ctx, f.function, f.key, f.args = c, undated{ctx}, function, key, args
 	go f.run()
 	select {
 	case <-f.done:

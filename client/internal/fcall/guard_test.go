@@ -18,7 +18,7 @@ func TestACallReturnsWithItsContext(t *testing.T) {
 		defer cancel()
 		hang := make(chan struct{})
 		began := time.Now()
-		value, err := guard(ctx, context.Background(), func() (int, error) { <-hang; return 7, nil })
+		value, err := guard(ctx, context.Background(), func(context.Context) (int, error) { <-hang; return 7, nil })
 		require.Equal(t, 300*time.Millisecond, time.Since(began))
 		require.Equal(t, context.DeadlineExceeded, err)
 		require.Zero(t, value)
@@ -31,12 +31,12 @@ func TestGuardReturnsWhatTheCallDid(t *testing.T) {
 	over, cancel := context.WithCancel(context.Background())
 	own := errors.New("own")
 	for _, ctx := range []context.Context{context.Background(), over} {
-		value, err := guard(ctx, context.Background(), func() (int, error) { return 7, own })
+		value, err := guard(ctx, context.Background(), func(context.Context) (int, error) { return 7, own })
 		require.Equal(t, 7, value)
 		require.Equal(t, own, err)
 	}
 	cancel()
-	_, err := guard(over, context.Background(), func() (int, error) { t.Error("nothing is to be sent any more"); return 0, nil })
+	_, err := guard(over, context.Background(), func(context.Context) (int, error) { t.Error("nothing is to be sent any more"); return 0, nil })
 	require.Equal(t, context.Canceled, err)
 }
 
@@ -48,7 +48,7 @@ func TestACallReturnsWhenTheClientCloses(t *testing.T) {
 		own := errors.New("closed")
 		time.AfterFunc(time.Second, func() { stop(own) })
 		hang, began := make(chan struct{}), time.Now()
-		_, err := guard(ctx, closing, func() (int, error) { <-hang; return 7, nil })
+		_, err := guard(ctx, closing, func(context.Context) (int, error) { <-hang; return 7, nil })
 		require.Equal(t, own, err)
 		require.Equal(t, time.Second, time.Since(began))
 		close(hang)

@@ -88,7 +88,7 @@ func (c *Caller) home(ctx context.Context, key string) place {
 func (c *Caller) learn(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, nudge)
 	defer cancel()
-	nodes, err := guard(ctx, context.Background(), func() ([]cluster.Node, error) { return cluster.Topology(ctx, c.Redis) })
+	nodes, err := guard(ctx, context.Background(), func(ctx context.Context) ([]cluster.Node, error) { return cluster.Topology(ctx, c.Redis) })
 	if err != nil {
 		return // a redirect will say
 	}

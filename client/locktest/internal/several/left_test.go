@@ -90,7 +90,8 @@ func TestNothingIsLeftWhereItCanBeReached(t *testing.T) {
 			b.world.Resume(redis.Path{})
 			b.world.Refuse(redis.Path{}, false)
 			b.world.Delay(redis.Path{}, 0)
-			time.Sleep(20 * time.Second) // a try that hangs takes a sixth of the lease, and the next one comes within 10 s
+			// A try that hangs takes a sixth of the lease, and the next one comes within 10 s.
+			time.Sleep(20 * time.Second)
 			for _, name := range names {
 				for i, n := range b.nodes {
 					if f := n.Hash("lock:" + name); f != nil {

@@ -18,8 +18,8 @@ type crew struct {
 }
 
 // work lets each worker take turns, one at least, until the time is over or ctx ends, and blocks until the
-// last turns have ended. Those are not cut off, so that nothing is left behind, unless no turn ended for the grace;
-// when ctx ends, they get the grace in all.
+// last turns have ended. Those are not cut off, so that nothing is left behind, unless no turn ended for
+// the grace; when ctx ends, they get the grace in all.
 func (c crew) work(ctx context.Context, turn func(ctx context.Context, worker int) error) Took {
 	begun := time.Now()
 	until, over := context.WithTimeout(ctx, c.last)
