@@ -38,6 +38,9 @@ type pathState struct {
 	delay          time.Duration
 }
 
+// stops reports whether a new connection cannot be made.
+func (s *pathState) stops() bool { return s.stalled != [3]bool{} }
+
 // state is called with w.mu held.
 func (w *World) state(p Path) pathState {
 	var s pathState
@@ -69,7 +72,8 @@ func (w *World) rule(p Path, change func(*pathState)) {
 	}
 }
 
-// Stall stops one or both directions. What is written is kept. New connections hang in their dial.
+// Stall stops one or both directions. What is written is kept. New connections hang in their dial,
+// and are made after a Resume when TCP would try again: 1, 3, 7 and so on seconds after the first try.
 func (w *World) Stall(p Path, d Direction) { w.rule(p, func(s *pathState) { s.stalled[d] = true }) }
 
 // Resume ends all stalls of a path, and what was written meanwhile is delivered.
@@ -97,8 +101,18 @@ func (w *World) Silence(p Path, on bool) { w.rule(p, func(s *pathState) { s.sile
 // Delay sets the latency of a path, one way. Zero makes it that of the Options again.
 func (w *World) Delay(p Path, d time.Duration) { w.rule(p, func(s *pathState) { s.delay = d }) }
 
-// Connections returns how many connections a path has.
-func (w *World) Connections(p Path) int { return len(w.matching(p)) }
+// Connections returns how many connections a path has, at the server's end.
+func (w *World) Connections(p Path) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, l := range w.links {
+		if l.served && p.covers(Path{l.host, l.node}) {
+			n++
+		}
+	}
+	return n
+}
 
 func (w *World) matching(p Path) []*wire {
 	w.mu.Lock()

@@ -197,3 +197,34 @@ func TestMaxClients(t *testing.T) {
 		expect(t, must(four.reply(time.Second)), "+PONG")
 	})
 }
+
+// A stall holds up the end of a connection too, and no longer than it lasts.
+func TestTheEndOfAConnectionArrivesAfterAStall(t *testing.T) {
+	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := w.Node("a:1")
+		c, p := dial(t, w, "h", "a:1"), redis.Path{Host: "h"}
+		w.Stall(p, redis.ToClient)
+		n.Restart(redis.Nothing)
+		if _, err := c.reply(time.Minute); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("stalled: %v", err)
+		}
+		expect(t, w.Connections(p), 0)
+		w.Resume(p)
+		if _, err := c.reply(time.Minute); !errors.Is(err, io.EOF) {
+			t.Errorf("resumed: %v", err)
+		}
+	})
+}
+
+func TestAConnectionIsMadeWhenAStallIsOver(t *testing.T) {
+	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		w.Node("a:1")
+		w.Stall(redis.Path{}, redis.ToServer)
+		time.AfterFunc(1500*time.Millisecond, func() { w.Resume(redis.Path{}) })
+		began := time.Now()
+		c := dial(t, w, "h", "a:1")
+		expect(t, time.Since(began).Truncate(time.Second), 3*time.Second)
+		c.send("PING")
+		expect(t, must(c.reply(time.Second)), "+PONG")
+	})
+}

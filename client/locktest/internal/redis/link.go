@@ -16,6 +16,7 @@ import (
 type link struct {
 	in, out       *half
 	local, remote string
+	closed        func() // called by Close, if not nil
 }
 
 // half is one direction of a link.
@@ -185,6 +186,9 @@ func (l *link) Write(b []byte) (int, error) { return l.out.write(b) }
 func (l *link) Close() error {
 	l.out.finish()
 	l.in.stop(net.ErrClosed, netError("write", l.remote, l.local, syscall.EPIPE))
+	if l.closed != nil {
+		l.closed()
+	}
 	return nil
 }
 

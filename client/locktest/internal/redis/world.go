@@ -82,6 +82,7 @@ type wire struct {
 	host           string
 	node           *Node
 	client, server *link
+	hungUp, served bool // the client's end was closed; the server's end is one of its connections
 }
 
 // New returns an empty network.
@@ -183,9 +184,13 @@ func (w *World) dial(ctx context.Context, host, to string, d *net.Dialer) (net.C
 	if n == nil {
 		return nil, refused
 	}
-	if state.stalled[Both] || state.stalled[ToServer] || state.stalled[ToClient] { // a SYN that nobody answers
-		<-ctx.Done()
-		return nil, dialError(from, to, context.Cause(ctx))
+	for again := time.Second; state.stops(); again *= 2 { // a SYN that nobody answers; TCP sends it again
+		if err := sleep(ctx, again); err != nil {
+			return nil, dialError(from, to, err)
+		}
+		w.mu.Lock()
+		state = w.state(Path{host, n})
+		w.mu.Unlock()
 	}
 	if latency > 0 {
 		if err := sleep(ctx, 2*latency+time.Duration(id%997)); err != nil {
@@ -200,7 +205,8 @@ func (w *World) dial(ctx context.Context, host, to string, d *net.Dialer) (net.C
 
 func (w *World) connect(host, from string, n *Node, latency time.Duration, id uint64, refused error) (net.Conn, error) {
 	client, server := newLink(from, n.addr, latency, w.opt.Seed, id)
-	l := &wire{host, n, client, server}
+	l := &wire{host: host, node: n, client: client, server: server}
+	client.closed = sync.OnceFunc(func() { w.end(l, &l.hungUp, true) })
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
@@ -208,25 +214,30 @@ func (w *World) connect(host, from string, n *Node, latency time.Duration, id ui
 	}
 	state := w.state(Path{host, n})
 	l.apply(state)
+	l.served = !state.silent
 	w.links = append(w.links, l)
 	w.mu.Unlock()
 	if state.silent { // accepted by the kernel, never by the server
 		return client, nil
 	}
-	if !n.serve(server, id, func() { w.forget(l) }) {
+	if !n.serve(server, id, func() { w.end(l, &l.served, false) }) {
 		client.reset()
-		w.forget(l)
+		w.end(l, &l.served, false)
+		client.closed()
 		return nil, refused
 	}
 	return client, nil
 }
 
-func (w *World) forget(l *wire) {
+// end notes the end of one side of a link. It is forgotten when the other one has ended too: until
+// then there may be something in it that a stall holds up.
+func (w *World) end(l *wire, side *bool, to bool) {
 	w.mu.Lock()
-	if i := slices.Index(w.links, l); i >= 0 {
+	defer w.mu.Unlock()
+	*side = to
+	if i := slices.Index(w.links, l); i >= 0 && l.hungUp && !l.served {
 		w.links = slices.Delete(w.links, i, i+1)
 	}
-	w.mu.Unlock()
 }
 
 // errTimeout is what the net package says when a dial takes too long.
