@@ -19,6 +19,7 @@ type actor struct {
 	who  string
 	rng  *rand.Rand
 	n    int
+	ease time.Time // from then on it works at leisure; zero: never
 }
 
 // between returns a duration from least to most, each order of magnitude as likely as the others.
@@ -39,7 +40,11 @@ func (a *actor) work(ctx context.Context) {
 			continue
 		}
 		a.turn(ctx, p)
-		pause(ctx, between(a.rng, 20*time.Microsecond, 3*time.Second))
+		least := 20 * time.Microsecond
+		if !a.ease.IsZero() && time.Now().After(a.ease) {
+			least = 300 * time.Millisecond
+		}
+		pause(ctx, between(a.rng, least, 3*time.Second))
 	}
 }
 

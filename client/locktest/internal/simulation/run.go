@@ -246,8 +246,13 @@ func (r *run) hours() time.Duration {
 	return time.Duration(hours * float64(time.Hour))
 }
 
-// busy is work by all processes, under faults.
+// busy is work by all processes, under faults. Where it ends in peace, all work at leisure then: what
+// the faults left behind is to be found, and a turn now and then does that.
 func (r *run) busy(length time.Duration) {
+	ease := time.Time{}
+	if end := r.profile.calmEnd; end > 0 {
+		ease = time.Now().Add(length - end)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), length)
 	defer cancel()
 	var faults sync.WaitGroup
@@ -260,7 +265,7 @@ func (r *run) busy(length time.Duration) {
 	}
 	for i, s := range r.slots {
 		for j := range 1 + r.rng.IntN(r.most(3, 2)) {
-			a := &actor{run: r, slot: s, who: fmt.Sprintf("p%d/%d", i+1, j), rng: rand.New(rand.NewPCG(r.seed, r.rng.Uint64()))}
+			a := &actor{run: r, slot: s, who: fmt.Sprintf("p%d/%d", i+1, j), rng: rand.New(rand.NewPCG(r.seed, r.rng.Uint64())), ease: ease}
 			r.work.Go(func() { a.work(ctx) })
 		}
 	}
