@@ -16,19 +16,26 @@ type ballot struct {
 
 	mu    sync.Mutex
 	lease time.Duration
-	over  bool        // it was given back: a vote that comes now is one too many
-	going bool        // that is under way: what it leaves behind is given back after it
-	owed  bool        // it left something behind
-	maybe []bool      // by server: a request left whose outcome is unknown, was a vote, or a place in line
-	lasts []time.Time // by server: the end of the last lease that it said yes to, from when that was asked for
+	over  bool   // it was given back: a vote that comes now is one too many
+	going bool   // that is under way: what it leaves behind is given back after it
+	owed  bool   // it left something behind
+	at    []seat // by server
 	used  time.Time
 	fence int64 // of the lock, when it was won
 	turns int   // at the line's server, without a majority
 	waits int   // answers of it that said no
 }
 
+// seat is what is known of one server.
+type seat struct {
+	maybe bool      // a request left whose outcome is unknown, was a vote, or a place in line
+	last  time.Time // the end of the last lease that it said yes to, from when that was asked for
+
+	sent, heard int // requests, and their outcomes
+}
+
 func newBallot(owner string, servers int) *ballot {
-	return &ballot{owner: owner, maybe: make([]bool, servers), lasts: make([]time.Time, servers)}
+	return &ballot{owner: owner, at: make([]seat, servers)}
 }
 
 // length is a lease as the library takes it.
@@ -41,7 +48,9 @@ func length(ttl string) time.Duration {
 func (b *ballot) asked(from int) (before bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	before, b.maybe[from] = b.maybe[from], true
+	s := &b.at[from]
+	before, s.maybe = s.maybe, true
+	s.sent++
 	return before
 }
 
@@ -50,16 +59,18 @@ func (b *ballot) asked(from int) (before bool) {
 func (b *ballot) answered(from int, before bool, sent time.Time, r fcall.Reply, err error) (late bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	s := &b.at[from]
+	s.heard++
 	switch unknown := err != nil && fcall.Unknown(err); {
 	case err == nil && r.Yes:
-		b.lasts[from] = sent.Add(b.lease)
-		b.maybe[from] = true // also if it was given back meanwhile
+		s.last = sent.Add(b.lease)
+		s.maybe = true // also if it was given back meanwhile
 		return b.owes()
 	case unknown:
-		b.maybe[from] = true
+		s.maybe = true
 		return b.owes()
 	default: // a later request can have been heard of before
-		b.maybe[from] = before || b.lasts[from].After(sent)
+		s.maybe = before || s.last.After(sent)
 		return false
 	}
 }
@@ -99,7 +110,7 @@ func (b *ballot) renewed(from int, sent time.Time, ttl string, yes bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.lease = length(ttl); yes {
-		b.lasts[from] = sent.Add(b.lease)
+		b.at[from].last = sent.Add(b.lease)
 	}
 	b.used = sent
 }
@@ -110,15 +121,15 @@ func (b *ballot) renewed(from int, sent time.Time, ttl string, yes bool) {
 func (b *ballot) lapsed(from int, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.over && now.After(b.lasts[from])
+	return !b.over && now.After(b.at[from].last)
 }
 
 // elsewhere reports whether another server than that has a vote for the owner.
 func (b *ballot) elsewhere(than int, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for from, until := range b.lasts {
-		if from != than && until.After(now) {
+	for from, s := range b.at {
+		if from != than && s.last.After(now) {
 			return true
 		}
 	}
@@ -129,15 +140,32 @@ func (b *ballot) elsewhere(than int, now time.Time) bool {
 func (b *ballot) matters(from int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.maybe[from]
+	return b.at[from].maybe
 }
 
-// gone notes that a server has nothing of the owner's any more. It reports whether none has.
-func (b *ballot) gone(from int) bool {
+// tells notes that a giving back leaves for a server. It returns what gone is to be called with.
+func (b *ballot) tells(from int) (covers int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.maybe[from] = false
-	return !slices.Contains(b.maybe, true)
+	if s := b.at[from]; s.heard == s.sent {
+		return s.sent
+	}
+	return overtaken
+}
+
+// overtaken is what a giving back covers while a request is under way: nothing. Both can wait for one
+// connection, and then nobody knows which of them the server heard first.
+const overtaken = -1
+
+// gone notes that a server has done a giving back: it has nothing of the owner's any more, of as many
+// requests as that covers. It reports whether no server has anything.
+func (b *ballot) gone(from, covers int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := &b.at[from]; s.sent == covers {
+		s.maybe = false
+	}
+	return !slices.ContainsFunc(b.at, func(s seat) bool { return s.maybe })
 }
 
 // patience is how often the votes are collected in vain before whoever has them is not believed to be
@@ -248,8 +276,8 @@ func (all *ballots) release(owner string) *ballot {
 	b := all.find(owner)
 	if b == nil {
 		b = newBallot(owner, all.servers)
-		for from := range b.maybe {
-			b.maybe[from] = true
+		for from := range b.at {
+			b.at[from].maybe = true
 		}
 	}
 	b.goes()

@@ -127,10 +127,14 @@ func (b *Batch) deliver(ctx context.Context, from int, c *fcall.Caller) (outcome
 	if len(wanted) == 0 {
 		return outcomes, nil
 	}
+	covers := make([]int, len(b.calls))
 	pipeline := func() error {
 		p := c.NewBatch(len(wanted), fcall.Copies{})
 		for _, i := range wanted {
 			call := b.calls[i]
+			if call.verb == leave && call.ballot != nil {
+				covers[i] = call.ballot.tells(from)
+			}
 			switch call.verb {
 			case renew:
 				p.Raise(call.key, b.servers.addressed(call.key, from, call.renewal))
@@ -150,7 +154,7 @@ func (b *Batch) deliver(ctx context.Context, from int, c *fcall.Caller) (outcome
 	}
 	for _, i := range wanted {
 		if call := b.calls[i]; call.verb == leave && call.ballot != nil && outcomes[i].Err == nil {
-			call.ballot.gone(from)
+			call.ballot.gone(from, covers[i])
 		}
 	}
 	return outcomes, wanted

@@ -43,11 +43,12 @@ func (s *Servers) Release(ctx context.Context, key, owner, hold string, last int
 		}()
 	}
 	answers, n := ask(ctx, s, lasting, func(ctx context.Context, from int, c *fcall.Caller) (fcall.Reply, error) {
+		covers := b.tells(from)
 		r, err := c.Release(ctx, key, owner, hold, last)
 		switch {
 		case err != nil && b.matters(from) && b.unanswered():
 			s.late(key, owner)
-		case err == nil && hold == "" && b.gone(from):
+		case err == nil && hold == "" && b.gone(from, covers):
 			s.ballots.forget(owner)
 		}
 		return r, err

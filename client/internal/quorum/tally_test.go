@@ -156,9 +156,9 @@ func TestAVoteIsAskedForAgainALeaseAfterTheLastYes(t *testing.T) {
 	assert.False(t, b.lapsed(0, now.Add(time.Hour)), "it is over")
 	assert.True(t, b.answered(1, b.asked(1), now, fcall.Reply{Yes: true}, nil), "the vote is too late")
 	assert.True(t, b.answered(2, b.asked(2), now, fcall.Reply{}, fcall.ErrUnreachable), "it may have voted")
-	assert.False(t, b.gone(0))
-	assert.False(t, b.gone(1))
-	assert.True(t, b.gone(2))
+	assert.False(t, b.gone(0, b.tells(0)))
+	assert.False(t, b.gone(1, b.tells(1)))
+	assert.True(t, b.gone(2, b.tells(2)))
 }
 
 // A vote that comes while the lock is being given back is given back after that.
@@ -175,6 +175,32 @@ func TestAVoteThatCrossesAReleaseWaitsForIt(t *testing.T) {
 	assert.True(t, all.release("unknown here").matters(0))
 }
 
+// A request and a giving back can wait for the same connection, and leave in any order: a server that
+// has done the giving back can have voted after it, whichever answer is heard of first.
+func TestAGivingBackDoesNotCoverWhatIsUnderWay(t *testing.T) {
+	now := time.Now()
+	for _, heardFirst := range []bool{true, false} {
+		b := newBallot("a", 3)
+		b.end()
+		before, covers := b.asked(0), b.tells(0)
+		vote := func() { assert.True(t, b.answered(0, before, now, fcall.Reply{Yes: true}, nil), "once more") }
+		if heardFirst {
+			vote()
+		}
+		b.gone(0, covers)
+		if !heardFirst {
+			vote()
+		}
+		assert.True(t, b.matters(0), "the vote is heard of first: %v", heardFirst)
+		assert.True(t, b.gone(0, b.tells(0)))
+
+		covers = b.tells(0)
+		b.answered(0, b.asked(0), now, fcall.Reply{Yes: true}, nil)
+		b.gone(0, covers)
+		assert.True(t, b.matters(0), "it was asked after that")
+	}
+}
+
 // Of two requests to a server, the later one was a vote: what the earlier one said, and is heard of
 // after that, is older. Else the vote is not given back.
 func TestANoThatIsHeardLateIsNotTheLastWord(t *testing.T) {
@@ -186,7 +212,7 @@ func TestANoThatIsHeardLateIsNotTheLastWord(t *testing.T) {
 	assert.False(t, b.answered(0, second, now.Add(time.Millisecond), fcall.Reply{Yes: true}, nil))
 	assert.False(t, b.answered(0, first, now, fcall.Reply{Holder: "b"}, nil))
 	assert.True(t, b.matters(0))
-	b.gone(0)
+	b.gone(0, b.tells(0))
 	assert.False(t, b.matters(0))
 	assert.False(t, b.answered(1, b.asked(1), now, fcall.Reply{Holder: "b"}, nil))
 	assert.False(t, b.matters(1))
