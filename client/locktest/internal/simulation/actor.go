@@ -92,6 +92,7 @@ var deeds = []deed{
 	{"try", 12, func(t *turn) { t.use(t.take(true)) }},
 	{"do", 8, (*turn).do},
 	{"share", 8, (*turn).share},
+	{"all", 4, (*turn).all},
 	{"stranger", 2, (*turn).stranger},
 	{"plain", 4, (*turn).plain},
 	{"look", 5, (*turn).look},

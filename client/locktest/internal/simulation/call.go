@@ -52,6 +52,7 @@ type call struct {
 	local   bool      // it may fail because of what was done to its own Lock before
 	short   bool      // its lease is not much longer than the network's latency
 	try     bool
+	all     bool // it is about all locks
 }
 
 const moment = 300 * time.Millisecond
@@ -111,8 +112,8 @@ func (o *observer) unexpected(c *call, kind string, err error, now time.Time) st
 			return fmt.Sprintf("busy, and nothing came through for %v", c.began.Sub(host.cut))
 		}
 	case "timeout":
-		if o.locks[c.name].believedBy(c.process) {
-			return "" // its own process has the lock
+		if c.all || o.locks[c.name].believedBy(c.process) {
+			return "" // its own process has the lock, or may have one of them
 		}
 		if !host.cut.IsZero() && c.began.After(host.cut) && now.Sub(c.began) > 250*time.Millisecond {
 			patience := waitersAsk + time.Second
@@ -165,13 +166,17 @@ func (o *observer) checkRelease(h *holder, began time.Time) {
 	if host := o.hosts[h.process.label]; !host.faulty.Before(began) {
 		return // a reply may have been lost
 	}
+	onlyRefusals := len(o.mix.faults) == 1 && o.mix.faults["loss and refusal"] > 0
+	if !onlyRefusals && h.process.conns.hungUp(began) {
+		return // the same: who is told that the server is a replica hangs up
+	}
 	yes, no := false, false
 	for _, r := range o.locks[h.name].releases {
 		if r.owner == h.owner && !r.at.Before(began) {
 			// One that comes later can be a repeat: the first request failed with a connection that had
 			// ended, and nobody can tell whether it had left. Where nothing but refusals happens, it did
 			// not.
-			first := r.at.Sub(began) < releaseAgain || len(o.mix.faults) == 1 && o.mix.faults["loss and refusal"] > 0
+			first := r.at.Sub(began) < releaseAgain || onlyRefusals
 			yes, no = yes || r.yes, no || !r.yes && first
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
@@ -19,7 +18,7 @@ type process struct {
 	run   *run
 	label string // also the host's name
 	c     *client.Client
-	conns *atomic.Int64
+	conns *conns
 
 	mu       sync.Mutex // a leaf
 	closedAt time.Time
@@ -99,8 +98,8 @@ func (r *run) open(ctx context.Context, i int) error {
 	r.seen.mu.Lock()
 	r.seen.hosts[label] = &hostState{}
 	r.seen.mu.Unlock()
-	opt, conns := r.options(label), &atomic.Int64{}
-	opt.DialCtxFn = counting(opt.DialCtxFn, conns)
+	opt, conns := r.options(label), &conns{}
+	opt.DialCtxFn = conns.counting(opt.DialCtxFn)
 	opt.DisableCache = r.noCache && i%2 == 0
 	cfg := client.Config{Label: label, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), AutoLoad: r.autoLoad}
 	if r.profile.replicated {
@@ -146,7 +145,7 @@ func (p *process) close() {
 	p.c.Close()
 	took := time.Since(began)
 	time.Sleep(3 * time.Second)
-	left := p.conns.Load()
+	left := p.conns.open.Load()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.report.Checks["6 close"]++

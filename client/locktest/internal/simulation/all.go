@@ -1,0 +1,77 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client"
+)
+
+// all takes all of the locks of the run, works under their one context, and gives them back.
+func (t *turn) all() {
+	o, names := t.run.seen, t.run.names
+	t.set = t.options(false)
+	b := t.bound(5*time.Millisecond, time.Minute)
+	defer b.cancel()
+	c := t.call("acquire all", b)
+	c.all = true
+	if t.set.maxWait > 0 {
+		if at := time.Now().Add(t.set.maxWait); at.Before(c.ends) {
+			c.ends = at
+		}
+	}
+	// It waits for one lock at a time, and nobody outside can tell for which.
+	w := &want{process: t.process, who: t.who}
+	for _, name := range names {
+		o.want(name, w)
+	}
+	opts := append(t.set.options, client.WithLockContext(context.Background()))
+	locks, err := t.process.c.AcquireAll(b, names, opts...)
+	o.done(c, err)
+	var holders []*holder
+	for _, name := range names {
+		if err == nil {
+			one := *t
+			one.name = name
+			holders = append(holders, one.entered(locks.Lock(name), c.began))
+		}
+		o.unwant(name, w)
+	}
+	if err == nil {
+		t.holdAll(locks, holders)
+	}
+}
+
+func (t *turn) holdAll(locks *client.Locks, holders []*holder) {
+	o := t.run.seen
+	ctx, cancel := context.WithCancel(locks.Context())
+	defer context.AfterFunc(t.ctx, cancel)()
+	defer cancel()
+	pause(ctx, between(t.rng, time.Microsecond, t.longest()))
+
+	b := within(context.Background(), between(t.rng, 20*time.Millisecond, 40*time.Second), t.chance(50))
+	defer b.cancel()
+	c := t.call("release all", b)
+	c.local, c.all = true, true
+	err := locks.Release(b)
+	o.done(c, err)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if locks.Context().Err() == nil {
+		o.broken(t.name, 2, "the context of all locks of %s is alive after their Release", t.who)
+	}
+	for _, h := range holders {
+		if h.alive() {
+			o.broken(h.name, 2, "the context of %s is alive after the Release of all", h.who)
+		}
+		h.released = true
+		o.locks[h.name].wantedBy(h.process, time.Now().Add(h.grace))
+		if h.minHold.After(time.Now()) {
+			o.locks[h.name].wantedBy(h.process, h.minHold)
+		}
+	}
+	if err == nil && errors.Is(context.Cause(locks.Context()), client.ErrLost) {
+		o.broken(t.name, 7, "Release of all returned nil, and one was lost: %v", context.Cause(locks.Context()))
+	}
+}
