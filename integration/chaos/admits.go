@@ -66,9 +66,13 @@ var admits = map[kind]struct{ byDefault, withGuard, withReplicas, inQuorum verdi
 	majorityRestart: {never, never, never, pause},
 	majorityForget:  {never, never, never, pause},
 
-	// "the clock of a minority is stepped, or wrong by any time". It is wrong, and not stepped: a step
-	// ends votes, as voteDelete does.
+	// "the clock of a minority is wrong by any time".
 	clockWrong: {never, never, never, nothing},
+	// "the server's clock is stepped forward", and of a quorum "its clock is stepped forward, which ends
+	// leases there", as voteDelete does.
+	clockForward: {secondHolder, secondHolder, secondHolder, secondHolder},
+	// "the server's clock is stepped back". Of a quorum it remembers too little then.
+	clockBack: {nothing, never, nothing, pause},
 
 	// "failover in good order", "a slot moves to another node": no memory moves with it.
 	failoverOrder: {nothing, nothing, nothing, never},

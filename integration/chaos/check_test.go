@@ -56,6 +56,9 @@ func TestTheTableAdmits(t *testing.T) {
 		"the lock is broken, with a guard":           {levelGuard, struck(lockBreak, 2, 3), true},
 		"a slot moves, and no memory was lost":       {levelGuard, struck(slotMove, 2, 3), false},
 		"a slot moves, and the guard is for another": {levelDefault, struck(slotMove, 2, 3), false},
+		"a clock is stepped forward":                 {levelReplicas, struck(clockForward, 2, 2), true},
+		"a clock is stepped forward, with a guard":   {levelGuard, struck(clockForward, 2, 2), true},
+		"a clock is stepped back":                    {levelDefault, struck(clockBack, 2, 2), false},
 		"a takeover that still lasts": {levelDefault,
 			&fault{Kind: failoverTake, Start: second(2), End: forever}, true},
 	} {
@@ -116,7 +119,7 @@ func TestADeposedPrimaryGrants(t *testing.T) {
 }
 
 func TestEveryKindIsInTheTable(t *testing.T) {
-	all := append(append(append([]kind{failoverStray, clockWrong}, networkKinds...), clientKinds...),
+	all := append(append(append([]kind{failoverStray, clockWrong, clockForward, clockBack}, networkKinds...), clientKinds...),
 		handKinds...)
 	for _, s := range shapes {
 		all = append(all, s.kinds...)

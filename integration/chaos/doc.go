@@ -62,6 +62,11 @@
 // forgotten, is full, or refuses; but there is no second holder. All: also those that end votes
 // without a loss of memory.
 //
+// In about every other round of single servers, and of a quorum, clocks are stepped, if there is a C
+// compiler: forward, and in half of those rounds back too. A token can fall where a server loses its
+// memory and its clock is behind what it was, so where clocks go back, nothing makes a server forget.
+// In other rounds of a quorum, clocks are wrong all the time.
+//
 // # Soak
 //
 // With -soak there is one round with one long storm, in which no client process is killed. After
@@ -75,9 +80,8 @@
 //     server tells its own address to the others, and they all listen to it: a proxy between two of
 //     them would have to be announced to one, and not to the clients, who ask the same servers for
 //     addresses. Rules of a firewall need rights that a test should not have.
-//   - Clocks that are stepped. A step ends leases early, also in a quorum at one server, and a
-//     deleted key then has a lower token if the memory is lost too. So little could be checked.
-//     Clocks that are wrong all the time are in rounds of a quorum, if there is a C compiler.
+//   - Clocks that are stepped, of servers that watch each other (Sentinel, Cluster). A step is silence
+//     to them, so what follows is a failover.
 //   - Members of a quorum that are primaries with replicas.
 //   - Other servers than local processes.
 package main

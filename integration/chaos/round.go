@@ -23,7 +23,8 @@ type round struct {
 	Defect  string        // of the client processes, for a test
 	Calm    time.Duration // until everybody has had every lock after it, at most; 0: calmWithin
 
-	terms  terms // of Shape and Profile, set by run
+	terms  terms         // of Shape and Profile, set by run
+	longer time.Duration // by which steps of clocks may prolong a lease, set by run
 	out    string
 	source string // of the library; "": the real one
 	keep   bool   // the whole history, whatever is found
@@ -105,7 +106,12 @@ func (r *round) play(ctx context.Context, s shape, h *history) (err error) {
 		source = functions.Source
 	}
 	wrong := s.wrong(rand.New(rand.NewPCG(r.Seed, 3)))
-	servers, err := startServers(ctx, s, source, r.autoLoad(), wrong)
+	steps := &clocks{}
+	if len(wrong) == 0 {
+		steps = s.steps(rand.New(rand.NewPCG(r.Seed, 4)), r.Profile)
+	}
+	r.longer = steps.longer()
+	servers, err := startServers(ctx, s, source, r.autoLoad(), wrong, steps)
 	if err != nil {
 		return err
 	}
@@ -203,7 +209,7 @@ func (r *round) calm(ctx context.Context, h *history, c *crew) {
 	if within == 0 {
 		within = calmWithin
 	}
-	within += r.terms.guard
+	within += r.terms.guard + r.longer
 	left := slices.Sorted(slices.Values(c.workers()))
 	until(within, func() bool {
 		h.mu.Lock()
@@ -253,7 +259,7 @@ func (r *round) judge(h *history) *result {
 	res.violations = append(res.violations, found.violations...)
 	res.violations = append(res.violations, checkTokens(h.holds)...)
 	res.violations = append(res.violations, checkHangs(h.calls, h.faults, h.killed)...)
-	res.violations = append(res.violations, checkStuck(h.calls, h.holds, h.calm, idle+r.terms.guard)...)
+	res.violations = append(res.violations, checkStuck(h.calls, h.holds, h.calm, idle+r.terms.guard+r.longer)...)
 	model, decided := checkModel(h.holds, found.lost)
 	res.violations = append(res.violations, model...)
 	res.undecided = !decided

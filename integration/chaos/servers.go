@@ -18,23 +18,24 @@ type servers struct {
 	shape      shape
 	deployment *server.Deployment
 	nodes      []*server.Node
-	source     string       // of the library
-	autoLoad   bool         // clients load it, where they call
+	source     string // of the library
+	autoLoad   bool   // clients load it, where they call
+	clocks     *clocks
 	failovers  atomic.Int64 // counted when one is begun, and when it is over
 }
 
 func startServers(ctx context.Context, s shape, source string,
-	autoLoad bool, wrong []time.Duration) (*servers, error) {
+	autoLoad bool, wrong []time.Duration, steps *clocks) (*servers, error) {
 	spec := s.spec
-	if len(wrong) > 0 {
+	if len(wrong) > 0 || steps.stepped() {
 		spec.Preload = wallClock()
 	}
 	d, err := server.Start(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
-	v := &servers{shape: s, deployment: d, nodes: d.Nodes(), source: source}
-	if err := errors.Join(v.load(), v.whole()); err != nil {
+	v := &servers{shape: s, deployment: d, nodes: d.Nodes(), source: source, clocks: steps}
+	if err := errors.Join(v.load(), v.whole(), steps.choose(s, v.nodes)); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	v.autoLoad = autoLoad

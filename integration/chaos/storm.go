@@ -68,7 +68,7 @@ func (s *storm) start() {
 			}
 		}
 		l := &lane{storm: s, random: rand.New(rand.NewPCG(s.seed, uint64(i)+1)),
-			kinds: s.servers.shape.of(s.profile, each.kinds), lost: now()}
+			kinds: s.servers.shape.of(s.profile, s.servers.clocks.kinds(i, each.kinds)), lost: now()}
 		if s.spare {
 			l.kinds = slices.DeleteFunc(l.kinds, func(k kind) bool { return k == clientKill })
 		}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/integration/wallclock"
+)
+
+// clocks are those of a round's servers, if they are stepped. They are the hand lane's.
+type clocks struct {
+	nodes []*server.Node // whose clocks are stepped: all, or of a quorum a minority
+	back  bool           // they are stepped back too, and no server loses its memory
+	ahead map[*server.Node]time.Duration
+	left  map[kind]time.Duration // by how much they may be stepped yet
+}
+
+// By how much clocks are stepped in a round. A step back prolongs leases, and nobody waits for ever.
+// Of a quorum, a server that comes back empty has the right time, and tokens may fall where that is
+// more than the guard behind the time of before.
+const (
+	mostBack          = 20 * time.Second
+	mostForward       = 5 * time.Minute
+	mostVotersForward = votingGuard / 2
+)
+
+// steps chooses whether the clocks of a round are stepped: forward in about every fourth round, and
+// back too in another fourth, as far as its faults permit. Several servers that watch each other take a
+// step for silence, so it is done to single servers only.
+func (s shape) steps(random *rand.Rand, profile string) *clocks {
+	c := &clocks{ahead: map[*server.Node]time.Duration{}, left: map[kind]time.Duration{}}
+	way := random.IntN(4)
+	if s.replicas > 0 || way > 1 || wallClock() == "" {
+		return c
+	}
+	if s.permits(profile, clockForward) {
+		c.left[clockForward] = mostForward
+		if s.quorum() {
+			c.left[clockForward] = mostVotersForward
+		}
+	}
+	if c.back = way == 1 && s.permits(profile, clockBack); c.back {
+		c.left[clockBack] = mostBack
+	}
+	return c
+}
+
+// permits reports whether a profile has a kind.
+func (s shape) permits(profile string, k kind) bool {
+	return k.verdict(termsOf(s, profile).level) != never && len(s.of(profile, []kind{k})) > 0
+}
+
+// stepped reports whether any are.
+func (c *clocks) stepped() bool { return len(c.left) > 0 }
+
+// choose notes the servers whose clocks are stepped. It is an error if one's cannot be.
+func (c *clocks) choose(s shape, nodes []*server.Node) error {
+	if !c.stepped() {
+		return nil
+	}
+	if s.quorum() {
+		nodes = nodes[:len(nodes)/2]
+	}
+	c.nodes = nodes
+	for _, n := range nodes {
+		if err := shows(n, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kinds are those of a lane in this round. A token may fall where a server loses its memory while its
+// clock is behind what it was, so where clocks go back, none does.
+func (c *clocks) kinds(lane int, list []kind) []kind {
+	list = slices.Clone(list)
+	if c.back {
+		list = slices.DeleteFunc(list, kind.losesMemory)
+	}
+	if lane == handLane {
+		for k := range c.left {
+			list = append(list, k, k, k)
+		}
+		slices.Sort(list) // the seed chooses
+	}
+	return list
+}
+
+// longer is what a step adds to the longest lease.
+func (c *clocks) longer() time.Duration {
+	if c.back {
+		return mostBack
+	}
+	return 0
+}
+
+// step steps one clock. It is written at once, and the server reads it at each look at the time.
+func (c *clocks) step(k kind, random *rand.Rand) (do func() error, target string) {
+	n := c.nodes[random.IntN(len(c.nodes))]
+	left := c.left[k]
+	by := time.Duration(random.Float64() * float64(min(left, mostBack))).Round(time.Millisecond)
+	c.left[k] -= by
+	if k == clockBack {
+		by = -by
+	}
+	return func() error {
+		if left < 10*time.Millisecond {
+			return errors.New("clocks were stepped by enough in this round")
+		}
+		c.ahead[n] += by
+		_, err := n.Put(wallclock.File, wallclock.Ahead(c.ahead[n]))
+		return err
+	}, fmt.Sprintf("%s by %v", n.Addr, by)
+}
