@@ -91,6 +91,18 @@ var admits = map[kind]struct{ byDefault, withGuard, withReplicas, inQuorum verdi
 	failoverAsk:   {secondHolder, secondHolder, nothing, never},
 	failoverPause: {secondHolder, secondHolder, nothing, never},
 	failoverStray: {secondHolder, secondHolder, nothing, never},
+
+	// "split brain" again. A Cluster's primary that is cut off stops after cluster-node-timeout; one
+	// under Sentinel goes on.
+	cutOff:       {secondHolder, nothing, nothing, never},
+	cutDeaf:      {secondHolder, nothing, nothing, never},
+	cutMute:      {secondHolder, nothing, nothing, never},
+	sentinelOff:  {secondHolder, secondHolder, nothing, never},
+	sentinelDeaf: {secondHolder, secondHolder, nothing, never},
+	sentinelMute: {secondHolder, secondHolder, nothing, never},
+	sentinelSide: {secondHolder, secondHolder, nothing, never},
+	// Nobody is promoted because of what one other server says.
+	cutPair: {nothing, nothing, nothing, never},
 }
 
 // verdict is what the table says for a level.
@@ -127,6 +139,8 @@ func (k kind) losesMemory() bool {
 var splits = map[kind]bool{
 	failoverForce: true, failoverTake: true, failoverAsk: true, failoverKill: true,
 	failoverStale: true, failoverPause: true, failoverStray: true,
+	cutOff: true, cutDeaf: true, cutMute: true,
+	sentinelOff: true, sentinelDeaf: true, sentinelMute: true, sentinelSide: true,
 }
 
 // aftermath is how long after the end of a fault a lock that was granted then may still be lost:

@@ -57,3 +57,16 @@ const (
 	failoverStray   kind = "failover.unplanned" // another fault made a replica the primary
 	slotMove        kind = "slot.move"
 )
+
+// Faults of the network between servers, which clients still reach. Each lasts until the deployment is
+// whole again. What is admitted differs between a Cluster and Sentinel, and so their names do.
+const (
+	cutOff       kind = "cut.off"  // between one server and all others
+	cutDeaf      kind = "cut.deaf" // what the others send does not arrive at one server
+	cutMute      kind = "cut.mute" // what one server sends does not arrive at the others
+	sentinelOff  kind = "cut.off.sentinel"
+	sentinelDeaf kind = "cut.deaf.sentinel"
+	sentinelMute kind = "cut.mute.sentinel"
+	sentinelSide kind = "cut.side.sentinel" // the primary and the clients are on one side
+	cutPair      kind = "cut.pair"          // between two servers, or what one sends the other
+)

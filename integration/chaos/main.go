@@ -21,6 +21,7 @@ type settings struct {
 	out     string
 	shape   string
 	profile string
+	only    string
 	keep    bool
 	soak    bool
 }
@@ -40,6 +41,7 @@ func main() {
 		"all; replicas: those that admit nothing at that level; strict: those that admit nothing "+
 			"at all; guard, guard-all: those that admit nothing at the level Guard, and all, "+
 			"with all callers at that level; a quorum has all, strict and guard; empty is by turns")
+	flag.StringVar(&s.only, "only", "", "only faults of the kinds that begin so, for example cut")
 	flag.BoolVar(&s.keep, "keep", false, "keep the whole history of rounds without violations, too")
 	flag.BoolVar(&s.soak, "soak", false,
 		"one round with a storm of -time, after which nothing may have grown since its first minute")
@@ -74,7 +76,7 @@ func run(ctx context.Context, s settings) error {
 	for began, i := time.Now(), uint64(0); time.Since(began) < s.time && ctx.Err() == nil; i++ {
 		d, profile := turn(i)
 		r := &round{Shape: d.name, Profile: profile, Seed: s.seed + i, Storm: s.storm,
-			keep: s.keep, out: filepath.Join(out, fmt.Sprint(s.seed+i))}
+			Only: s.only, keep: s.keep, out: filepath.Join(out, fmt.Sprint(s.seed+i))}
 		switch {
 		case s.soak:
 			r.Soak, r.Storm = true, s.time

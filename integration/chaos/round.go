@@ -19,6 +19,7 @@ type round struct {
 	Seed    uint64
 	Storm   time.Duration
 	Soak    bool          // the storm is a long one, and what grows in it is found
+	Only    string        // kinds of faults that begin with it; "": all
 	Playing []string      // the roles of the client processes; nil: as the deployment has them
 	Defect  string        // of the client processes, for a test
 	Calm    time.Duration // until everybody has had every lock after it, at most; 0: calmWithin
@@ -115,7 +116,7 @@ func (r *round) play(ctx context.Context, s shape, h *history) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, servers.deployment.Close()) }()
+	defer func() { err = errors.Join(err, servers.close()) }()
 	right, err := servers.setWrong(h, wrong)
 	if err != nil {
 		return err
@@ -188,7 +189,7 @@ func (r *round) storm(ctx context.Context, h *history, v *servers, c *crew, d ti
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	s := &storm{ctx: ctx, history: h, crew: c, servers: v, profile: r.Profile, terms: r.terms, seed: seed,
-		locks: lockNames, spare: r.Soak}
+		only: r.Only, locks: lockNames, spare: r.Soak}
 	s.start()
 	s.end()
 	for _, p := range c.places {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -18,6 +19,7 @@ type servers struct {
 	shape      shape
 	deployment *server.Deployment
 	nodes      []*server.Node
+	mesh       *mesh  // nil if there is none
 	source     string // of the library
 	autoLoad   bool   // clients load it, where they call
 	clocks     *clocks
@@ -30,17 +32,38 @@ func startServers(ctx context.Context, s shape, source string,
 	if len(wrong) > 0 || steps.stepped() {
 		spec.Preload = wallClock()
 	}
+	v := &servers{shape: s, source: source, clocks: steps}
+	if s.replicas > 0 && rerouter() != "" {
+		spec.Preload = rerouter()
+		spec.Before = func(d *server.Deployment) (err error) {
+			err = v.mesh.close()
+			if err == nil {
+				v.mesh, err = newMesh(d)
+			}
+			return err
+		}
+	}
 	d, err := server.Start(ctx, spec)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, v.mesh.close())
 	}
-	v := &servers{shape: s, deployment: d, nodes: d.Nodes(), source: source, clocks: steps}
-	if err := errors.Join(v.load(), v.whole(), steps.choose(s, v.nodes)); err != nil {
-		return nil, errors.Join(err, d.Close())
+	v.deployment, v.nodes = d, d.Nodes()
+	if v.mesh != nil && !v.mesh.used() {
+		fmt.Fprintln(os.Stderr, "chaos: servers are not cut off from each other: they do not connect by "+
+			"the library: is the server linked statically?")
+		err, v.mesh = v.mesh.close(), nil
+	}
+	if v.mesh == nil {
+		v.shape.kinds = slices.DeleteFunc(slices.Clone(s.kinds), kind.isCut)
+	}
+	if err := errors.Join(err, v.load(), v.whole(), steps.choose(s, v.nodes)); err != nil {
+		return nil, errors.Join(err, v.close())
 	}
 	v.autoLoad = autoLoad
 	return v, nil
 }
+
+func (v *servers) close() error { return errors.Join(v.deployment.Close(), v.mesh.close()) }
 
 // addrs are where clients start from: of a quorum all servers.
 func (v *servers) addrs() []string {

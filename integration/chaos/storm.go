@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +20,8 @@ type storm struct {
 	crew    *crew
 	servers *servers
 	profile string
-	terms   terms // of the round
+	only    string // of their kinds: what they begin with
+	terms   terms  // of the round
 	seed    uint64
 	locks   []string
 	spare   bool // kill no client process: it is measured
@@ -69,9 +71,9 @@ func (s *storm) start() {
 		}
 		l := &lane{storm: s, random: rand.New(rand.NewPCG(s.seed, uint64(i)+1)),
 			kinds: s.servers.shape.of(s.profile, s.servers.clocks.kinds(i, each.kinds)), lost: now()}
-		if s.spare {
-			l.kinds = slices.DeleteFunc(l.kinds, func(k kind) bool { return k == clientKill })
-		}
+		l.kinds = slices.DeleteFunc(l.kinds, func(k kind) bool {
+			return s.spare && k == clientKill || !strings.HasPrefix(string(k), s.only)
+		})
 		if len(l.kinds) == 0 {
 			continue
 		}
@@ -193,6 +195,9 @@ func (l *lane) client(k kind) error {
 
 // server strikes a server. The fault lasts until the deployment is whole again.
 func (l *lane) server(k kind) error {
+	if k.isCut() {
+		return l.cut(k)
+	}
 	s := l.servers
 	do, target := s.plan(k, l.random, l.locks)
 	f := fault{Kind: k, Target: target}

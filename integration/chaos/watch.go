@@ -9,7 +9,7 @@ func planned(k kind) bool {
 		failoverPause:
 		return true
 	}
-	return false
+	return k.isolates()
 }
 
 // unseen is how long a failover may have gone on before the watch sees it.

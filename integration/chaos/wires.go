@@ -3,26 +3,29 @@ package main
 import (
 	"errors"
 	"maps"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-// wires are the proxies between one place of a client process and the servers. The process that
-// takes the place of one that was killed has the same.
+// wires are the proxies between one place of a client process and the servers, sentinels too. The
+// process that takes the place of one that was killed has the same.
 type wires struct {
 	byServer map[string]*server.Proxy
-	addrs    []string // the servers, in order
+	addrs    []string // the servers that hold data, in order
 }
 
 func newWires(d *server.Deployment) (*wires, error) {
 	w := &wires{byServer: map[string]*server.Proxy{}}
-	for _, n := range d.Nodes() {
+	for _, n := range slices.Concat(d.Nodes(), d.Sentinels()) {
 		p, err := server.StartProxy(n.Addr)
 		if err != nil {
 			return nil, errors.Join(err, w.close())
 		}
 		w.byServer[n.Addr] = p
-		w.addrs = append(w.addrs, n.Addr)
+		if n.Role != server.RoleSentinel {
+			w.addrs = append(w.addrs, n.Addr)
+		}
 	}
 	return w, nil
 }

@@ -120,6 +120,9 @@ func startOnce(ctx context.Context, spec Spec) (*Deployment, error) {
 	if err := d.plan(&spec); err != nil {
 		return d, err
 	}
+	if err := d.prepare(&spec); err != nil {
+		return d, err
+	}
 	// A replica that finds no primary tries again a second later only.
 	for _, group := range [][]*Node{d.nodes[:1], d.nodes[1:]} {
 		if err := each(group, func(n *Node) error { return n.launch(ctx) }); err != nil {
@@ -133,12 +136,12 @@ func startOnce(ctx context.Context, spec Spec) (*Deployment, error) {
 		if err := d.linked(ctx); err != nil {
 			return d, err
 		}
-		return d, d.watch(ctx, &spec)
+		return d, d.watch(ctx)
 	}
 	return d, d.linked(ctx)
 }
 
-// plan makes the data nodes, with their ports and settings; nothing is started.
+// plan makes the nodes, with their ports and settings; nothing is started.
 func (d *Deployment) plan(spec *Spec) error {
 	primaries, replicas := 1, 0
 	switch spec.Kind {
@@ -169,8 +172,11 @@ func (d *Deployment) plan(spec *Spec) error {
 				return err
 			}
 		}
-		n.password, n.preload = d.password, spec.Preload
+		n.password = d.password
 		n.settings = spec.dataConf(primary)
+	}
+	if spec.Kind == KindSentinel {
+		return d.planSentinels(spec)
 	}
 	return nil
 }

@@ -24,10 +24,7 @@ func (d *Deployment) newNode(role Role) (*Node, error) {
 func (n *Node) launch(ctx context.Context) error {
 	bind, dir := n.proc.place()
 	n.Conf = n.placeConf(bind, dir) + n.settings
-	err := n.prepare()
-	if err == nil {
-		err = n.proc.start(n.Conf)
-	}
+	err := n.proc.start(n.Conf)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, readyWithin)
 		defer cancel()
@@ -39,14 +36,22 @@ func (n *Node) launch(ctx context.Context) error {
 	return nil
 }
 
-// prepare puts the library of the Spec into its place.
-func (n *Node) prepare() error {
-	const name = "preload.so"
-	if n.preload == "" {
+// prepare puts the library of the Spec into its place in each server, before
+// any of them runs, and lets the caller do the rest.
+func (d *Deployment) prepare(spec *Spec) error {
+	if spec.Preload != "" {
+		const name = "preload.so"
+		if err := each(d.all(), func(n *Node) error {
+			n.proc.preload(name)
+			return n.proc.put(name, spec.Preload)
+		}); err != nil {
+			return err
+		}
+	}
+	if spec.Before == nil {
 		return nil
 	}
-	n.proc.preload(name)
-	return n.proc.put(name, n.preload)
+	return spec.Before(d)
 }
 
 // linked blocks until the replicas of one primary follow it.

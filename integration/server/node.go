@@ -45,7 +45,6 @@ type Node struct {
 	port, busPort int    // busPort is 0 outside Cluster
 	tlsPort       int    // 0 before ServeTLS
 	password      string
-	preload       string                // the shared library of the Spec
 	proc          process               // nil for the server at HOLDFAST_REDIS
 	external      *rueidis.ClientOption // of the server at HOLDFAST_REDIS
 	tb            testing.TB
@@ -123,6 +122,15 @@ func (n *Node) Put(name, text string) (path string, err error) {
 		return n.proc.put(name, text)
 	})
 	return path, err
+}
+
+// Ports are those at which other servers connect to the node: where clients do,
+// and in a Cluster that of the bus.
+func (n *Node) Ports() []int {
+	if n.busPort == 0 {
+		return []int{n.port}
+	}
+	return []int{n.port, n.busPort}
 }
 
 // Log returns what the node printed so far.

@@ -148,6 +148,13 @@ func (p *Proxy) Dropped() int {
 	return p.dropped
 }
 
+// Links returns how many connections there are.
+func (p *Proxy) Links() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.links)
+}
+
 // Close ends the proxy and all its connections, and blocks until they are gone.
 // It is safe to repeat.
 func (p *Proxy) Close() error {

@@ -9,10 +9,9 @@ import (
 
 const sentinels, quorum = 3, 2
 
-// watch starts the sentinels. Each is told of the replicas and of the other
-// sentinels in its configuration: finding them would take seconds. It blocks
-// until each has links to all of them.
-func (d *Deployment) watch(ctx context.Context, spec *Spec) error {
+// planSentinels makes the sentinels. Each is told of the replicas and of the
+// other sentinels in its configuration: finding them would take seconds.
+func (d *Deployment) planSentinels(spec *Spec) error {
 	d.SentinelMaster = SentinelMaster
 	ids := make([]string, sentinels)
 	for i := range ids {
@@ -26,6 +25,12 @@ func (d *Deployment) watch(ctx context.Context, spec *Spec) error {
 	for i, n := range d.sentinels {
 		n.settings = d.sentinelConf(i, ids, spec)
 	}
+	return nil
+}
+
+// watch starts the sentinels, and blocks until each has links to all servers
+// and to the other sentinels.
+func (d *Deployment) watch(ctx context.Context) error {
 	if err := each(d.sentinels, func(n *Node) error { return n.launch(ctx) }); err != nil {
 		return err
 	}

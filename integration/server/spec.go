@@ -31,8 +31,13 @@ type Spec struct {
 	Flavour  Flavour     // which server; zero means Default
 	Config   [][2]string // directives for every data node, in order, after the package's own
 	ACL      []string    // lines as in an ACL file: "user alice on >secret ~lock:* +@all"
-	Preload  string      // a shared library that every data node runs with, as LD_PRELOAD does
+	Preload  string      // a shared library that every server runs with, as LD_PRELOAD does
 	Own      bool        // the caller kills, pauses or configures it: HOLDFAST_REDIS will not do
+
+	// Before is called when all servers have their addresses and directories, and
+	// none of them runs: to Put files. It is called again, for a new Deployment, if
+	// other processes took the ports.
+	Before func(*Deployment) error
 }
 
 // Option changes the Spec of a deployment started for a test.
@@ -49,7 +54,7 @@ func WithACL(lines ...string) Option {
 	return func(s *Spec) { s.ACL = append(s.ACL, lines...) }
 }
 
-// WithPreload runs every data node with a shared library in front of the C
+// WithPreload runs every server with a shared library in front of the C
 // library: the bytes of one that was built for this system.
 func WithPreload(library string) Option {
 	return func(s *Spec) { s.Preload = library }
@@ -72,7 +77,7 @@ func (s *Spec) owns() string {
 	switch {
 	case s.Kind != KindSingle:
 		return fmt.Sprintf("a %s deployment needs several servers", s.Kind)
-	case len(s.Config)+len(s.ACL)+len(s.Preload) > 0:
+	case len(s.Config)+len(s.ACL)+len(s.Preload) > 0 || s.Before != nil:
 		return "it needs a configuration of its own"
 	case s.Own:
 		return "it kills or pauses its server"

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/cluster"
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+// isCut reports whether a kind is of the network between servers.
+func (k kind) isCut() bool { return k == cutPair || k.isolates() }
+
+// isolates reports whether one server is cut off from all others, at least one way. Then a replica may
+// be promoted.
+func (k kind) isolates() bool {
+	switch k {
+	case cutOff, cutDeaf, cutMute, sentinelOff, sentinelDeaf, sentinelMute, sentinelSide:
+		return true
+	}
+	return false
+}
+
+// Others take over from a primary that is cut off for two or three seconds, and under Sentinel sooner.
+const shortCut, longCut = 300 * time.Millisecond, 8 * time.Second
+
+// cut strikes the network between servers, mostly that of the primary of a lock.
+func (l *lane) cut(k kind) error {
+	v := l.servers
+	x := l.random.Float64()
+	d := shortCut + time.Duration(x*x*float64(longCut-shortCut))
+	lock := l.locks[l.random.IntN(len(l.locks))]
+	which, way := l.random.Float64(), l.random.IntN(4)
+	others, hangUp := l.random.Perm(len(v.mesh.nodes)), l.random.IntN(2) == 0
+
+	one := v.mesh.nodes[others[0]]
+	if which < 0.7 || k == sentinelSide {
+		one = v.primaryOf(lock)
+	}
+	if one == nil {
+		return l.strike(fault{Kind: k, Target: lock}, func() error { return errors.New("no primary answers") })
+	}
+	paths, target := v.mesh.around(k, one), one.Addr
+	if k == cutPair {
+		other := v.mesh.nodes[others[0]]
+		if other == one {
+			other = v.mesh.nodes[others[1]]
+		}
+		paths, target = between(one, other, way)
+	}
+	var wires []*server.Proxy
+	if k == sentinelSide {
+		wires = l.crew.beyond(one.Addr)
+	}
+	f := fault{Kind: k, Target: target, Detail: fmt.Sprintf("for %v", d)}
+	if hangUp {
+		f.Detail += ", then connections end"
+	}
+	return l.strike(f, func() error {
+		if planned(k) {
+			v.failovers.Add(1)
+			defer v.failovers.Add(1)
+		}
+		v.mesh.silence(paths)
+		for _, w := range wires {
+			w.Stall()
+		}
+		l.rest(d)
+		v.mesh.heal(paths, hangUp)
+		for _, w := range wires {
+			if hangUp {
+				w.Cut()
+			}
+			w.Resume()
+		}
+		return v.whole()
+	})
+}
+
+// around are the paths that a kind cuts around a server.
+func (m *mesh) around(k kind, one *server.Node) (paths []path) {
+	for _, other := range m.nodes {
+		if other == one {
+			continue
+		}
+		if k != cutMute && k != sentinelMute {
+			paths = append(paths, path{other, one})
+		}
+		if k != cutDeaf && k != sentinelDeaf {
+			paths = append(paths, path{one, other})
+		}
+	}
+	return paths
+}
+
+// between are the paths between two servers: both of them, or one in every other case.
+func between(one, other *server.Node, way int) (paths []path, target string) {
+	there, back := path{one, other}, path{other, one}
+	switch way {
+	case 0:
+		return []path{there}, one.Addr + " to " + other.Addr
+	case 1:
+		return []path{back}, other.Addr + " to " + one.Addr
+	}
+	return []path{there, back}, one.Addr + " and " + other.Addr
+}
+
+// primaryOf is the one that has a lock, or any that answers; nil if none does.
+func (v *servers) primaryOf(lock string) *server.Node {
+	list := v.shards()
+	if len(list) == 0 {
+		return nil
+	}
+	if v.deployment.Kind != server.KindCluster {
+		return list[0].primary
+	}
+	slot := int(cluster.Slot(prefix + lock))
+	i := slices.IndexFunc(list, func(s shard) bool {
+		owned, err := v.owns(s.primary, slot)
+		return err == nil && owned
+	})
+	return list[max(i, 0)].primary
+}
+
+// beyond are the ways of all clients to all servers but one.
+func (c *crew) beyond(addr string) (list []*server.Proxy) {
+	for _, p := range c.places {
+		for to, w := range p.wires.byServer {
+			if to != addr {
+				list = append(list, w)
+			}
+		}
+	}
+	return list
+}
