@@ -23,14 +23,13 @@ func (k kind) isolates() bool {
 	return false
 }
 
-// Others take over from a primary that is cut off for two or three seconds, and under Sentinel sooner.
+// In a Cluster another one takes over after some three or four seconds, under Sentinel after two.
 const shortCut, longCut = 300 * time.Millisecond, 8 * time.Second
 
 // cut strikes the network between servers, mostly that of the primary of a lock.
 func (l *lane) cut(k kind) error {
 	v := l.servers
-	x := l.random.Float64()
-	d := shortCut + time.Duration(x*x*float64(longCut-shortCut))
+	d := shortCut + time.Duration(l.random.Float64()*float64(longCut-shortCut))
 	lock := l.locks[l.random.IntN(len(l.locks))]
 	which, way := l.random.Float64(), l.random.IntN(4)
 	others, hangUp := l.random.Perm(len(v.mesh.nodes)), l.random.IntN(2) == 0
@@ -58,6 +57,12 @@ func (l *lane) cut(k kind) error {
 	if hangUp {
 		f.Detail += ", then connections end"
 	}
+	before := v.primaries()
+	defer func() {
+		if after := v.primaries(); !slices.Equal(before, after) {
+			l.history.record.write("fault promoted", after)
+		}
+	}()
 	return l.strike(f, func() error {
 		if planned(k) {
 			v.failovers.Add(1)

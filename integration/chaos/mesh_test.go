@@ -1,0 +1,95 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+// A Cluster's primary is cut off from all others, and still reached by us: it stops, its replica is
+// promoted, and when the cut is over, it follows.
+func TestAPrimaryIsCutOff(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make chaos-defects plays it")
+	}
+	v := meshed(t, "cluster")
+	primary, replica := v.nodes[0], v.nodes[3]
+	paths := v.mesh.around(cutOff, primary)
+	require.Len(t, paths, 2*(len(v.nodes)-1))
+	cut := time.Now()
+	v.mesh.silence(paths)
+	var stopped, promoted time.Duration
+	require.True(t, until(30*time.Second, func() bool {
+		if stopped == 0 && down(primary) {
+			stopped = time.Since(cut)
+		}
+		if promoted == 0 && replicationOf(replica.Addr).role == "master" {
+			promoted = time.Since(cut)
+		}
+		return stopped > 0 && promoted > 0
+	}))
+	t.Logf("it stopped after %v, another one took over after %v", stopped, promoted)
+	require.Equal(t, "master", replicationOf(primary.Addr).role, "it does not know")
+	v.mesh.heal(paths, false)
+	require.NoError(t, v.whole())
+	require.Equal(t, "slave", replicationOf(primary.Addr).role)
+	require.Equal(t, "master", replicationOf(replica.Addr).role)
+}
+
+// One that is deaf or mute is cut off one way. Two that are cut off from each other cost nobody the
+// Cluster.
+func TestCutsOneWayAndBetweenTwo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make chaos-defects plays it")
+	}
+	v := meshed(t, "cluster")
+	primary, replica := v.nodes[0], v.nodes[3]
+	mute := v.mesh.around(cutMute, primary)
+	v.mesh.silence(mute)
+	require.True(t, until(30*time.Second, func() bool {
+		return replicationOf(replica.Addr).role == "master"
+	}), "nobody hears of it")
+	v.mesh.heal(mute, true)
+	require.NoError(t, v.whole())
+
+	deaf := v.mesh.around(cutDeaf, replica)
+	v.mesh.silence(deaf)
+	require.True(t, until(30*time.Second, func() bool { return down(replica) }), "it hears of nobody")
+	v.mesh.heal(deaf, true)
+	require.NoError(t, v.whole())
+
+	both, _ := between(v.nodes[1], v.nodes[2], 2)
+	v.mesh.silence(both)
+	require.Never(t, func() bool { return down(v.nodes[1]) || down(v.nodes[2]) }, 4*time.Second,
+		100*time.Millisecond)
+	v.mesh.heal(both, false)
+	require.NoError(t, v.whole())
+}
+
+// meshed starts a deployment whose servers can be cut off from each other, or skips the test.
+func meshed(t *testing.T, name string) *servers {
+	s, err := shapeOf(name)
+	require.NoError(t, err)
+	v, err := startServers(t.Context(), s, functions.Source, false, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, v.close()) })
+	if v.mesh == nil {
+		t.Skip("servers are not cut off from each other here")
+	}
+	return v
+}
+
+// down reports whether a server of a Cluster finds that it may not serve.
+func down(n *server.Node) bool {
+	m, err := probe(n.Addr, "CLUSTER", "INFO")
+	if err != nil {
+		return false
+	}
+	text, _ := m.ToString()
+	return strings.Contains(text, "cluster_state:fail")
+}
