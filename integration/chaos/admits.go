@@ -92,11 +92,13 @@ var admits = map[kind]struct{ byDefault, withGuard, withReplicas, inQuorum verdi
 	failoverPause: {secondHolder, secondHolder, nothing, never},
 	failoverStray: {secondHolder, secondHolder, nothing, never},
 
-	// "split brain" again. A Cluster's primary that is cut off stops after cluster-node-timeout; one
-	// under Sentinel goes on.
+	// "split brain" again. A Cluster's primary that hears nobody stops after cluster-node-timeout, before
+	// its replica is promoted, and one that is not heard hears of that within milliseconds. One under
+	// Sentinel goes on, and so does that of a Cluster which hears the others, but not its replica.
 	cutOff:       {secondHolder, nothing, nothing, never},
 	cutDeaf:      {secondHolder, nothing, nothing, never},
 	cutMute:      {secondHolder, nothing, nothing, never},
+	cutHeir:      {secondHolder, secondHolder, nothing, never},
 	sentinelOff:  {secondHolder, secondHolder, nothing, never},
 	sentinelDeaf: {secondHolder, secondHolder, nothing, never},
 	sentinelMute: {secondHolder, secondHolder, nothing, never},
@@ -139,7 +141,7 @@ func (k kind) losesMemory() bool {
 var splits = map[kind]bool{
 	failoverForce: true, failoverTake: true, failoverAsk: true, failoverKill: true,
 	failoverStale: true, failoverPause: true, failoverStray: true,
-	cutOff: true, cutDeaf: true, cutMute: true,
+	cutOff: true, cutDeaf: true, cutMute: true, cutHeir: true,
 	sentinelOff: true, sentinelDeaf: true, sentinelMute: true, sentinelSide: true,
 }
 

@@ -17,7 +17,7 @@ func (k kind) isCut() bool { return k == cutPair || k.isolates() }
 // be promoted.
 func (k kind) isolates() bool {
 	switch k {
-	case cutOff, cutDeaf, cutMute, sentinelOff, sentinelDeaf, sentinelMute, sentinelSide:
+	case cutOff, cutDeaf, cutMute, cutHeir, sentinelOff, sentinelDeaf, sentinelMute, sentinelSide:
 		return true
 	}
 	return false
@@ -34,15 +34,21 @@ func (l *lane) cut(k kind) error {
 	which, way := l.random.Float64(), l.random.IntN(4)
 	others, hangUp := l.random.Perm(len(v.mesh.nodes)), l.random.IntN(2) == 0
 
-	one := v.mesh.nodes[others[0]]
-	if which < 0.7 || k == sentinelSide {
-		one = v.primaryOf(lock)
-	}
-	if one == nil {
-		return l.strike(fault{Kind: k, Target: lock}, func() error { return errors.New("no primary answers") })
+	one, replicas := v.mesh.nodes[others[0]], []*server.Node(nil)
+	if which < 0.7 || k == sentinelSide || k == cutHeir {
+		s, err := v.shardOf(lock)
+		if err != nil {
+			return l.strike(fault{Kind: k, Target: lock}, func() error { return err })
+		}
+		one, replicas = s.primary, s.replicas
 	}
 	paths, target := v.mesh.around(k, one), one.Addr
-	if k == cutPair {
+	switch k {
+	case cutHeir:
+		for _, r := range replicas {
+			paths = append(paths, path{r, one})
+		}
+	case cutPair:
 		other := v.mesh.nodes[others[0]]
 		if other == one {
 			other = v.mesh.nodes[others[1]]
@@ -90,7 +96,7 @@ func (m *mesh) around(k kind, one *server.Node) (paths []path) {
 		if other == one {
 			continue
 		}
-		if k != cutMute && k != sentinelMute {
+		if k != cutMute && k != cutHeir && k != sentinelMute {
 			paths = append(paths, path{other, one})
 		}
 		if k != cutDeaf && k != sentinelDeaf {
@@ -112,21 +118,21 @@ func between(one, other *server.Node, way int) (paths []path, target string) {
 	return []path{there, back}, one.Addr + " and " + other.Addr
 }
 
-// primaryOf is the one that has a lock, or any that answers; nil if none does.
-func (v *servers) primaryOf(lock string) *server.Node {
+// shardOf is the one that has a lock, or any whose primary answers.
+func (v *servers) shardOf(lock string) (shard, error) {
 	list := v.shards()
 	if len(list) == 0 {
-		return nil
+		return shard{}, errors.New("no primary answers")
 	}
 	if v.deployment.Kind != server.KindCluster {
-		return list[0].primary
+		return list[0], nil
 	}
 	slot := int(cluster.Slot(prefix + lock))
 	i := slices.IndexFunc(list, func(s shard) bool {
 		owned, err := v.owns(s.primary, slot)
 		return err == nil && owned
 	})
-	return list[max(i, 0)].primary
+	return list[max(i, 0)], nil
 }
 
 // beyond are the ways of all clients to all servers but one.

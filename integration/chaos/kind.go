@@ -64,6 +64,7 @@ const (
 	cutOff       kind = "cut.off"  // between one server and all others
 	cutDeaf      kind = "cut.deaf" // what the others send does not arrive at one server
 	cutMute      kind = "cut.mute" // what one server sends does not arrive at the others
+	cutHeir      kind = "cut.heir" // as mute, and it does not hear its replicas either
 	sentinelOff  kind = "cut.off.sentinel"
 	sentinelDeaf kind = "cut.deaf.sentinel"
 	sentinelMute kind = "cut.mute.sentinel"

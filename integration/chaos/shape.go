@@ -48,7 +48,7 @@ var shapes = []shape{
 	{name: "cluster", spec: server.Spec{Kind: server.KindCluster}, replicas: 1,
 		kinds: []kind{serverPause, replicaKill, replicaRestart, failoverOrder, failoverOrder,
 			failoverForce, failoverTake, failoverKill, failoverStale, failoverStale, failoverPause,
-			slotMove, slotMove, slotMove, cutOff, cutOff, cutOff, cutDeaf, cutMute, cutPair, cutPair},
+			slotMove, slotMove, slotMove, cutOff, cutOff, cutDeaf, cutMute, cutHeir, cutHeir, cutPair},
 		profiles: usual},
 	{name: "memory", spec: server.Spec{Kind: server.KindSingle, Own: true},
 		kinds: []kind{serverForget, serverPause}, profiles: usual},
