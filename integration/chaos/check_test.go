@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -54,6 +55,13 @@ func TestTheTableAdmits(t *testing.T) {
 		"a deposed primary goes on, with a guard":    {levelGuard, struck(failoverAsk, 2, 3), true},
 		"a paused primary is deposed, with a guard":  {levelGuard, struck(failoverPause, 2, 3), true},
 		"the lock is broken, with a guard":           {levelGuard, struck(lockBreak, 2, 3), true},
+		"a Cluster's primary is cut off":             {levelDefault, struck(cutOff, 2, 3), true},
+		"it is cut off, with a guard":                {levelGuard, struck(cutOff, 2, 3), false},
+		"it is cut off, with all replicas":           {levelReplicas, struck(cutOff, 2, 3), false},
+		"it does not hear of the other one":          {levelGuard, struck(cutHeir, 2, 3), true},
+		"one of Sentinel is, with a guard":           {levelGuard, struck(sentinelOff, 2, 3), true},
+		"one of Sentinel is, with all replicas":      {levelReplicas, struck(sentinelSide, 2, 3), false},
+		"two are cut off from each other":            {levelDefault, struck(cutPair, 2, 3), false},
 		"a slot moves, and no memory was lost":       {levelGuard, struck(slotMove, 2, 3), false},
 		"a slot moves, and the guard is for another": {levelDefault, struck(slotMove, 2, 3), false},
 		"a clock is stepped forward":                 {levelReplicas, struck(clockForward, 2, 2), true},
@@ -115,6 +123,15 @@ func TestADeposedPrimaryGrants(t *testing.T) {
 		require.Equal(t, level == levelDefault, f.lost[holds[1]])
 		f = checkExclusion(holds, []*fault{struck(failoverTake, 0, 1)})
 		require.Equal(t, "exclusion", rules(f.violations), "it was over")
+	}
+}
+
+// The promotion by a cut is part of it: a primary that is none goes on, and memory is lost.
+func TestWhatCutsDo(t *testing.T) {
+	for k := range admits {
+		require.Equal(t, k.isolates(), k.isCut() && splits[k], k)
+		require.Equal(t, k.isolates(), k.isCut() && planned(k), k)
+		require.Equal(t, strings.HasPrefix(string(k), "cut."), k.isCut(), k)
 	}
 }
 

@@ -18,6 +18,7 @@ func TestDefectsAreFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		shape, profile string
 		storm          time.Duration
+		only           string   // kinds of faults
 		change         []string // of the library: old, new, ...
 		defect         string
 		rules          []string
@@ -59,6 +60,11 @@ func TestDefectsAreFound(t *testing.T) {
 			change: []string{
 				"  return math.max(0, guard - ms(age(us)))\n", "  return 0\n"},
 			rules: []string{"exclusion"}},
+		"a server that takes over from one that is cut off grants at once": {shape: "cluster",
+			profile: profileGuard, storm: 60 * time.Second, only: "cut.off",
+			change: []string{
+				"  return math.max(0, guard - ms(age(us)))\n", "  return 0\n"},
+			rules: []string{"exclusion"}},
 		"a server that comes back empty votes at once": {shape: "quorum",
 			profile: profileGuard, storm: 50 * time.Second,
 			change: []string{
@@ -91,7 +97,7 @@ func TestDefectsAreFound(t *testing.T) {
 				t.Skip("it can be put in; make chaos-defects looks whether it is found")
 			}
 			r := &round{Shape: c.shape, Profile: c.profile, Seed: 1, Storm: c.storm,
-				Calm: 12 * time.Second, Defect: c.defect,
+				Only: c.only, Calm: 12 * time.Second, Defect: c.defect,
 				out: t.TempDir(), source: source}
 			res, err := r.run(t.Context())
 			require.NoError(t, err)

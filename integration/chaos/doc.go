@@ -12,12 +12,28 @@
 // a second implementation of it, with defects of its own. In about every other round the Go clients
 // load the library where it is missing, if they come first.
 // Meanwhile faults strike, several at once, chosen by generators that the round's seed starts: of
-// the network between each client and each server (through proxies), of the client processes, of
-// the servers, and by the hands of operators. After the storm all faults are taken back, and
+// the network between each client and each server (through proxies), of the network between servers,
+// of the client processes, of the servers, and by the hands of operators. After the storm all faults are taken back, and
 // everybody must get every lock again.
 //
 // The seed fixes what is chosen, not when it happens: the processes are real. So a seed makes a
 // violation likely again, not certain. The record tells what happened.
+//
+// # Cuts between servers
+//
+// In rounds with replicas the servers reach each other, and sentinels the servers, through proxies too:
+// one for each pair and each port (mesh.go). A proxy with an announced address would be announced to
+// clients as well. So a library in front of the C library (integration/reroute) has each server connect
+// to its proxies instead, and all addresses stay the real ones, which clients connect to. It needs a C
+// compiler, and servers that are not linked statically; else there are no such faults, and it is said why.
+//
+// One server, mostly a primary, is cut off from all others, or only what it sends does not arrive, or
+// what they send, or two servers are cut off from each other, for 0.3 to 8 s: others take over from
+// a primary after two to five. Under Sentinel, clients can be on the side of the primary. Then what was
+// held up arrives, or the connections end. The record says who was promoted meanwhile ("fault promoted").
+//
+// Nothing that is sent arrives, but the servers' systems still open, acknowledge and close connections.
+// A network without any packets would do that later.
 //
 // # The record
 //
@@ -76,10 +92,7 @@
 //
 // # Not covered
 //
-//   - Partitions between servers, other than by pausing and killing them and their connections. A
-//     server tells its own address to the others, and they all listen to it: a proxy between two of
-//     them would have to be announced to one, and not to the clients, who ask the same servers for
-//     addresses. Rules of a firewall need rights that a test should not have.
+//   - Several cuts between servers at a time, and cuts beside other faults of servers.
 //   - Clocks that are stepped, of servers that watch each other (Sentinel, Cluster). A step is silence
 //     to them, so what follows is a failover.
 //   - Members of a quorum that are primaries with replicas.

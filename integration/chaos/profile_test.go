@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,6 +64,32 @@ func TestWhatAQuorumMeets(t *testing.T) {
 			for _, k := range kinds {
 				require.NotEqual(t, never, k.verdict(level), "%s in %s %s", k, s.name, profile)
 			}
+		}
+	}
+}
+
+// Cuts between servers are where there are replicas, and those that a profile admits.
+func TestWhoIsCutOff(t *testing.T) {
+	for _, s := range shapes {
+		require.Equal(t, s.replicas > 0, slices.ContainsFunc(s.kinds, kind.isCut), s.name)
+	}
+	for name, want := range map[string]map[string][]kind{
+		"cluster": {
+			profileStrict:   {cutPair},
+			profileGuard:    {cutOff, cutDeaf, cutMute, cutPair},
+			profileReplicas: {cutOff, cutDeaf, cutMute, cutHeir, cutPair},
+		},
+		"sentinel": {
+			profileStrict:   {cutPair},
+			profileGuard:    {cutPair},
+			profileReplicas: {sentinelOff, sentinelDeaf, sentinelMute, sentinelSide, cutPair},
+		},
+	} {
+		s, err := shapeOf(name)
+		require.NoError(t, err)
+		for profile, kinds := range want {
+			chosen := slices.DeleteFunc(s.of(profile, s.kinds), func(k kind) bool { return !k.isCut() })
+			require.Equal(t, kinds, slices.Compact(chosen), "%s %s", name, profile)
 		}
 	}
 }
