@@ -63,12 +63,6 @@ func (l *lane) cut(k kind) error {
 	if hangUp {
 		f.Detail += ", then connections end"
 	}
-	before := v.primaries()
-	defer func() {
-		if after := v.primaries(); !slices.Equal(before, after) {
-			l.history.record.write("fault promoted", after)
-		}
-	}()
 	return l.strike(f, func() error {
 		if planned(k) {
 			v.failovers.Add(1)

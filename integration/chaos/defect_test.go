@@ -60,11 +60,9 @@ func TestDefectsAreFound(t *testing.T) {
 			change: []string{
 				"  return math.max(0, guard - ms(age(us)))\n", "  return 0\n"},
 			rules: []string{"exclusion"}},
-		"a server that takes over from one that is cut off grants at once": {shape: "cluster",
-			profile: profileGuard, storm: 60 * time.Second, only: "cut.off",
-			change: []string{
-				"  return math.max(0, guard - ms(age(us)))\n", "  return 0\n"},
-			rules: []string{"exclusion"}},
+		"callers count on a primary that is cut off": {shape: "sentinel", profile: profileReplicas,
+			storm: 40 * time.Second, only: "cut.side",
+			defect: defectUnheard, rules: []string{"exclusion"}},
 		"a server that comes back empty votes at once": {shape: "quorum",
 			profile: profileGuard, storm: 50 * time.Second,
 			change: []string{

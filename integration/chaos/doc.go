@@ -30,7 +30,7 @@
 // One server, mostly a primary, is cut off from all others, or only what it sends does not arrive, or
 // what they send, or two servers are cut off from each other, for 0.3 to 8 s: others take over from
 // a primary after two to five. Under Sentinel, clients can be on the side of the primary. Then what was
-// held up arrives, or the connections end. The record says who was promoted meanwhile ("fault promoted").
+// held up arrives, or the connections end.
 //
 // Nothing that is sent arrives, but the servers' systems still open, acknowledge and close connections.
 // A network without any packets would do that later.
@@ -38,11 +38,11 @@
 // # The record
 //
 // Each line of a record is JSON: when it was written, in seconds since the round began, what it is
-// ("round", "fault", "fault over", "call", "hold", "update", "violation"), and the data. Times in
-// the data are nanoseconds of the machine's monotonic clock. A call without an End was never
+// ("round", "fault", "fault over", "fault role", "call", "hold", "update", "violation"), and the data.
+// Times in the data are nanoseconds of the machine's monotonic clock. A call without an End was never
 // answered. Start, Enter, Last and End of a hold are when its call began, when it was first seen
-// live, when last, and when it was over. What a process printed as it ended badly is in
-// process.stderr beside it.
+// live, when last, and when it was over. A role is that of a server that was another one 0.3 s before.
+// What a process printed as it ended badly is in process.stderr beside it.
 //
 // # What is checked
 //

@@ -27,7 +27,7 @@ func (r *rawWorker) replicated(ctx context.Context, command rueidis.Completed) (
 		return a, err
 	}
 	n, err := replies[1].AsInt64()
-	if err == nil && n < int64(r.Replicas) {
+	if err == nil && n < int64(r.Replicas) && r.Defect != defectUnheard {
 		err = errTooFew
 	}
 	if err != nil {

@@ -198,6 +198,13 @@ func (v *servers) lacks() string {
 		if err != nil || len(at) != 2 || !slices.Contains(v.primaries(), at[0]+":"+at[1]) {
 			return "a sentinel knows another primary"
 		}
+		// One that has begun a failover goes on with it, also when the primary is back.
+		if m, err = probe(s.Addr, "SENTINEL", "MASTER", server.SentinelMaster); err != nil {
+			return "a sentinel does not answer"
+		}
+		if about, err := m.AsStrMap(); err != nil || about["flags"] != "master" {
+			return "a sentinel finds the primary " + about["flags"]
+		}
 	}
 	return ""
 }

@@ -16,7 +16,7 @@ func planned(k kind) bool {
 const unseen = 8 * time.Second
 
 // watch looks for failovers that nobody planned, because a server was silent for too long. They
-// count as forced ones.
+// count as forced ones. It also records who becomes a primary, and who is none any more.
 func (s *storm) watch() {
 	if s.servers.shape.replicas == 0 {
 		return
@@ -40,9 +40,11 @@ func (s *storm) watch() {
 			})
 		}
 		for addr, role := range is {
-			if role != "" {
-				was[addr] = role
+			if role == "" || role == was[addr] {
+				continue
 			}
+			was[addr] = role
+			s.history.record.write("fault role", addr+" "+role) // who grants is worth knowing, whatever was planned
 		}
 	}
 }
