@@ -19,6 +19,7 @@ func TestDefectsAreFound(t *testing.T) {
 		shape, profile string
 		storm          time.Duration
 		only           string   // kinds of faults
+		playing        []string // nil: as the deployment has them
 		change         []string // of the library: old, new, ...
 		defect         string
 		rules          []string
@@ -61,7 +62,7 @@ func TestDefectsAreFound(t *testing.T) {
 				"  return math.max(0, guard - ms(age(us)))\n", "  return 0\n"},
 			rules: []string{"exclusion"}},
 		"callers count on a primary that is cut off": {shape: "sentinel", profile: profileReplicas,
-			storm: 40 * time.Second, only: "cut.side",
+			storm: 40 * time.Second, only: "cut.off", playing: slices.Repeat([]string{roleRaw}, 4),
 			defect: defectUnheard, rules: []string{"exclusion"}},
 		"a server that comes back empty votes at once": {shape: "quorum",
 			profile: profileGuard, storm: 50 * time.Second,
@@ -95,7 +96,7 @@ func TestDefectsAreFound(t *testing.T) {
 				t.Skip("it can be put in; make chaos-defects looks whether it is found")
 			}
 			r := &round{Shape: c.shape, Profile: c.profile, Seed: 1, Storm: c.storm,
-				Only: c.only, Calm: 12 * time.Second, Defect: c.defect,
+				Only: c.only, Playing: c.playing, Calm: 12 * time.Second, Defect: c.defect,
 				out: t.TempDir(), source: source}
 			res, err := r.run(t.Context())
 			require.NoError(t, err)

@@ -38,7 +38,7 @@ const (
 	defectLeak     = "leak"     // a goroutine is left
 	defectHoard    = "hoard"    // each turn leaves some
 	defectFew      = "few"      // each process counts on three servers of five
-	defectUnheard  = "unheard"  // raw callers do not look how many replicas have it
+	defectUnheard  = "unheard"  // raw callers do not look how many replicas have it, and stay for long
 )
 
 // prefix is what the Go client puts before a lock's name.

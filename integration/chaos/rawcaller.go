@@ -269,7 +269,7 @@ func (l *rawLock) work(id int64, start stamp, got func()) {
 	}
 	view.deposit(l.some(10 * time.Millisecond))
 	switch x := l.random.Float64(); {
-	case l.Defect == defectOverstay && x < 0.5:
+	case (l.Defect == defectOverstay || l.Defect == defectUnheard) && x < 0.5:
 		view.stay(2 * l.lease)
 	case x < 0.2:
 		l.renew(&view)
