@@ -22,6 +22,7 @@ func (s *storm) watch() {
 		return
 	}
 	before, was := s.servers.failovers.Load(), s.servers.roles()
+	seen := int64(0) // the number of the planned one whose promotion was seen last
 	for s.ctx.Err() == nil {
 		s.rest(300 * time.Millisecond)
 		count := s.servers.failovers.Load()
@@ -30,7 +31,12 @@ func (s *storm) watch() {
 		quiet := count%2 == 0 && count == before && count == s.servers.failovers.Load()
 		before = count
 		for addr, role := range is {
-			if role != "master" || was[addr] != "slave" || !quiet {
+			if role != "master" || was[addr] != "slave" {
+				continue
+			}
+			// A planned one promotes once. Sentinel can do so again, and depose one that goes on.
+			if number := (count + 1) / 2; !quiet && seen != number {
+				seen = number
 				continue
 			}
 			at := now()
