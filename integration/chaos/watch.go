@@ -28,14 +28,15 @@ func (s *storm) watch() {
 		count := s.servers.failovers.Load()
 		is := s.servers.roles()
 		// None is under way, and none was since the last look.
-		quiet := count%2 == 0 && count == before && count == s.servers.failovers.Load()
+		latest := s.servers.failovers.Load()
+		quiet := count%2 == 0 && count == before && count == latest
 		before = count
 		for addr, role := range is {
 			if role != "master" || was[addr] != "slave" {
 				continue
 			}
 			// A planned one promotes once. Sentinel can do so again, and depose one that goes on.
-			if number := (count + 1) / 2; !quiet && seen != number {
+			if number := (latest + 1) / 2; !quiet && seen != number {
 				seen = number
 				continue
 			}
@@ -50,7 +51,7 @@ func (s *storm) watch() {
 				continue
 			}
 			was[addr] = role
-			s.history.record.write("fault role", addr+" "+role) // who grants is worth knowing, whatever was planned
+			s.history.record.write("fault role", addr+" "+role) // whatever was planned
 		}
 	}
 }
