@@ -75,7 +75,7 @@ func TestCutsOneWayAndBetweenTwo(t *testing.T) {
 func meshed(t *testing.T, name string) *servers {
 	s, err := shapeOf(name)
 	require.NoError(t, err)
-	v, err := startServers(t.Context(), s, functions.Source, false, nil)
+	v, err := startServers(t.Context(), s, functions.Source, false, nil, &clocks{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, v.close()) })
 	if v.mesh == nil {

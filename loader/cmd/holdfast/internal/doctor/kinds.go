@@ -26,7 +26,7 @@ var Kinds = []Kind{
 	{"persistence-failing", Danger, "a restart forgets what was not written, and writes may be refused (MISCONF)"},
 
 	{"min-replicas", Danger, "a primary that was cut off and replaced goes on granting locks beside the new one"},
-	{"min-replicas-cluster", Note, "a Cluster's primary that is cut off goes on only for cluster-node-timeout"},
+	{"min-replicas-cluster", Note, "a Cluster's primary that is cut off goes on for cluster-node-timeout, or some seconds more"},
 	{"min-replicas-lag", Danger, "a min-replicas-max-lag of 0 switches min-replicas-to-write off"},
 	{"min-replicas-unmet", Danger, "the primary refuses all writes (NOREPLICAS): nobody gets a lock"},
 	{"min-replicas-differ", Danger, "once it is promoted, the replica goes on granting locks when it is cut off"},
