@@ -171,7 +171,11 @@ func (t *turn) use(h *holder) {
 	if h == nil {
 		return
 	}
-	t.hold(h, between(t.rng, time.Microsecond, t.longest()))
+	d := between(t.rng, time.Microsecond, t.longest())
+	if t.run.profile.long && t.chance(30) {
+		d = between(t.rng, t.run.profile.lease/2, 2*time.Minute)
+	}
+	t.hold(h, d)
 	if t.chance(6) && t.set.owner == "" {
 		t.cross(h)
 	}

@@ -12,6 +12,7 @@ type profile struct {
 	early      bool          // keys are deleted in the millisecond that PEXPIREAT names
 	step       time.Duration // time goes on within functions
 	lease      time.Duration // most locks have this one
+	long       bool          // many locks are held for longer than that
 	toReplicas bool
 	replicated bool          // locks count when all replicas have them
 	guard      time.Duration // that all ask for; no lease is longer than half of it
@@ -66,8 +67,8 @@ var profiles = map[string]profile{
 		faults: map[string]int{"delay": 3, "break at a grant": 1}},
 	"slow functions": {kind: of(onSingle), oneLock: true, busy: true, step: 3 * time.Millisecond, lease: 10 * time.Millisecond, onlyFaults: true},
 	"early expiry":   {busy: true, early: true},
-	"deaf": {busy: true, length: 200 * time.Second, calm: 40 * time.Second, lease: 30 * time.Second, onlyFaults: true,
-		faults: map[string]int{"deaf": 1}, deeds: map[string]int{"break": 0, "end": 0}},
+	"deaf": {busy: true, length: 200 * time.Second, calm: 40 * time.Second, lease: 30 * time.Second, long: true, onlyFaults: true,
+		faults: map[string]int{"deaf": 1}, deeds: map[string]int{"break": 0, "end": 0, "all": 0}},
 	"lost answers": {busy: true, length: 150 * time.Second, calm: 30 * time.Second, lease: 30 * time.Second, onlyFaults: true,
 		faults: map[string]int{"lost and refused": 1}, deeds: map[string]int{"break": 0, "end": 0}},
 	"refused releases": {kind: of(onSingle), busy: true, onlyFaults: true, faults: map[string]int{"loss and refusal": 1}},
