@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"time"
 
@@ -57,7 +58,7 @@ func (s shape) permits(profile string, k kind) bool {
 // stepped reports whether any are.
 func (c *clocks) stepped() bool { return len(c.left) > 0 }
 
-// choose notes the servers whose clocks are stepped. It is an error if one's cannot be.
+// choose notes the servers whose clocks are stepped. Where they cannot be, none is, and it is said why.
 func (c *clocks) choose(s shape, nodes []*server.Node) error {
 	if !c.stepped() {
 		return nil
@@ -66,12 +67,27 @@ func (c *clocks) choose(s shape, nodes []*server.Node) error {
 		nodes = nodes[:len(nodes)/2]
 	}
 	c.nodes = nodes
+	const trial = time.Hour
 	for _, n := range nodes {
-		if err := shows(n, 0); err != nil {
+		if err := c.set(n, trial); err != nil {
 			return err
+		}
+		fixed := shows(n, trial)
+		if err := c.set(n, 0); err != nil {
+			return err
+		}
+		if fixed != nil {
+			fmt.Fprintln(os.Stderr, "chaos: clocks are not stepped:", fixed)
+			*c = clocks{}
+			return nil
 		}
 	}
 	return nil
+}
+
+func (c *clocks) set(n *server.Node, ahead time.Duration) error {
+	_, err := n.Put(wallclock.File, wallclock.Ahead(ahead))
+	return err
 }
 
 // kinds are those of a lane in this round. A token may fall where a server loses its memory while its
@@ -112,7 +128,6 @@ func (c *clocks) step(k kind, random *rand.Rand) (do func() error, target string
 			return errors.New("clocks were stepped by enough in this round")
 		}
 		c.ahead[n] += by
-		_, err := n.Put(wallclock.File, wallclock.Ahead(c.ahead[n]))
-		return err
+		return c.set(n, c.ahead[n])
 	}, fmt.Sprintf("%s by %v", n.Addr, by)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
 )
@@ -68,6 +69,40 @@ func TestCutsOneWayAndBetweenTwo(t *testing.T) {
 	require.Never(t, func() bool { return down(v.nodes[1]) || down(v.nodes[2]) }, 4*time.Second,
 		100*time.Millisecond)
 	v.mesh.heal(both, false)
+	require.NoError(t, v.whole())
+}
+
+// A primary that nobody hears, and that hears the other primaries, but not its replica, can go on beside
+// the one that is promoted. With min-replicas-to-write it takes no write any more by then.
+func TestAPrimaryThatNobodyHearsStopsWithMinReplicas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make chaos-defects plays it")
+	}
+	v := meshed(t, "cluster")
+	require.NoError(t, v.everywhere("CONFIG", "SET", "min-replicas-to-write", "1", "min-replicas-max-lag", "1"))
+	primary, replica := v.nodes[0], v.nodes[3]
+	key := "k"
+	for cluster.Slot(key) > 5000 { // the primary has those
+		key += "k"
+	}
+	writes := func() bool { return tell(primary.Addr, "SET", key, "v") == nil }
+	require.True(t, writes())
+	paths := append(v.mesh.around(cutHeir, primary), path{replica, primary})
+	cut := time.Now()
+	v.mesh.silence(paths)
+	last, promoted := time.Duration(0), time.Duration(0)
+	require.True(t, until(30*time.Second, func() bool {
+		if before := time.Since(cut); writes() {
+			last = before
+		}
+		if promoted == 0 && replicationOf(replica.Addr).role == "master" {
+			promoted = time.Since(cut)
+		}
+		return promoted > 0 && time.Since(cut) > promoted+2*time.Second
+	}))
+	t.Logf("it took the last write after %v, another one took over after %v", last, promoted)
+	require.Less(t, last, promoted)
+	v.mesh.heal(paths, true)
 	require.NoError(t, v.whole())
 }
 

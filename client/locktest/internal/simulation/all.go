@@ -21,8 +21,8 @@ func (t *turn) all() {
 			c.ends = at
 		}
 	}
-	// It waits for one lock at a time, and nobody outside can tell for which.
-	w := &want{process: t.process, who: t.who}
+	// It waits for one lock at a time, and nobody outside can tell for which, and which it has.
+	w := &want{process: t.process, who: t.who, partly: true}
 	for _, name := range names {
 		o.want(name, w)
 	}

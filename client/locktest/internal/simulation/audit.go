@@ -12,6 +12,7 @@ type want struct {
 	asks    time.Time // a holder of its process believed in the lock until then
 	line    bool      // it waits in line, and does not poll
 	shared  bool      // other processes may wait by the same owner string: one of them is told of a grant
+	partly  bool      // it may have the lock, and wait for another one
 }
 
 // hostState is what is known of a process's network.
@@ -143,12 +144,17 @@ func (o *observer) auditFree(l *lock, now, from time.Time) {
 	}
 }
 
-// believedBy reports whether somebody of the process works under a lock that it has lost: those
+// believedBy reports whether somebody of the process may believe in a lock that it has lost: those
 // behind it in its line do not ask the server until it notices. That is at once if it can be told,
 // else at its next renewal or after a second.
 func (l *lock) believedBy(p *process) bool {
 	for _, h := range l.holders {
 		if h.process == p && h.alive() {
+			return true
+		}
+	}
+	for w := range l.wants {
+		if w.process == p && w.partly {
 			return true
 		}
 	}
