@@ -145,8 +145,12 @@ func (o *observer) unexpected(c *call, kind string, err error, now time.Time) st
 }
 
 func (o *observer) invalid(c *call, err error) string {
+	lends := false // others ask by its owner string
+	for name, l := range o.locks {
+		lends = lends || l.lenders[c.process.label] && (c.all || name == c.name)
+	}
 	switch {
-	case errors.Is(err, client.ErrArgument) && (c.joins || o.locks[c.name].lenders[c.process.label]):
+	case errors.Is(err, client.ErrArgument) && (c.joins || lends):
 	case errors.Is(err, client.ErrNotHeld) && c.local:
 	case errors.Is(err, client.ErrLibrary) && !o.libMissing.Before(c.began.Add(-recovery)):
 	default:
