@@ -75,9 +75,9 @@ func TestNoneOfSeveralLocksIsTaken(t *testing.T) {
 func TestAllOvertakeNoLine(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		x, y := b.key("x"), b.key("y")
-		b.take(y, "dead", "1")
+		b.take(y, "dead", long)
 		b.wait(y, "w", "", 1)
-		eventually(t, "the lease is over", func() bool { return b.call(functions.Inspect, y).([]any)[0] == int64(0) })
+		b.end(y)
 		want(t, b.all([]string{x, y}, long, "", "a", "a"), []any{0, between{1, 2000}, "w", 0, 2})
 		want(t, b.c.do("EXISTS", x), 0)
 	})
