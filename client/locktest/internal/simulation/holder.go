@@ -149,6 +149,10 @@ func (l *lock) lost(h *holder) string { return l.lostBy(h, func(string) bool { r
 // lostBy returns the first that counts.
 func (l *lock) lostBy(h *holder, counts func(why string) bool) string {
 	replicated := l.level && (h.lock != nil || h.done != nil)
+	since := h.began
+	if told := l.told[h.owner]; !h.shared && !told.IsZero() && told.Before(since) {
+		since = told // the owner stood in line before this one of its process was passed the lock
+	}
 	for _, x := range l.losses {
 		if !counts(x.why) {
 			continue
@@ -157,7 +161,7 @@ func (l *lock) lostBy(h *holder, counts func(why string) bool) string {
 			continue
 		}
 		mine := x.owner == h.owner && !h.shared // an owner string of its own: passed on in memory, it is the same lease
-		if (mine || (x.owner == h.owner || x.owner == everybody) && !x.at.Before(h.began)) && !l.toldAfter(x, h) {
+		if (mine || (x.owner == h.owner || x.owner == everybody) && !x.at.Before(since)) && !l.toldAfter(x, h) {
 			return x.why
 		}
 	}
