@@ -108,8 +108,8 @@
 //	go test ./internal/model       # under a minute
 //	go test -v ./internal/model    # also prints states, edges, depths and traces
 //
-// With HOLDFAST_MODEL=full it explores more clients for each fault, which takes about half an hour
-// and some gigabytes:
+// With HOLDFAST_MODEL=full it explores more clients for each fault, which takes an hour or two, and some
+// ten gigabytes with GOGC=25:
 //
 //	HOLDFAST_MODEL=full go test -v -timeout 3h -run Protocol ./internal/model
 package model
