@@ -15,7 +15,6 @@ import (
 // clocks are those of a round's servers, if they are stepped. They are the hand lane's.
 type clocks struct {
 	nodes []*server.Node // whose clocks are stepped: all, or of a quorum a minority
-	back  bool           // they are stepped back too, and no server loses its memory
 	ahead map[*server.Node]time.Duration
 	left  map[kind]time.Duration // by how much they may be stepped yet
 }
@@ -44,7 +43,7 @@ func (s shape) steps(random *rand.Rand, profile string) *clocks {
 			c.left[clockForward] = mostVotersForward
 		}
 	}
-	if c.back = way == 1 && s.permits(profile, clockBack); c.back {
+	if way == 1 && s.permits(profile, clockBack) {
 		c.left[clockBack] = mostBack
 	}
 	return c
@@ -57,6 +56,12 @@ func (s shape) permits(profile string, k kind) bool {
 
 // stepped reports whether any are.
 func (c *clocks) stepped() bool { return len(c.left) > 0 }
+
+// back reports whether they are stepped back too. Then no server loses its memory.
+func (c *clocks) back() bool {
+	_, is := c.left[clockBack]
+	return is
+}
 
 // choose notes the servers whose clocks are stepped. Where they cannot be, none is, and it is said why.
 func (c *clocks) choose(s shape, nodes []*server.Node) error {
@@ -94,7 +99,7 @@ func (c *clocks) set(n *server.Node, ahead time.Duration) error {
 // clock is behind what it was, so where clocks go back, none does.
 func (c *clocks) kinds(lane int, list []kind) []kind {
 	list = slices.Clone(list)
-	if c.back {
+	if c.back() {
 		list = slices.DeleteFunc(list, kind.losesMemory)
 	}
 	if lane == handLane {
@@ -108,7 +113,7 @@ func (c *clocks) kinds(lane int, list []kind) []kind {
 
 // longer is what a step adds to the longest lease.
 func (c *clocks) longer() time.Duration {
-	if c.back {
+	if c.back() {
 		return mostBack
 	}
 	return 0

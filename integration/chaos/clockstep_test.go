@@ -24,7 +24,7 @@ func TestClocksAreStepped(t *testing.T) {
 					require.Zero(t, s.replicas, "servers that watch each other")
 					require.Contains(t, hands, k)
 				}
-				if c.back {
+				if c.back() {
 					for _, k := range append(hands, s.of(profile, c.kinds(serverLane, s.kinds))...) {
 						require.False(t, k.losesMemory(), "%s in %s %s", k, s.name, profile)
 					}

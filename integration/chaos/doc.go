@@ -13,8 +13,8 @@
 // load the library where it is missing, if they come first.
 // Meanwhile faults strike, several at once, chosen by generators that the round's seed starts: of
 // the network between each client and each server (through proxies), of the network between servers,
-// of the client processes, of the servers, and by the hands of operators. After the storm all faults are taken back, and
-// everybody must get every lock again.
+// of the client processes, of the servers, and by the hands of operators. After the storm all faults
+// are taken back, and everybody must get every lock again.
 //
 // The seed fixes what is chosen, not when it happens: the processes are real. So a seed makes a
 // violation likely again, not certain. The record tells what happened.

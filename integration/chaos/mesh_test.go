@@ -15,9 +15,6 @@ import (
 // A Cluster's primary is cut off from all others, and still reached by us: it stops, its replica is
 // promoted, and when the cut is over, it follows.
 func TestAPrimaryIsCutOff(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make chaos-defects plays it")
-	}
 	v := meshed(t, "cluster")
 	primary, replica := v.nodes[0], v.nodes[3]
 	paths := v.mesh.around(cutOff, primary)
@@ -45,9 +42,6 @@ func TestAPrimaryIsCutOff(t *testing.T) {
 // One that is deaf or mute is cut off one way. Two that are cut off from each other cost nobody the
 // Cluster.
 func TestCutsOneWayAndBetweenTwo(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make chaos-defects plays it")
-	}
 	v := meshed(t, "cluster")
 	primary, replica := v.nodes[0], v.nodes[3]
 	mute := v.mesh.around(cutMute, primary)
@@ -75,9 +69,6 @@ func TestCutsOneWayAndBetweenTwo(t *testing.T) {
 // A primary that nobody hears, and that hears the other primaries, but not its replica, can go on beside
 // the one that is promoted. With min-replicas-to-write it takes no write any more by then.
 func TestAPrimaryThatNobodyHearsStopsWithMinReplicas(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make chaos-defects plays it")
-	}
 	v := meshed(t, "cluster")
 	require.NoError(t, v.everywhere("CONFIG", "SET", "min-replicas-to-write", "1", "min-replicas-max-lag", "1"))
 	primary, replica := v.nodes[0], v.nodes[3]
@@ -108,6 +99,9 @@ func TestAPrimaryThatNobodyHearsStopsWithMinReplicas(t *testing.T) {
 
 // meshed starts a deployment whose servers can be cut off from each other, or skips the test.
 func meshed(t *testing.T, name string) *servers {
+	if testing.Short() {
+		t.Skip("make chaos-defects plays it")
+	}
 	s, err := shapeOf(name)
 	require.NoError(t, err)
 	v, err := startServers(t.Context(), s, functions.Source, false, nil, &clocks{})

@@ -130,10 +130,8 @@ func (t *turn) acquire(b *bounded, try bool, opts ...client.Option) *holder {
 	if t.set.polls {
 		c.verb = "poll"
 	}
-	if t.set.maxWait > 0 && !try {
-		if at := time.Now().Add(t.set.maxWait); at.Before(c.ends) {
-			c.ends = at
-		}
+	if !try {
+		c.within(t.set.maxWait)
 	}
 	o := t.run.seen
 	w := &want{process: t.process, who: t.who, line: !try && !t.set.polls, shared: t.set.owner != ""}
@@ -265,11 +263,7 @@ func (t *turn) release(h *holder) {
 	if h.alive() {
 		o.broken(h.name, 2, "the context of %s is alive after its Release", h.who)
 	}
-	h.released = true
-	o.locks[h.name].wantedBy(h.process, time.Now().Add(h.grace))
-	if h.minHold.After(time.Now()) {
-		o.locks[h.name].wantedBy(h.process, h.minHold)
-	}
+	o.released(h)
 	o.mu.Unlock()
 	if err == nil && !h.shared && t.set.minHold == 0 {
 		o.checkRelease(h, c.began)

@@ -16,11 +16,7 @@ func (t *turn) all() {
 	defer b.cancel()
 	c := t.call("acquire all", b)
 	c.all = true
-	if t.set.maxWait > 0 {
-		if at := time.Now().Add(t.set.maxWait); at.Before(c.ends) {
-			c.ends = at
-		}
-	}
+	c.within(t.set.maxWait)
 	// It waits for one lock at a time, and nobody outside can tell for which, and which it has.
 	w := &want{process: t.process, who: t.who, partly: true}
 	for _, name := range names {
@@ -65,11 +61,7 @@ func (t *turn) holdAll(locks *client.Locks, holders []*holder) {
 		if h.alive() {
 			o.broken(h.name, 2, "the context of %s is alive after the Release of all", h.who)
 		}
-		h.released = true
-		o.locks[h.name].wantedBy(h.process, time.Now().Add(h.grace))
-		if h.minHold.After(time.Now()) {
-			o.locks[h.name].wantedBy(h.process, h.minHold)
-		}
+		o.released(h)
 	}
 	if err == nil && errors.Is(context.Cause(locks.Context()), client.ErrLost) {
 		o.broken(t.name, 7, "Release of all returned nil, and one was lost: %v", context.Cause(locks.Context()))

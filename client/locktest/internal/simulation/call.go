@@ -55,6 +55,13 @@ type call struct {
 	all     bool // it is about all locks
 }
 
+// within notes what MaxWait leaves of the call's time. 0: it is not bounded so.
+func (c *call) within(maxWait time.Duration) {
+	if at := c.began.Add(maxWait); maxWait > 0 && at.Before(c.ends) {
+		c.ends = at
+	}
+}
+
 const moment = 300 * time.Millisecond
 
 // done looks at how a call ended.

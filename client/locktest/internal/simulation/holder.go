@@ -245,6 +245,16 @@ func (o *observer) checkDeadline(l *lock, h *holder) {
 	o.broken(l.name, 2, "%s (%s, token %d) counts on %v, and the server's lease ends in %v", h.who, h.owner, h.fence, remaining, l.until.Sub(now))
 }
 
+// released notes that a holder has released: the server may keep the lock for its process for a while.
+// o.mu is held.
+func (o *observer) released(h *holder) {
+	h.released = true
+	o.locks[h.name].wantedBy(h.process, time.Now().Add(h.grace))
+	if h.minHold.After(time.Now()) {
+		o.locks[h.name].wantedBy(h.process, h.minHold)
+	}
+}
+
 // leave notes that a holder is about to release.
 func (o *observer) leave(h *holder) {
 	o.mu.Lock()
