@@ -15,6 +15,7 @@ func (o *observer) compare(l *lock, s state, n *redis.Node, nowUS int64) {
 		why := o.retold[n]
 		if (why == nothingLost || l.level) && o.skewed && (s.owner == l.owner && s.fence == l.fence || !live) {
 			why = "the clocks of two servers differ"
+			l.lose(everybody, why) // also who asked the one, and is granted the lock by the other
 		}
 		o.forget(l, why)
 	}
