@@ -181,8 +181,10 @@ local function note(token, us)
   if token > last and token <= us + AHEAD_US then last = token end
 end
 
--- The next token: above all that this server gave out, and above this lock's own.
+-- The next token: above all that this server gave out, and above this lock's own. What was used of a
+-- run is not above the clock, unless that was set back: then it is above the end of any run.
 local function next_fence(us, above)
+  if us < seen and last < seen + MAX_BLOCK then last = seen + MAX_BLOCK end
   last = us > last and us or last + 1
   if last > above then return last end
   note(above + 1, us)
