@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/wallclock"
 )
 
-// clocks are those of a round's servers, if they are stepped. They are the hand lane's.
+// clocks are those of a round's servers, if they are stepped. They are their lane's.
 type clocks struct {
 	nodes []*server.Node // whose clocks are stepped: all, or of a quorum a minority
 	ahead map[*server.Node]time.Duration
@@ -25,6 +25,7 @@ type clocks struct {
 const (
 	mostBack          = 20 * time.Second
 	mostForward       = 5 * time.Minute
+	mostStep          = 10 * time.Second // at a time
 	mostVotersForward = votingGuard / 2
 )
 
@@ -102,11 +103,8 @@ func (c *clocks) kinds(lane int, list []kind) []kind {
 	if c.back() {
 		list = slices.DeleteFunc(list, kind.losesMemory)
 	}
-	if lane == handLane {
-		for k := range c.left {
-			list = append(list, k, k, k)
-		}
-		slices.Sort(list) // the seed chooses
+	if lane == clockLane {
+		list = slices.DeleteFunc(list, func(k kind) bool { _, stepped := c.left[k]; return !stepped })
 	}
 	return list
 }
@@ -119,11 +117,17 @@ func (c *clocks) longer() time.Duration {
 	return 0
 }
 
+// clock steps the clock of a server.
+func (l *lane) clock(k kind) error {
+	do, target := l.servers.clocks.step(k, l.random)
+	return l.strike(fault{Kind: k, Target: target}, do)
+}
+
 // step steps one clock. It is written at once, and the server reads it at each look at the time.
 func (c *clocks) step(k kind, random *rand.Rand) (do func() error, target string) {
 	n := c.nodes[random.IntN(len(c.nodes))]
 	left := c.left[k]
-	by := time.Duration(random.Float64() * float64(min(left, mostBack))).Round(time.Millisecond)
+	by := time.Duration(random.Float64() * float64(min(left, mostStep))).Round(time.Millisecond)
 	c.left[k] -= by
 	if k == clockBack {
 		by = -by

@@ -18,11 +18,13 @@ func TestClocksAreStepped(t *testing.T) {
 			for seed := range uint64(40) {
 				c := s.steps(rand.New(rand.NewPCG(seed, 4)), profile)
 				hands := s.of(profile, c.kinds(handLane, handKinds))
+				steps := s.of(profile, c.kinds(clockLane, clockKinds))
 				require.NotEmpty(t, hands)
+				require.Len(t, steps, len(c.left))
 				for k := range c.left {
 					ways[k] = true
 					require.Zero(t, s.replicas, "servers that watch each other")
-					require.Contains(t, hands, k)
+					require.Contains(t, steps, k)
 				}
 				if c.back() {
 					for _, k := range append(hands, s.of(profile, c.kinds(serverLane, s.kinds))...) {

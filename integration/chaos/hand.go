@@ -13,10 +13,6 @@ func (l *lane) hand(k kind) error {
 	if k == lockBreak || k == keyDelete || k == voteDelete {
 		f.Lock = name
 	}
-	if k == clockForward || k == clockBack {
-		do, target := l.servers.clocks.step(k, l.random)
-		return l.strike(fault{Kind: k, Target: target}, do)
-	}
 	minority := 1 + l.random.IntN(max(1, len(l.servers.nodes)/2))
 	return l.strike(f, func() error {
 		primaries := l.servers.primaries()

@@ -28,6 +28,7 @@ var (
 	handKinds   = []kind{lockBreak, keyDelete, voteDelete, voteDelete, connKill, connKill,
 		connKill, connKill, pubsubKill, pubsubKill, libReplace,
 		libReplace, libFlush, memoryFull, rightsGone}
+	clockKinds = []kind{clockForward, clockBack} // where clocks are stepped
 )
 
 // shapes take turns in this order.

@@ -36,10 +36,11 @@ type lane struct {
 	lost   stamp // when a server had lost its memory last; all have none at first
 }
 
-// The lanes that differ with a guard.
+// The lanes that are not alike in all rounds.
 const (
 	handLane   = 4
 	serverLane = 5
+	clockLane  = 6
 )
 
 // seldom is by how much a lane's pauses are longer in a round.
@@ -58,6 +59,7 @@ func (s *storm) start() {
 		{clientKinds, (*lane).client, 300 * time.Millisecond},
 		{handKinds, (*lane).hand, 200 * time.Millisecond},
 		{s.servers.shape.kinds, (*lane).server, 300 * time.Millisecond},
+		{clockKinds, (*lane).clock, time.Second},
 	}
 	for i, each := range lanes {
 		if s.terms.guard > 0 { // one lane has all that makes a server forget, to leave calm between

@@ -165,10 +165,11 @@ func relaxed(st step, v any) any {
 	return v
 }
 
-// withoutTurn takes out of a state how long holders had the lock: that is real time.
+// withoutTurn takes out of a state how long holders had the lock: that is real time. A guarded
+// lock's state has its guard at the end.
 func withoutTurn(v any) any {
 	text, _ := v.(string)
-	if parts := strings.Split(text, " "); len(parts) == 6 {
+	if parts := strings.Split(text, " "); len(parts) == 6 || len(parts) == 7 {
 		parts[3] = "turn"
 		return strings.Join(parts, " ")
 	}
