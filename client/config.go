@@ -59,9 +59,9 @@ type Config struct {
 
 	// MinHold, if positive, is how long the server keeps a lock from others at least, also when it
 	// is released earlier: the base of 'at most once per interval'. Release does not wait for it.
-	// It is bounded by the lease if the process dies, or if the server cannot be reached at the
-	// Release. MaxHold, MaxRenewals, ReleaseOwner, Break and the end of a lease that is not renewed
-	// end the lock earlier. Default 0.
+	// It is bounded by the lease if the process dies before the Release, or the server cannot be
+	// reached from the Release on until the lease is over. MaxHold, MaxRenewals, ReleaseOwner, Break
+	// and the end of a lease that is not renewed end the lock earlier. 357 days at the most. Default 0.
 	MinHold time.Duration
 
 	// Replicas, if positive, is how many replicas of the primary must have a lock before it is had,
@@ -106,7 +106,9 @@ type Config struct {
 const (
 	minLease = 10 * time.Millisecond
 	maxLease = functions.MaxTTL * time.Millisecond
-	maxLabel = 128
+	// its lease is a little longer
+	maxMinHold = 357 * 24 * time.Hour
+	maxLabel   = 128
 
 	maxReplicas    = 100
 	maxReplicaWait = 5 * time.Second
@@ -127,7 +129,7 @@ func (cfg Config) complete(voting bool) (Config, settings, error) {
 		cfg.Logger = slog.Default()
 	}
 	if voting && cfg.Guard == 0 {
-		cfg.Guard = max(cfg.Lease, kept(cfg.MinHold))
+		cfg.Guard = max(cfg.Lease, lease.Kept(cfg.MinHold))
 	}
 	s := settings{
 		voting: voting,
@@ -201,12 +203,12 @@ func (s *settings) complete() error {
 		return fmt.Errorf("%w: MaxHold must not be negative, but is %v", ErrArgument, s.maxHold)
 	case s.grace < 0:
 		return fmt.Errorf("%w: Grace must not be negative, but is %v", ErrArgument, s.grace)
-	case s.minHold < 0 || s.minHold > maxLease:
-		return fmt.Errorf("%w: MinHold must be from 0 to %v, not %v", ErrArgument, maxLease, s.minHold)
+	case s.minHold < 0 || s.minHold > maxMinHold:
+		return fmt.Errorf("%w: MinHold must be from 0 to %v, not %v", ErrArgument, maxMinHold, s.minHold)
 	case s.guard != 0 && (s.guard < s.lease || s.guard > maxLease):
 		return fmt.Errorf("%w: Guard must be 0 or from the lease, %v, to %v, not %v", ErrArgument, s.lease, maxLease, s.guard)
-	case s.guard != 0 && kept(s.minHold) > s.guard:
-		return fmt.Errorf("%w: Guard must be at least MinHold and its margin, %v, not %v", ErrArgument, kept(s.minHold), s.guard)
+	case s.guard != 0 && lease.Kept(s.minHold) > s.guard:
+		return fmt.Errorf("%w: Guard must be at least MinHold and its margin, %v, not %v", ErrArgument, lease.Kept(s.minHold), s.guard)
 	case s.voting && s.guard == 0:
 		return fmt.Errorf("%w: Guard must not be 0 on several servers: one that restarts empty could vote twice", ErrArgument)
 	case s.voting && s.copies.Replicas > 0:
@@ -237,9 +239,6 @@ func (s *settings) complete() error {
 	}
 	return nil
 }
-
-// kept is the lease that keeps a lock from others for d.
-func kept(d time.Duration) time.Duration { return d + 2*lease.Margin(d) }
 
 // replicated is what to ask of replicas: with a wait that leaves time for the rest.
 func (s *settings) replicated() fcall.Copies {

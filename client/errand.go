@@ -90,8 +90,11 @@ func (h *held) lasting(length time.Duration) string {
 
 // answered notes what the server said. It returns false if the lock is not ours any more.
 func (s sending) answered(sent time.Time, o fcall.Outcome) (ours bool) {
-	yes := o.Reply.Yes && o.Reply.Fence == s.first
-	if s.action == lease.Look {
+	yes := o.Reply.Yes
+	switch s.action {
+	case lease.Renew:
+		yes = yes && o.Reply.Fence == s.first
+	case lease.Look:
 		yes = o.Standing.Held && o.Standing.Owner == s.owner && o.Standing.Fence == s.first
 	}
 	ours = s.note(s.action, sent, o.Err == nil, yes)

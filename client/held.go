@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -86,6 +87,13 @@ func (h *held) next() time.Time {
 
 func (h *held) unwanted() bool { return h.tenure == nil }
 
+// ours reports whether the lock is this client's, as far as is known, also while it lingers.
+func (h *held) ours() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.machine.State() <= lease.Stopping
+}
+
 // stands is the token of the present holder, and how long the lease lasts by this process's clock.
 func (h *held) stands() (fence int64, until time.Time) {
 	h.mu.Lock()
@@ -137,7 +145,7 @@ func (t *tenure) drop(hold *tenancy) (released, last bool, cause error) {
 	released, hold.released = hold.released, true
 	if i := slices.Index(t.holds, hold); i >= 0 && !released {
 		t.holds = slices.Delete(t.holds, i, i+1)
-		last = h.tenure == t && h.machine.Leave()
+		last = h.tenure == t && h.machine.Leave(time.Now())
 	}
 	return released, last, t.cause
 }
@@ -176,7 +184,7 @@ func (t *tenure) refuse() (last bool, cause error) {
 	h := t.held
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.tenure == t && h.machine.Leave(), t.cause
+	return h.tenure == t && h.machine.Leave(time.Now()), t.cause
 }
 
 // succeed makes the next tenure, with the next token, if the lease lasts for least; nil if there can
@@ -228,11 +236,7 @@ func (h *held) due(now time.Time) (lease.Action, *ending) {
 func (h *held) lose(why error, reason string) *ending {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.quorum != nil { // a minority may have it still
-		h.machine.Outvoted(time.Now())
-	} else {
-		h.machine.Refused()
-	}
+	h.machine.Refused(time.Now(), h.tenure.began.Add(h.terms.minHold))
 	return h.end(why, reason)
 }
 
@@ -246,11 +250,12 @@ func (h *held) desert() *ending {
 	return h.end(ErrClosed, "")
 }
 
-// leaseLength is of the lease, or what was asked for, if that is less.
+// leaseLength is of the lease, or what was asked for, if that is less. What is left of MinHold is no
+// measure of a call's time.
 func (h *held) leaseLength() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if n := h.machine.Length(); n > 0 {
+	if n := h.machine.Length(); n > 0 && !h.machine.Lingering() {
 		return min(h.terms.Length, n)
 	}
 	return h.terms.Length
@@ -272,7 +277,7 @@ func (h *held) note(action lease.Action, sent time.Time, answered, yes bool) (ou
 	case !answered:
 		h.machine.Failed(action, time.Now())
 	case action == lease.GiveBack:
-		h.machine.GaveBack()
+		h.returned(yes)
 	case !yes:
 		return h.machine.State() > lease.Stopping
 	case action == lease.Look:
@@ -313,18 +318,24 @@ func (h *held) extended(sent time.Time, length time.Duration, answered, yes bool
 	return !answered || yes || h.machine.State() > lease.Stopping
 }
 
-// stay begins to keep a lock that nobody holds until the time until, by a renewal for length.
-func (h *held) stay(t *tenure, now, until time.Time, length time.Duration) (channel string, ok bool, cause error) {
+// stay begins to keep a lock that nobody holds until the time until, by a renewal for the length that it
+// returns.
+func (h *held) stay(t *tenure, now, until time.Time) (length time.Duration, channel string, ok bool, cause error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.channel, h.machine.Linger(now, until, length), t.cause
+	ok = h.machine.Linger(now, until)
+	return h.machine.Length(), h.channel, ok, t.cause
 }
 
-// stays notes that the server does so.
-func (h *held) stays(sent time.Time, length time.Duration) {
+// stays notes whether the server does so.
+func (h *held) stays(sent time.Time, confirmed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.machine.Lingers(sent, length)
+	if confirmed {
+		h.machine.Lingers(sent)
+	} else {
+		h.machine.LingerFailed(time.Now())
+	}
 }
 
 // giveUp reports whether the caller is the one who is to give the lock back.
@@ -334,14 +345,32 @@ func (h *held) giveUp() bool {
 	return h.machine.GiveUp()
 }
 
-// gaveBack notes that the server knows, or that keepalive is to tell it.
-func (h *held) gaveBack(known bool) {
+// postpone leaves the giving back to keepalive.
+func (h *held) postpone() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if known {
-		h.machine.GaveBack()
+	h.machine.Retry(time.Now())
+}
+
+// gaveBack notes what became of the giving back: taken, the server has taken it back. Else keepalive
+// goes on with it: if the server said that it was not ours, later.
+func (h *held) gaveBack(taken bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err == nil || errors.Is(err, ErrLost) {
+		h.returned(taken)
 	} else {
 		h.machine.Retry(time.Now())
+	}
+}
+
+// returned notes the server's answer to a giving back. One that was denied is tried again, but for what
+// was never granted here, and when the client closes. h.mu is held.
+func (h *held) returned(taken bool) {
+	if taken || h.tenure == nil || h.closing.Err() != nil {
+		h.machine.GaveBack()
+	} else {
+		h.machine.Denied(time.Now())
 	}
 }
 

@@ -60,11 +60,15 @@ func (h *held) pace(fence int64, now time.Time) time.Time {
 func (t *tenure) decline() {
 	h, now := t.held, time.Now()
 	last, cause := t.refuse()
-	if !last || cause != nil && !limited(cause) || cause == nil && h.passOn(t, now) {
+	if cause != nil && !limited(cause) {
+		h.keepalive.update(&h.entry) // another server may have it still
+		return
+	}
+	if !last || cause == nil && h.passOn(t, now) {
 		return
 	}
 	if h.giveUp() {
-		h.gaveBack(false) // keepalive tells the server
+		h.postpone()
 	}
 	h.close()
 	h.keepalive.update(&h.entry)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/lease"
 )
 
 // Run says what became of a call of Once.
@@ -52,5 +54,5 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 
 // keepFor makes the server keep a lock for an interval, whatever becomes of this process.
 func keepFor(interval time.Duration) Option {
-	return func(s *settings) { s.lease, s.renewEvery, s.minHold = kept(interval), 0, interval }
+	return func(s *settings) { s.lease, s.renewEvery, s.minHold = lease.Kept(interval), 0, interval }
 }

@@ -20,7 +20,8 @@ const patientLease = 25 * time.Second
 // ends the lock's context at once, with ErrReleased, and before anybody else can have the lock. It
 // blocks for one round trip, and while the server cannot be reached until ctx ends or the lease has
 // ended. The giving back goes on in the background when ctx ends; a context that is over already
-// still releases, and waits for the answer for at most 250 ms.
+// still releases, and waits for the answer for at most 250 ms. A lock that was lost is released too:
+// another server may have it still, and keeps others out until then, or until the lease is over.
 //
 // Errors: ErrNotHeld when it was released before; *LostError when the lock was lost before: what
 // was done since may have run beside another holder; ErrUnreachable when the server did not answer
@@ -64,6 +65,7 @@ func (l *Lock) release(ctx context.Context, minHold time.Duration) error {
 			h.journal.unreleased(h.name, err)
 		}
 	}
+	h.keepalive.update(&h.entry) // another server may have it still
 	return opError("release", h.name, cause)
 }
 
@@ -92,8 +94,7 @@ func (h *held) handOver(ctx context.Context, t *tenure, now time.Time, minHold t
 // linger leaves the lock with the server for so long, held by nobody, and gives it back then. If
 // this process ends before that, so does the lease, when it is over.
 func (h *held) linger(ctx context.Context, t *tenure, now time.Time, left time.Duration) error {
-	length := kept(left)
-	channel, ok, cause := h.stay(t, now, now.Add(left), length)
+	length, channel, ok, cause := h.stay(t, now, now.Add(left))
 	if !ok {
 		return opError("release", h.name, cause)
 	}
@@ -104,13 +105,13 @@ func (h *held) linger(ctx context.Context, t *tenure, now time.Time, left time.D
 	r, err := h.calls.Renew(ctx, h.terms.copies, h.key, h.renews(fcall.TTL(length), channel))
 	switch {
 	case err != nil:
-		return opError("release", h.name, h.core.ended(ctx, err))
+		err = opError("release", h.name, h.core.ended(ctx, err))
 	case !r.Yes || r.Fence != h.first:
 		return opError("release", h.name, h.refused(ErrTaken, ""))
 	}
-	h.stays(now, length)
+	h.stays(now, err == nil)
 	h.keepalive.update(&h.entry)
-	return nil
+	return err
 }
 
 // within is the context of a call that gives back. One that is over already still sends it.
@@ -134,21 +135,21 @@ func (h *held) giveBack(ctx context.Context, t *tenure) error {
 		return opError("release", h.name, cause)
 	}
 	first := h.withdraw()
-	err := h.tell(ctx, t, until)
+	taken, err := h.tell(ctx, t, until)
 	// Not before: who declines a message about the grant that comes late could overtake the release,
 	// which would then be told that the lock is not ours.
 	if first {
 		h.depart()
 	}
-	h.gaveBack(err == nil || errors.Is(err, ErrLost)) // else keepalive goes on with it
+	h.gaveBack(taken, err)
 	h.keepalive.update(&h.entry)
 	return opError("release", h.name, err)
 }
 
 // tell releases the lock on the server. It asks again until there is an answer, ctx ends, or the
 // lease is over. The owner string makes the repeats safe: 'not yours' after a request whose outcome
-// is unknown means that it was done.
-func (h *held) tell(ctx context.Context, t *tenure, until time.Time) error {
+// is unknown means that it was done, or that another server has to be told too.
+func (h *held) tell(ctx context.Context, t *tenure, until time.Time) (taken bool, err error) {
 	ctx, cancel := within(ctx)
 	defer cancel()
 	if time.Until(until) < patientLease {
@@ -164,27 +165,27 @@ func (h *held) tell(ctx context.Context, t *tenure, until time.Time) error {
 		r, err := h.calls.Release(ctx, h.key, h.owner, h.hold, last)
 		switch {
 		case err == nil && (r.Yes || unknown):
-			return nil
+			return r.Yes, nil
 		case err == nil:
-			return h.reason(t)
+			return false, h.reason(t)
 		case h.closing.Err() != nil:
-			return ErrClosed
+			return false, ErrClosed
 		case ctx.Err() != nil:
-			return fmt.Errorf("%w: no answer in time", ErrUnreachable)
+			return false, fmt.Errorf("%w: no answer in time", ErrUnreachable)
 		case !errors.Is(err, ErrUnreachable):
-			return err
+			return false, err
 		}
 		unknown = unknown || fcall.Unknown(err)
 		left := time.Until(until)
 		if left <= 0 {
-			return err
+			return false, err
 		}
 		select {
 		case <-time.After(min(pause, left)):
 		case <-ctx.Done():
-			return err
+			return false, err
 		case <-h.closing.Done():
-			return ErrClosed
+			return false, ErrClosed
 		}
 	}
 }
@@ -216,7 +217,7 @@ func (c *Client) ReleaseOwner(ctx context.Context, name, owner string) error {
 	}
 	ours := c.keepalive.pick(func(t timed) bool {
 		h, ok := t.(*held)
-		return ok && !h.unwanted() && h.key == key && h.owner == owner
+		return ok && h.ours() && h.key == key && h.owner == owner
 	})
 	r, err := c.calls.Release(ctx, key, owner, allHolds, 0)
 	if err == nil && !r.Yes {

@@ -142,7 +142,8 @@ func (b *Batch) decode(ctx context.Context, call batched, result rueidis.RedisRe
 	switch {
 	case call.function == functions.Inspect:
 		o.Standing, o.Err = decodeStanding(values, err)
-	case err == nil && len(values) == 1: // leave
+	case call.function == functions.Leave:
+		o.Reply.Yes, o.Err = decodeLeft(values, err)
 	default:
 		o.Reply, o.Err = decodeReply(values, err)
 	}

@@ -44,6 +44,22 @@ func decodeReply(values messages, err error) (r Reply, _ error) {
 	return r, d.err
 }
 
+// decodeLeft reads whether there was anything to give back.
+func decodeLeft(values messages, err error) (left bool, _ error) {
+	if err != nil {
+		return false, err
+	}
+	d := decoder{values: values}
+	switch d.integer(0) {
+	case 0:
+	case 1:
+		left = true
+	default:
+		d.fail()
+	}
+	return left, d.err
+}
+
 // decodeFences reads the tokens of n locks, nil if they were not taken.
 func decodeFences(values messages, n int) (fences []int64, _ error) {
 	d := decoder{values: values}

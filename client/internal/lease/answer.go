@@ -5,8 +5,12 @@ import "time"
 // Renewed reports that the server confirmed the renewal that was sent at sent.
 func (l *Lease) Renewed(sent time.Time) {
 	first := l.state == Confirming
-	l.asking = l.asking && l.state == GivingBack // then it is the giving back that is under way
+	l.asking = l.asking && l.state > Stopping // then it is the giving back that is under way
 	if l.state > Stopping {
+		return
+	}
+	if l.lingers {
+		l.lingered(sent, l.asked)
 		return
 	}
 	l.confirm(sent, l.asked)
@@ -43,8 +47,6 @@ func (l *Lease) doubt(length time.Duration) {
 func (l *Lease) schedule(sent time.Time) {
 	l.retry = 0
 	switch {
-	case l.state == Stopping && l.terms.RenewEvery == 0 && l.giveAt.After(l.until): // it lingers
-		l.renewAt = sent.Add(l.length / 3)
 	case l.terms.RenewEvery == 0:
 		l.renewAt = time.Time{}
 	case !l.renewAt.IsZero():
@@ -73,6 +75,10 @@ func (l *Lease) Failed(action Action, now time.Time) {
 		l.asking, l.retry = false, min(max(2*l.retry, 5*time.Millisecond), slowestRetry)
 		l.giveAt = now.Add(l.retry)
 	case l.state > Stopping: // a renewal that nobody waits for any more
+	case l.lingers:
+		l.doubt(l.asked)
+		l.asking = false
+		l.hurry(now)
 	case l.counted || l.state == Confirming:
 		l.doubt(l.asked)
 		l.asking, l.renewAt = false, now.Add(max(l.length/20, time.Millisecond))
@@ -82,15 +88,22 @@ func (l *Lease) Failed(action Action, now time.Time) {
 	}
 }
 
-// Refused reports that the server says that the lock is not ours, or that it was broken.
-func (l *Lease) Refused() { l.move(refused) }
-
-// Outvoted is Refused by most of several servers. What the others have is given back.
-func (l *Lease) Outvoted(now time.Time) {
-	if l.state <= Stopping {
-		l.move(expired)
-		l.asking, l.giveAt, l.retry = false, now, 0
+// Refused reports at now that the server says that the lock is not ours, or that it was broken: nobody
+// may work under it any more. The server that said so may not be the one that has it, and a minority
+// of several may have it still. So it is given back: when all holders have left, but not before free,
+// and at the local deadline at the latest.
+func (l *Lease) Refused(now, free time.Time) {
+	if l.state > Stopping {
+		return
 	}
+	l.move(refused)
+	switch {
+	case l.lingers:
+		l.until = l.giveAt
+	case l.holders == 0:
+		l.until = earlier(l.until, later(now, free))
+	}
+	l.free = free
 }
 
 // Noticed reports that the lock's key has changed: it is looked at soon, at once after a quiet
@@ -130,36 +143,16 @@ func (l *Lease) Extended(sent time.Time, length time.Duration) {
 	if l.state > Stopping {
 		return
 	}
+	if l.lingers {
+		l.lingered(sent, length)
+		return
+	}
 	l.confirm(sent, length)
 	l.schedule(sent)
 }
 
 // ExtendFailed reports that the renewal of Extend for that length was not answered.
 func (l *Lease) ExtendFailed(length time.Duration) { l.doubt(length) }
-
-// Linger keeps the lock from others until the time until, although the last holder has left: then
-// it is given back. A renewal for d leaves now, which makes the server keep it for as long without
-// this process. It returns false if the lock is not ours any more.
-func (l *Lease) Linger(now, until time.Time, d time.Duration) bool {
-	if l.holders > 0 || !l.Working(now) {
-		return false
-	}
-	l.stop(now, until)
-	l.latest = later(l.latest, now.Add(d))
-	if l.terms.RenewEvery == 0 && until.After(l.until) {
-		l.renewAt = now.Add(l.length / 3) // unless the server says first that it keeps the lock
-	}
-	return true
-}
-
-// Lingers reports that the server confirmed the renewal of Linger for d that was sent at sent.
-func (l *Lease) Lingers(sent time.Time, d time.Duration) {
-	if l.state == Stopping {
-		l.until, l.renewAt = later(l.until, Deadline(sent, d)), time.Time{}
-		// those who wait here hear of a break
-		l.lookAt = earlier(l.lookAt, sent.Add(introduceAfter))
-	}
-}
 
 // Join adds a holder to a lease that is worked under. It returns false if there is none: it was
 // released, or lost.
@@ -171,9 +164,12 @@ func (l *Lease) Join(now time.Time) bool {
 	return true
 }
 
-// Leave takes a holder away, and reports whether it was the last.
-func (l *Lease) Leave() (last bool) {
+// Leave takes a holder away at now, and reports whether it was the last.
+func (l *Lease) Leave(now time.Time) (last bool) {
 	l.holders--
+	if l.holders == 0 && l.state == Refused {
+		l.until = earlier(l.until, later(now, l.free))
+	}
 	return l.holders == 0
 }
 
@@ -191,7 +187,7 @@ func (l *Lease) Pass(now time.Time, least time.Duration) bool {
 // GiveUp reports that nobody wants the lease any more, and that the owner is about to tell the
 // server. It returns false if there is nothing to give back.
 func (l *Lease) GiveUp() bool {
-	if l.Done() || l.state == GivingBack {
+	if l.state > Stopping {
 		return false
 	}
 	l.move(givenUp)
@@ -201,6 +197,14 @@ func (l *Lease) GiveUp() bool {
 
 // GaveBack reports that the server knows.
 func (l *Lease) GaveBack() { l.move(givenBack) }
+
+// Denied reports that the server says that there was nothing to give back. It is told again, ever
+// more seldom, until the lease must be over.
+func (l *Lease) Denied(now time.Time) {
+	l.move(denied)
+	l.asking, l.denial = false, max(3*l.denial, deniedPause)
+	l.giveAt, l.retry = now.Add(l.denial), l.denial
+}
 
 // Retry asks for the giving back again at now, by Step: the caller that was about it stopped
 // waiting for the answer.

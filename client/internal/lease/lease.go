@@ -17,7 +17,7 @@ type Terms struct {
 }
 
 // Action is what a Lease needs done. Its owner does it, and reports with Renewed, Looked, GaveBack,
-// Refused or Failed.
+// Denied, Refused or Failed.
 type Action uint8
 
 // The actions.
@@ -37,6 +37,9 @@ const (
 	// between two looks: waiters that join change the key too
 	lookPause    = 100 * time.Millisecond
 	slowestRetry = 10 * time.Second
+	// the first pause after a server said that it knows nothing of a lease; each next one is three
+	// times as long. A Cluster tells a deposed primary within some 100 ms, Sentinel within seconds.
+	deniedPause = 250 * time.Millisecond
 )
 
 // Margin is subtracted from the local lease. It allows for clocks that run at different speeds, and
@@ -49,6 +52,9 @@ func Margin(length time.Duration) time.Duration { return length/100 + 2*time.Mil
 func Deadline(sent time.Time, length time.Duration) time.Time {
 	return sent.Add(length - Margin(length))
 }
+
+// Kept is the length of a lease that the server keeps for at least d, by a clock that may run faster.
+func Kept(d time.Duration) time.Duration { return d + 2*Margin(d) }
 
 // Over reports whether deadline has passed, by the monotonic clock or by the wall clock. The
 // monotonic clock stands still while a machine is suspended.
@@ -71,14 +77,17 @@ type Lease struct {
 	renewAt time.Time // the zero time: never, for all of these
 	lookAt  time.Time
 	stopAt  time.Time // MaxHold
-	giveAt  time.Time // Stopping: the end of the grace. GivingBack: the next try
+	giveAt  time.Time // Stopping: the end of the grace. GivingBack and Denied: the next try
+	free    time.Time // Refused: it is not given back before, unless the lease is over
 
-	looked   time.Time // the last look was sent
-	retry    time.Duration
+	looked   time.Time     // the last look was sent
+	retry    time.Duration // the pause after the last failure; GivingBack: 0: there was none
+	denial   time.Duration // the pause after the last denial
 	renewals int
 	counted  bool // the renewal under way counts
 	asking   bool // a renewal or a giving back is under way
 	looking  bool
+	lingers  bool // nobody holds it; it is kept from others until giveAt
 }
 
 // New is a whole lease that the server granted to a request that was sent at sent. It has one
@@ -137,21 +146,25 @@ func (l *Lease) Working(now time.Time) bool {
 func (l *Lease) Ours(now time.Time) bool { return l.state <= Stopping && !Over(now, l.until) }
 
 // Done reports whether there is nothing left to do.
-func (l *Lease) Done() bool { return l.state == Released || l.state == Lost }
+func (l *Lease) Done() bool { return l.state == Released || l.state == Left }
 
 // Due is when Step must be called next, at the latest. Only a lease that is Done is never due.
 func (l *Lease) Due() (at time.Time) {
 	switch l.state {
-	case Released, Lost:
+	case Released, Left:
 		return time.Time{}
-	case GivingBack:
+	case Refused:
+		return l.until
+	case GivingBack, Denied:
 		at = l.latest
 		if !l.asking {
 			at = earlier(at, l.giveAt)
 		}
 		return at
 	case Stopping:
-		at = earlier(l.until, l.giveAt)
+		if at = l.giveAt; !l.lingers {
+			at = earlier(at, l.until)
+		}
 	default:
 		at = earlier(l.until, l.stopAt)
 	}
@@ -169,9 +182,15 @@ func (l *Lease) Step(now time.Time) Action {
 	switch {
 	case l.Done():
 		return None
-	case l.state == GivingBack:
+	case l.state == GivingBack, l.state == Denied:
 		return l.stepBack(now)
-	case Over(now, l.until):
+	case l.state == Refused && !Over(now, l.until):
+		return None
+	case l.state == Refused:
+		l.move(expired)
+		l.asking, l.giveAt, l.retry = false, now, 0
+		return l.stepBack(now)
+	case !l.lingers && Over(now, l.until):
 		l.move(expired)
 		l.asking, l.giveAt, l.retry = false, now, 0
 		return Expire
@@ -220,6 +239,9 @@ func (l *Lease) renewable() bool { return !l.renewAt.IsZero() }
 
 // ask notes that a renewal leaves now.
 func (l *Lease) ask(now time.Time) {
+	if l.lingers {
+		l.length = l.lingering(now)
+	}
 	l.asking, l.asked = true, l.length
 	l.latest = later(l.latest, now.Add(l.length))
 }
@@ -229,14 +251,16 @@ func (l *Lease) stop(now, giveAt time.Time) {
 	l.giveAt, l.stopAt = later(now, giveAt), time.Time{}
 }
 
+// stepBack gives back. What is due is tried once even if the lease is over by this process's clock: it
+// may have been prolonged by what this process does not know of.
 func (l *Lease) stepBack(now time.Time) Action {
+	over := !now.Before(l.latest)
 	switch {
-	case !now.Before(l.latest):
-		l.move(lapsed)
-		return None
-	case !l.asking && due(now, l.giveAt):
+	case !l.asking && due(now, l.giveAt) && (!over || l.retry == 0):
 		l.asking = true
 		return GiveBack
+	case over:
+		l.move(lapsed)
 	}
 	return None
 }

@@ -23,12 +23,14 @@ func TestTransitions(t *testing.T) {
 		to   State
 	}
 	moves := []move{
-		{Confirming, confirmed, Held}, {Confirming, refused, Lost}, {Confirming, limited, Stopping},
-		{Confirming, expired, GivingBack}, {Confirming, givenUp, GivingBack}, {Confirming, abandoned, Lost},
-		{Held, refused, Lost}, {Held, limited, Stopping}, {Held, expired, GivingBack}, {Held, givenUp, GivingBack},
-		{Held, abandoned, Lost},
-		{Stopping, refused, Lost}, {Stopping, expired, GivingBack}, {Stopping, givenUp, GivingBack}, {Stopping, abandoned, Lost},
-		{GivingBack, refused, Released}, {GivingBack, givenBack, Released}, {GivingBack, lapsed, Released},
+		{Confirming, confirmed, Held}, {Confirming, refused, Refused}, {Confirming, limited, Stopping},
+		{Confirming, expired, GivingBack}, {Confirming, givenUp, GivingBack}, {Confirming, abandoned, Left},
+		{Held, refused, Refused}, {Held, limited, Stopping}, {Held, expired, GivingBack}, {Held, givenUp, GivingBack},
+		{Held, abandoned, Left},
+		{Stopping, refused, Refused}, {Stopping, expired, GivingBack}, {Stopping, givenUp, GivingBack}, {Stopping, abandoned, Left},
+		{Refused, expired, Denied}, {Refused, abandoned, Left},
+		{GivingBack, givenBack, Released}, {GivingBack, denied, Denied}, {GivingBack, lapsed, Released},
+		{Denied, givenBack, Released}, {Denied, lapsed, Released}, {Denied, abandoned, Left},
 	}
 	for from := range State(len(transitions)) {
 		for by := range events {
@@ -72,6 +74,217 @@ func TestALifeOfRenewals(t *testing.T) {
 	require.Equal(t, None, l.Step(at(88*time.Second)))
 	require.True(t, l.Done())
 	require.Zero(t, l.Due())
+}
+
+// Who refuses a lease may not be the server that granted it. That one keeps others out until the
+// holder has left, and is told then.
+func TestARefusedLeaseIsGivenBackWhenItsHolderHasLeft(t *testing.T) {
+	l := New(minute, start)
+	l.Step(at(time.Second))
+	l.Refused(at(time.Second), start)
+	require.False(t, l.Working(at(time.Second)))
+	require.Equal(t, l.Until(), l.Due(), "it protects what the holder still does")
+	stays := l
+	require.Equal(t, GiveBack, stays.Step(stays.Until()), "a holder that never leaves")
+	require.True(t, l.Leave(at(2*time.Second)))
+	require.Equal(t, at(2*time.Second), l.Due())
+	require.Equal(t, GiveBack, l.Step(at(2*time.Second)))
+	l.GaveBack()
+	require.Equal(t, Released, l.State())
+
+	l = New(minute, start)
+	l.Refused(at(time.Second), at(30*time.Second))
+	l.Leave(at(2 * time.Second))
+	require.Equal(t, at(30*time.Second), l.Due(), "MinHold is not over")
+	l.Refused(at(3*time.Second), at(3*time.Second))
+	require.Equal(t, at(30*time.Second), l.Due())
+	l.Abandon()
+	require.True(t, l.Done(), "Close does not wait for it")
+
+	l = New(minute, start)
+	l.Leave(start)
+	l.Refused(at(time.Second), start)
+	require.Equal(t, at(time.Second), l.Due(), "nobody is left")
+}
+
+// What a server knows nothing of is given back again, ever more seldom, whatever failed in between.
+func TestADeniedLeaseIsGivenBackAgain(t *testing.T) {
+	l := New(minute, start)
+	l.Leave(start)
+	require.True(t, l.GiveUp())
+	l.Retry(start)
+	now := start
+	for range 10 { // a failover
+		require.Equal(t, GiveBack, l.Step(now))
+		l.Failed(GiveBack, now)
+		now = l.Due()
+	}
+	for _, pause := range []time.Duration{0, 250, 750, 2250, 6750} {
+		now = now.Add(pause * time.Millisecond)
+		require.Equal(t, now, l.Due())
+		require.Equal(t, GiveBack, l.Step(now))
+		require.Equal(t, None, l.Step(now), "it is under way")
+		l.Denied(now)
+	}
+	given, closed := l, l
+	given.GaveBack()
+	require.Equal(t, Released, given.State())
+	closed.Abandon()
+	require.True(t, closed.Done())
+	for ; !l.Done(); now = l.Due() {
+		if l.Step(now) == GiveBack {
+			l.Denied(now)
+		}
+	}
+	require.Equal(t, Released, l.State(), "the lease is over")
+}
+
+// A process that was not scheduled in time gives back nevertheless, once.
+func TestALeaseThatIsLongOverIsGivenBackOnce(t *testing.T) {
+	l := New(&Terms{Length: time.Second}, start)
+	require.Equal(t, Expire, l.Step(at(time.Hour)))
+	require.Equal(t, GiveBack, l.Step(at(time.Hour)))
+	unheard := l
+	unheard.Failed(GiveBack, at(time.Hour))
+	for _, l := range []*Lease{&l, &unheard} {
+		require.Equal(t, None, l.Step(at(time.Hour)))
+		require.Equal(t, Released, l.State())
+	}
+}
+
+// A renewal that crosses with a lingering can make the server keep the lock for less: it is asked
+// again, for what is left. Nothing else is renewed once the server keeps it.
+func TestARenewalCrossesWithALingering(t *testing.T) {
+	crossed := func() Lease {
+		l := New(minute, start)
+		require.Equal(t, Renew, l.Step(at(20*time.Second)))
+		l.Leave(at(20 * time.Second))
+		require.True(t, l.Linger(at(20*time.Second), at(time.Hour)))
+		require.Greater(t, l.Length(), time.Hour-20*time.Second)
+		l.Lingers(at(20 * time.Second))
+		return l
+	}
+	rest := func(l Lease, now time.Time) {
+		for ; now.Before(at(time.Hour)); now = now.Add(time.Second) {
+			switch action := l.Step(now); action {
+			case None:
+			case Look:
+				l.Looked()
+			default:
+				t.Fatalf("%v: %d is due", now.Sub(start), action)
+			}
+		}
+		require.Equal(t, GiveBack, l.Step(now))
+	}
+	answered := crossed()
+	answered.Renewed(at(20 * time.Second))
+	require.True(t, answered.Until().Before(at(81*time.Second)), "this one may have been the last")
+	require.Equal(t, Renew, answered.Step(at(40*time.Second)))
+	require.Equal(t, Kept(time.Hour-40*time.Second), answered.Length())
+	answered.Renewed(at(40 * time.Second))
+	rest(answered, at(41*time.Second))
+
+	failed := crossed()
+	failed.Failed(Renew, at(30*time.Second))
+	tries := 0
+	for now := failed.Due(); now.Before(at(time.Hour)); now = failed.Due() {
+		switch action := failed.Step(now); action {
+		case Renew:
+			tries++
+			failed.Renewed(now) // it can come yet, after any of these
+		case Look:
+			failed.Looked()
+		}
+	}
+	require.InDelta(t, 180, tries, 5)
+	require.Equal(t, GiveBack, failed.Step(at(time.Hour)))
+}
+
+// What the server is known to keep it for decides when it is asked again.
+func TestALingeringIsRenewedBeforeTheServersLeaseEnds(t *testing.T) {
+	known := map[string]func() (l Lease, release, until time.Time){
+		"handed over": func() (Lease, time.Time, time.Time) {
+			return Provisional(minute, start, at(1800*time.Millisecond)), at(time.Millisecond), at(1800 * time.Millisecond)
+		},
+		"soon to be renewed": func() (Lease, time.Time, time.Time) {
+			l := New(minute, start)
+			return l, at(19 * time.Second), l.Until()
+		},
+		"a longer one that was not confirmed": func() (Lease, time.Time, time.Time) {
+			l := New(minute, start)
+			require.True(t, l.Extend(at(time.Second), time.Hour))
+			l.ExtendFailed(time.Hour)
+			return l, at(2 * time.Second), l.Until()
+		},
+		"not renewed": func() (Lease, time.Time, time.Time) {
+			l := New(&Terms{Length: time.Minute}, start)
+			return l, at(50 * time.Second), l.Until()
+		},
+	}
+	for name, make := range known {
+		l, now, until := make()
+		l.Leave(now)
+		require.True(t, l.Linger(now, at(time.Hour)), name)
+		l.LingerFailed(now.Add(100 * time.Millisecond))
+		last := now
+		for now = l.Due(); now.Before(until); now = l.Due() {
+			last = now
+			switch action := l.Step(now); action {
+			case Renew:
+				l.Failed(Renew, now.Add(time.Millisecond))
+			case Look:
+				l.Looked()
+			}
+		}
+		require.Less(t, until.Sub(last), 20*time.Millisecond, "%s: the last try before the end", name)
+		require.Equal(t, Renew, l.Step(now))
+		l.Renewed(now)
+		require.False(t, l.Until().Before(at(time.Minute)), name)
+	}
+}
+
+// An answer to a renewal by hand does not end those of a lease that lingers.
+func TestALingeringCrossesWithARenewalByHand(t *testing.T) {
+	l := New(&Terms{Length: time.Minute}, start)
+	require.True(t, l.Extend(at(time.Second), time.Minute))
+	l.Leave(at(time.Second))
+	require.True(t, l.Linger(at(time.Second), at(time.Hour)))
+	l.LingerFailed(at(1100 * time.Millisecond))
+	l.Extended(at(time.Second), time.Minute)
+	now := l.Due()
+	for ; l.Step(now) != Renew; now = l.Due() {
+		l.Looked()
+	}
+	require.True(t, now.Before(at(time.Minute)))
+}
+
+// A process that ends while a lock lingers does not keep it from others for longer than MinHold.
+func TestALingeringAsksForNoMoreThanIsLeft(t *testing.T) {
+	l := New(minute, start)
+	l.Leave(start)
+	require.True(t, l.Linger(start, at(9*time.Second)))
+	require.Equal(t, Kept(9*time.Second), l.Length())
+	l.Lingers(start)
+	require.False(t, l.Until().Before(at(9*time.Second)))
+	require.Equal(t, Look, l.Step(at(8*time.Second)))
+	l.Looked()
+	require.Equal(t, GiveBack, l.Step(at(9*time.Second)))
+}
+
+// Nobody works under a lease that lingers: an outage does not end it before its time, which would let
+// others in.
+func TestALingeringSurvivesAnOutage(t *testing.T) {
+	l := New(&Terms{Length: 10 * time.Millisecond, RenewEvery: 3 * time.Millisecond}, start)
+	l.Leave(start)
+	require.True(t, l.Linger(start, at(time.Minute)))
+	tries := 0
+	for now := l.Due(); now.Before(at(time.Minute)); now = l.Due() {
+		require.Equal(t, Renew, l.Step(now))
+		tries++
+		l.Failed(Renew, now.Add(time.Millisecond))
+	}
+	require.Less(t, tries, 25, "a silent server is not asked all the time")
+	require.Equal(t, GiveBack, l.Step(at(time.Minute)))
 }
 
 func TestAProvisionalLeaseIsConfirmed(t *testing.T) {
@@ -133,13 +346,13 @@ func TestMaxHold(t *testing.T) {
 func TestHolders(t *testing.T) {
 	l := New(minute, start)
 	require.True(t, l.Join(at(1)))
-	require.False(t, l.Leave())
+	require.False(t, l.Leave(start))
 	require.False(t, l.Pass(at(2), time.Second), "somebody works under it")
-	require.True(t, l.Leave())
+	require.True(t, l.Leave(start))
 	require.False(t, l.Join(at(3)), "it was released")
 	require.False(t, l.Pass(l.Until().Add(-time.Second+1), time.Second), "too little is left")
 	require.True(t, l.Pass(at(4), time.Second))
-	require.True(t, l.Leave())
+	require.True(t, l.Leave(start))
 	require.True(t, l.GiveUp())
 	require.False(t, l.GiveUp(), "somebody is at it")
 	require.False(t, l.Pass(at(5), time.Second))
@@ -182,12 +395,12 @@ func TestALongerLeaseIsNotBelievedBesideAShorterOne(t *testing.T) {
 // A lock that is kept from others for longer than it was held.
 func TestLinger(t *testing.T) {
 	l := New(&Terms{Length: 10 * time.Second}, start)
-	require.False(t, l.Linger(at(time.Second), at(time.Minute), time.Minute), "it is still held")
-	require.True(t, l.Leave())
-	require.True(t, l.Linger(at(time.Second), at(time.Minute), time.Minute))
+	require.False(t, l.Linger(at(time.Second), at(time.Minute)), "it is still held")
+	require.True(t, l.Leave(at(time.Second)))
+	require.True(t, l.Linger(at(time.Second), at(time.Minute)))
 	require.False(t, l.Join(at(time.Second)))
 	kept := l
-	kept.Lingers(at(time.Second), time.Minute)
+	kept.Lingers(at(time.Second))
 	require.Equal(t, Look, kept.Step(at(2*time.Second)), "those who wait here hear of a break")
 	kept.Looked()
 	require.Equal(t, None, kept.Step(at(20*time.Second)), "the server keeps it")
@@ -275,9 +488,9 @@ func live(t *testing.T, r *rand.Rand, seed uint64) {
 				l.Failed(action, now)
 			case 1:
 				if action == GiveBack {
-					l.GaveBack()
+					l.Denied(now)
 				} else if r.IntN(4) == 0 {
-					l.Refused()
+					l.Refused(now, now)
 				} else {
 					continue
 				}
@@ -296,12 +509,12 @@ func live(t *testing.T, r *rand.Rand, seed uint64) {
 			l.Noticed(now)
 		case r.IntN(10) == 0 && l.holders > 0:
 			if l.Join(now) {
-				l.Leave()
+				l.Leave(now)
 			}
-			if l.Leave() && !l.Pass(now, terms.Length/4) && l.GiveUp() {
+			if l.Leave(now) && !l.Pass(now, terms.Length/4) && l.GiveUp() {
 				sent[GiveBack] = now
 			}
 		}
-		require.False(t, before == Lost && l.state != Lost || before == Released && l.state != Released, "seed %d", seed)
+		require.False(t, before == Left && l.state != Left || before == Released && l.state != Released, "seed %d", seed)
 	}
 }

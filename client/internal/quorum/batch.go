@@ -247,6 +247,7 @@ func (s *Servers) outcome(c *count) (o fcall.Outcome) {
 	switch {
 	case c.call.verb == leave && c.heard == c.servers && c.owing == 0:
 		s.ballots.forget(c.call.owner)
+		o.Reply.Yes = true
 	case c.call.verb == leave:
 		o.Err = fmt.Errorf("%w: %d of %d have answered", ErrOwing, answered, len(s.members))
 	case c.call.verb == look && agreed:

@@ -60,7 +60,7 @@ func (p pair) walk(cfg *Config, depth int) (ways, wrong int) {
 			q.client.Call.Yes = 1
 			cfg.hear(&q.client, true)
 		case what == 2 && asking:
-			q.machine.Refused()
+			q.machine.Refused(q.now, q.now)
 			cfg.hear(&q.client, true)
 		case what == 3 && asking:
 			q.machine.Failed(lease.Renew, q.now)

@@ -132,7 +132,7 @@ func (o *observer) auditFree(l *lock, now, from time.Time) {
 			continue
 		}
 		o.report.Checks["5 free"]++
-		patience := 50*time.Millisecond + o.allowance()
+		patience := 50*time.Millisecond + repeats + o.allowance()
 		if l.late || w.shared || l.moved || o.mix.guard > 0 { // a line that is closed says so to who asks
 			patience += waitersAsk
 		}

@@ -117,7 +117,7 @@ var defects = []defect{
 		name:    "an expired lock is not given back",
 		profile: "deaf",
 		client: map[string]string{
-			"internal/lease/state.go": "	Held:       {Held, Lost, Stopping, GivingBack, GivingBack," + becomes + "	Held:       {Held, Lost, Stopping, Lost, GivingBack,",
+			"internal/lease/state.go": "	Held:       {Held, Refused, Stopping, GivingBack, GivingBack," + becomes + "	Held:       {Held, Refused, Stopping, Left, GivingBack,",
 		},
 		finds: `invariant 8: .*nobody there wants`,
 	},

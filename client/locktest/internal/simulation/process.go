@@ -43,7 +43,7 @@ func (r *run) options(host string) rueidis.ClientOption {
 	// Small buffers, and a ring with more places than a process can fill before a ping finds that the
 	// connection is dead: to make the usual ones costs more than what is sent through them.
 	opt := rueidis.ClientOption{DialCtxFn: r.world.Host(host).Dial, MaxFlushDelay: -1,
-		ReadBufferEachConn: 1 << 12, WriteBufferEachConn: 1 << 12, RingScaleEachConn: 8,
+		ReadBufferEachConn: 1 << 12, WriteBufferEachConn: 1 << 12, RingScaleEachConn: 9,
 		RetryDelay: func(attempts int, _ rueidis.Completed, _ error) time.Duration {
 			return time.Duration(min(attempts, 10)) * 17 * time.Millisecond
 		}}
