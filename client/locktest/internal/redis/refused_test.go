@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,18 +22,16 @@ import (
 // a client's view of a Cluster during a failover.
 type twoFaced struct {
 	world *redis.World
-	now   *redis.Node
+	now   atomic.Pointer[redis.Node]
 }
 
 func (f *twoFaced) dial(ctx context.Context, _ string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
-	return f.world.Host("client").Dial(ctx, f.now.Addr(), d, c)
+	return f.world.Host("client").Dial(ctx, f.now.Load().Addr(), d, c)
 }
 
 // turn has the other one answer from here on.
 func (f *twoFaced) turn(to *redis.Node) {
-	before := f.now
-	f.now = to
-	f.world.Reset(redis.Path{Node: before})
+	f.world.Reset(redis.Path{Node: f.now.Swap(to)})
 }
 
 // Who says that a lock is not its holder's need not be the one who granted it. That one keeps others
@@ -78,7 +77,8 @@ func TestWhatWasRefusedIsGivenBackWhereItWasGranted(t *testing.T) {
 			bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
 				granter, deposed := w.Node("a:1"), w.Node("b:1")
 				load(t, granter, deposed)
-				f := &twoFaced{world: w, now: granter}
+				f := &twoFaced{world: w}
+				f.now.Store(granter)
 				opt := options(w, "client", "address:1")
 				opt.ForceSingleClient, opt.DialCtxFn = true, f.dial
 				c := openWith(t, opt, client.Config{})
