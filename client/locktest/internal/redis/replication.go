@@ -116,6 +116,9 @@ func (n *Node) SetLag(d time.Duration) { n.feed.mu.Lock(); n.feed.lag = d; n.fee
 // Primary returns whom the node follows, nil if it is a primary.
 func (n *Node) Primary() *Node { n.mu.Lock(); defer n.mu.Unlock(); return n.primary }
 
+// Offset returns how many units of its history the node has.
+func (n *Node) Offset() int64 { n.mu.Lock(); defer n.mu.Unlock(); return n.offset }
+
 // propagate sends a unit to the replicas.
 func (n *Node) propagate(effects [][]string) {
 	if n.primary == nil {

@@ -43,6 +43,7 @@ func (in *injector) forced() {
 		in.wait(10*time.Millisecond, 3*time.Second)
 	}
 	o, names := in.run.seen, in.run.of(old)
+	o.strand(old, to)
 	in.retold(to, unreplicated)
 	o.mu.Lock()
 	o.stale[old] = true
@@ -68,6 +69,16 @@ func (in *injector) forced() {
 		old.Restart(redis.Everything)
 	}
 	in.depose(old, to)
+}
+
+// strand notes which locks came to a server so late that its heir does not have their keys.
+func (o *observer) strand(old, heir *redis.Node) {
+	has := heir.Offset()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, l := range o.locks {
+		l.stranded = l.landed.node == old && has < l.landed.offset
+	}
 }
 
 // depose makes a primary that was deposed by force a replica.

@@ -19,6 +19,15 @@ const (
 	unreplicated = "a forced failover lost what was not replicated"
 )
 
+// stranded loses a lock that all replicas had of the server that it came from.
+const stranded = "the target of a move was lost before its replica had the key"
+
+// landing is when a key came to another server, as replication counts there.
+type landing struct {
+	node   *redis.Node
+	offset int64
+}
+
 // restarted loses a guarded lock too, as those above do, but never lets another holder in beside the
 // one that lost it.
 const restarted = "a restart without all of its memory"

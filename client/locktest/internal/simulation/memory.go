@@ -25,6 +25,9 @@ func (o *observer) compare(l *lock, s state, n *redis.Node, nowUS int64) {
 }
 
 func (o *observer) forget(l *lock, why string) {
+	if l.level && why == unreplicated && l.stranded {
+		why = stranded
+	}
 	if why == nothingLost {
 		o.broken(l.name, 1, "%s had it before, and does not any more", l.owner)
 	}

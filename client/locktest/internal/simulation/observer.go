@@ -59,6 +59,9 @@ type lock struct {
 	level  bool      // all replicas have what clients count on
 	closed time.Time // until when nobody gets it, by a guard
 	moved  bool      // its slot has moved: rueidis looks where it is once a second, so new waiters ask at first
+	landed landing   // where the last move brought its key
+
+	stranded bool // and the failover under way loses it there
 
 	votes      map[*redis.Node]*votes // of several servers
 	tokenOwner string                 // of several servers: whose token is

@@ -192,7 +192,7 @@ func (in *injector) migrate() {
 	o.movingNow(along, true)
 	in.run.world.MoveKeys(int(slot), 0)
 	o.movingNow(along, false)
-	o.moved(along, to.Now().Sub(from.Now()))
+	o.moved(along, to.Now().Sub(from.Now()), landing{to, to.Offset()})
 	in.wait(time.Millisecond, 2*time.Second)
 	in.run.world.FinishMigration(int(slot))
 	end()
@@ -216,12 +216,12 @@ func (o *observer) moves() {
 }
 
 // moved notes that locks went to a server whose clock is ahead by so much.
-func (o *observer) moved(names []string, ahead time.Duration) {
+func (o *observer) moved(names []string, ahead time.Duration, to landing) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, name := range names {
 		l := o.locks[name]
-		l.moved = true
+		l.moved, l.landed = true, to
 		if o.skewed && ahead.Abs() > time.Millisecond {
 			l.lose(everybody, "a slot moved to a server with another clock")
 			o.forgot = true
