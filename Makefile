@@ -76,11 +76,10 @@ bench: ## Measure it beside its rivals and write the report
 bench-quick: ## Check in a minute that the benchmark works; its numbers mean little
 	cd integration/bench && go vet ./... && go test ./... && out=$$(mktemp -d) && go run . -quick -out "$$out" && rm -rf "$$out"
 
-fuzz: prepare ## Fuzz the functions, FUZZTIME (20s) for each target
-	@for package in $$(go list ./integration/...); do \
-		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
-			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$package || exit 1; \
-		done; \
+fuzz: prepare ## Fuzz what callers and servers may send, FUZZTIME (20s) for each target; what it finds goes to testdata/fuzz
+	@grep -r '^func Fuzz' --include='*_test.go' . | sed 's|/[^/]*:func | |; s|(.*||' | sort | while read -r dir target; do \
+		echo "$$dir $$target"; \
+		(cd $$dir && go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x . </dev/null) || exit 1; \
 	done
 
 simulate: ## Simulate schedules of faults for TIME (60s) at each level, from SEED on; then put defects back, and find each

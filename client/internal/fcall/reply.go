@@ -63,10 +63,10 @@ func decodeLeft(values messages, err error) (left bool, _ error) {
 // decodeFences reads the tokens of n locks, nil if they were not taken.
 func decodeFences(values messages, n int) (fences []int64, _ error) {
 	d := decoder{values: values}
-	if d.integer(0) == 0 {
+	switch first := d.integer(0); {
+	case first == 0:
 		return nil, d.err
-	}
-	if len(values) != n+2 {
+	case first != 1 || len(values) != n+2:
 		return nil, malformed(values)
 	}
 	for i := range n {
@@ -78,10 +78,10 @@ func decodeFences(values messages, n int) (fences []int64, _ error) {
 	return fences, nil
 }
 
-// millis is a time of the server's. A plain string of another service may have one that no Duration
-// can hold.
+// millis is a time of the server's; negative: there is none. A plain string of another service may have
+// one that no Duration can hold.
 func millis(n int64) time.Duration {
-	return time.Duration(min(n, functions.MaxTTL*100, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+	return time.Duration(max(-1, min(n, functions.MaxTTL*100, math.MaxInt64/int64(time.Millisecond)))) * time.Millisecond
 }
 
 // Standing is what Inspect answers.

@@ -58,11 +58,21 @@ func TestRepliesOfAnotherContract(t *testing.T) {
 	require.Equal(t, already, err)
 }
 
+func at(values []any, i int) any {
+	if i < len(values) {
+		return values[i]
+	}
+	return nil
+}
+
 // FuzzReplies answers what no library would. In the script a digit makes an integer, a letter a
 // string, '_' null, '-' an error and '[' an array.
 func FuzzReplies(f *testing.F) {
 	f.Add("11999", int64(30000), "holder")
 	f.Add("0$$x1", int64(-1), "")
+	f.Add("02x0", int64(math.MinInt64), "")
+	f.Add("02x0", int64(math.MinInt64+1), "")
+	f.Add("2020", int64(2), "")
 	f.Add("0[_-", int64(math.MaxInt64), "\x00")
 	f.Fuzz(func(t *testing.T, script string, n int64, text string) {
 		values := make([]any, 0, len(script))
@@ -85,7 +95,9 @@ func FuzzReplies(f *testing.F) {
 		all := reply(values...)
 		r, err := decodeReply(all, nil)
 		s, err2 := decodeStanding(all, nil)
-		for _, err := range []error{err, err2} {
+		left, err3 := decodeLeft(all, nil)
+		fences, err4 := decodeFences(all, max(len(all)-2, 1))
+		for _, err := range []error{err, err2, err3, err4} {
 			if err != nil && !errors.Is(err, ErrLibrary) {
 				t.Fatalf("%q: %v", script, err)
 			}
@@ -93,8 +105,22 @@ func FuzzReplies(f *testing.F) {
 		if err == nil && r.Yes && (len(values) != 2 && len(values) < 5) {
 			t.Fatalf("%q is taken for a grant: %+v", script, r)
 		}
-		if err == nil && n > 0 && r.Remaining < 0 && len(values) > 1 && values[1] == int(n) {
-			t.Fatalf("%d ms overflow: %v", n, r.Remaining)
+		if v, ok := at(values, 1).(int); err == nil && !r.Yes && ok && (v < 0) != (r.Remaining < 0) {
+			t.Fatalf("%d ms overflow: %v", v, r.Remaining)
+		}
+		if v, ok := at(values, 4).(int); err2 == nil && ok && (v < 0) != (s.Remaining < 0) {
+			t.Fatalf("%d ms overflow: %v", v, s.Remaining)
+		}
+		yes := false
+		if len(all) > 0 {
+			first, _ := all[0].AsInt64()
+			yes = first == 1
+		}
+		if (left || len(fences) > 0) && !yes {
+			t.Fatalf("%q is taken for a yes: %v, %v", script, left, fences)
+		}
+		if err4 == nil && fences != nil && len(fences) != len(values)-2 {
+			t.Fatalf("%q is taken for %d tokens", script, len(fences))
 		}
 		if err2 == nil && s.Held && len(values) < 6 {
 			t.Fatalf("%q is taken for a holder: %+v", script, s)

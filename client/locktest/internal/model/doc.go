@@ -31,7 +31,9 @@
 //
 // A lock is one key, and a call of one touches no other, so locks are independent but for the last
 // token that the server remembers and for the clients, which have one acquisition at a time. Two
-// locks are explored too.
+// locks are explored too. With three clients and a failover they have too many states. So what two
+// locks do is looked at from either of them, and is what a model of one lock may do, step by step
+// (apart_test.go): what is explored to its end with one lock is true of both.
 //
 // # A quorum
 //

@@ -99,6 +99,27 @@ func (cfg *Config) forget(s *State) {
 		if c.Call.Status == Answered && c.Call.Yes == 0 || c.Call.Status == Gone {
 			c.Call.Left = 0
 		}
+		if c.Note.For != 1 {
+			c.Call.Newer = 0
+		}
+		s.callPresent(i)
+	}
+}
+
+// callPresent gives what is left of the acquisition before the name of the present one, if nothing is
+// left of that, and it is over.
+func (s *State) callPresent(i int) {
+	c := &s.Clients[i]
+	present, past := ownerOf(i, 0), ownerOf(i, 1)
+	if c.Phase != Idle && c.Phase != Resting && c.Phase != Dead || s.named(present) || !s.named(past) {
+		return
+	}
+	names := identity
+	names[past] = present
+	s.renameOwners(&names)
+	c.Stray.Past = 0
+	if c.Note.For == 2 {
+		c.Note.For = 1
 	}
 }
 
