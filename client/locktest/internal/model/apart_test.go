@@ -110,7 +110,7 @@ var both = []scenario{
 func TestLocksAreIndependent(t *testing.T) {
 	walks := 100
 	if os.Getenv("HOLDFAST_MODEL") == "full" {
-		walks = 100_000
+		walks = 10_000
 	}
 	for _, s := range both {
 		t.Run(s.Name, func(t *testing.T) {
