@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/redis/rueidis"
 )
 
 // The bits of how, in FuzzOptions.
@@ -33,6 +34,7 @@ const (
 	once
 	outlives // its context is not that of the wait
 	unloaded // the server does not have the library
+	voting   // of three servers
 	tame     // times are such that most are taken
 )
 
@@ -55,7 +57,7 @@ func kindly(t *testing.T, what string, err error) bool {
 	return err == nil
 }
 
-// FuzzOptions takes locks by any names and settings, in virtual time on a Cluster. Each is refused by
+// FuzzOptions takes locks by any names and settings, in virtual time on a Cluster or a quorum. Each is refused by
 // an error of one kind, or a lock is had, with an expiry, and given back.
 func FuzzOptions(f *testing.F) {
 	second, year := int64(time.Second), int64(365*24*time.Hour)
@@ -71,11 +73,17 @@ func FuzzOptions(f *testing.F) {
 		f.Add("", "order", "job", "deploy", tame|bit, second, second, second/100, int64(0), second, second/10, int64(0), int64(0), 3, 0, 0)
 		f.Add("{x}", "a{b}", "job", "", tame|bit|reenter, second, int64(0), second/100, second/100, int64(0), int64(0), second/10, int64(1), 3, 5, 0)
 	}
+	f.Add("", "order", "", "", tame|voting|reenter, second/5, second, second/100, int64(0), int64(0), int64(0), int64(0), int64(1), 0, 0, 0)
 	f.Add("", "order", "", "", unloaded|giveUpEarly, second, second, second, int64(0), int64(0), int64(0), int64(0), int64(0), 0, 0, 0)
 	f.Fuzz(func(t *testing.T, prefix, name, owner, label string, how int,
 		lease, wait, interval, every, hold, grace, least, guard int64, tried, renewals, replicas int) {
 		bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-			nodes := w.Cluster(2, 0)
+			var nodes []*redis.Node
+			if how&voting != 0 {
+				nodes = []*redis.Node{w.Node("a:1"), w.Node("b:1"), w.Node("c:1")}
+			} else {
+				nodes = w.Cluster(2, 0)
+			}
 			if how&unloaded == 0 {
 				load(t, nodes...)
 			}
@@ -117,7 +125,7 @@ func FuzzOptions(f *testing.F) {
 					opts = append(opts, opt)
 				}
 			}
-			c, err := client.Open(options(w, "client", nodes[0].Addr(), nodes[1].Addr()), cfg)
+			c, err := connect(w, nodes, cfg, how&voting != 0)
 			if !kindly(t, "Open", err) {
 				return
 			}
@@ -127,6 +135,19 @@ func FuzzOptions(f *testing.F) {
 			u.bounded()
 		})
 	})
+}
+
+func connect(w *redis.World, nodes []*redis.Node, cfg client.Config, voting bool) (*client.Client, error) {
+	if !voting {
+		return client.Open(options(w, "client", nodes[0].Addr(), nodes[1].Addr()), cfg)
+	}
+	var all []rueidis.ClientOption
+	for _, n := range nodes {
+		one := options(w, "client", n.Addr())
+		one.ForceSingleClient = true
+		all = append(all, one)
+	}
+	return client.OpenQuorum(all, cfg)
 }
 
 // user uses a lock as FuzzOptions says.
