@@ -63,14 +63,17 @@ func (w *worker) buyWithoutLock(ctx context.Context) (event, error) {
 // token along wherever it reads and writes.
 func (w *worker) buy(ctx context.Context) (event, error) {
 	lock, err := w.locks.Acquire(ctx, w.shop.name)
-	if err != nil {
+	switch {
+	case errors.Is(err, client.ErrUnreachable): // on a machine that is very busy
+		return event{Kind: refused, Text: err.Error()}, nil
+	case err != nil:
 		return event{}, err
 	}
 	said := event{Fence: lock.Fence(), At: time.Now()}
 	said.Kind, err = w.buyHolding(lock)
 
-	// When this process is late the lock is another's by now. This buyer goes home; a sale has more
-	// of them.
+	// When this process is late the lock is another's by now. This buyer goes home, as one whom nobody
+	// answers does; a sale has more of them.
 	if released := lock.Release(ctx); errors.Is(released, client.ErrLost) || errors.Is(err, errRefused) {
 		said.Kind, said.Text = refused, fmt.Sprint(errors.Join(err, released))
 		return said, nil
