@@ -76,10 +76,12 @@ bench: ## Measure it beside its rivals and write the report
 bench-quick: ## Check in a minute that the benchmark works; its numbers mean little
 	cd integration/bench && go vet ./... && go test ./... && out=$$(mktemp -d) && go run . -quick -out "$$out" && rm -rf "$$out"
 
+# Until Go 1.27 the end of the time can be reported as a failure: https://go.dev/issue/75804
 fuzz: prepare ## Fuzz what callers and servers may send, FUZZTIME (20s) for each target; what it finds goes to testdata/fuzz
-	@grep -r '^func Fuzz' --include='*_test.go' . | sed 's|/[^/]*:func | |; s|(.*||' | sort | while read -r dir target; do \
+	@log=$$(mktemp) && grep -r '^func Fuzz' --include='*_test.go' . | sed 's|/[^/]*:func | |; s|(.*||' | sort | while read -r dir target; do \
 		echo "$$dir $$target"; \
-		(cd $$dir && go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x . </dev/null) || exit 1; \
+		(cd $$dir && go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x . </dev/null) 2>&1 | tee $$log; \
+		if grep -q '^FAIL' $$log && ! grep -qx ' *context deadline exceeded' $$log; then exit 1; fi; \
 	done
 
 simulate: ## Simulate schedules of faults for TIME (60s) at each level, from SEED on; then put defects back, and find each

@@ -218,7 +218,9 @@ func (u *user) work(ctx context.Context, l *client.Lock) {
 		kindly(u.T, "Break", err)
 	}
 	time.Sleep(20 * time.Millisecond)
-	kindly(u.T, "the end of the context", context.Cause(l.Context()))
+	if cause := context.Cause(l.Context()); !errors.Is(cause, context.DeadlineExceeded) { // that is ctx's
+		kindly(u.T, "the end of the context", cause)
+	}
 	if err := l.Release(ctx); kindly(u.T, "Release", err) && u.least == 0 && !u.does(asOwner) {
 		if info, err := u.c.Inspect(ctx, u.name); err == nil && info.Held && info.Holder.Owner == l.Owner() {
 			u.Errorf("released, and held by %q", info.Holder.Owner)
