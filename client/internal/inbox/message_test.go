@@ -97,6 +97,11 @@ func FuzzMessages(f *testing.F) {
 	f.Add("broken 77 12 with a space deploy stuck", "with a space", int64(math.MaxInt64))
 	f.Fuzz(func(t *testing.T, message, owner string, fence int64) {
 		in, s, broken := listening()
+		in.Unclaimed = func(owner string, g Grant) {
+			if g.Fence <= 0 || g.Block <= 0 || !strings.HasSuffix(message, " "+owner) {
+				t.Errorf("%q gives %+v to %q, who is not here", message, g, owner)
+			}
+		}
 		w := enter(t, in, owner)
 		in.deliver(s, message)
 		if len(w.Grants) > 0 {
