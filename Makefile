@@ -78,7 +78,7 @@ bench-quick: ## Check in a minute that the benchmark works; its numbers mean lit
 
 # Until Go 1.27 the end of the time can be reported as a failure: https://go.dev/issue/75804
 fuzz: prepare ## Fuzz what callers and servers may send, FUZZTIME (20s) for each target; what it finds goes to testdata/fuzz
-	@log=$$(mktemp) && grep -r '^func Fuzz' --include='*_test.go' . | sed 's|/[^/]*:func | |; s|(.*||' | sort | while read -r dir target; do \
+	@log=$$(mktemp) && trap 'rm -f $$log' EXIT && grep -r '^func Fuzz' --include='*_test.go' . | sed 's|/[^/]*:func | |; s|(.*||' | sort | while read -r dir target; do \
 		echo "$$dir $$target"; \
 		(cd $$dir && go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x . </dev/null) 2>&1 | tee $$log; \
 		if grep -q '^FAIL' $$log && ! grep -qx ' *context deadline exceeded' $$log; then exit 1; fi; \
