@@ -119,7 +119,7 @@ var more = []scenario{
 	sound("2 clients, guarded, fenced, split brain, a crash",
 		clients(2), guarded(3), fenced(1, true), fails(Split)),
 
-	// 50 to 80 million states each.
+	// 40 to 80 million states each.
 	unsound("3 clients, promotion", overlap, fails(Promotion)),
 	sound("3 clients, replicas, promotion", replicas, fails(Promotion)),
 	sound("3 clients, guarded, promotion", guarded(2), fails(Promotion)),
