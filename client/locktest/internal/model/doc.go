@@ -113,5 +113,5 @@
 // With HOLDFAST_MODEL=full it explores more clients for each fault, which takes an hour or two, and some
 // ten gigabytes with GOGC=25:
 //
-//	HOLDFAST_MODEL=full go test -v -timeout 3h -run Protocol ./internal/model
+//	HOLDFAST_MODEL=full go test -v -timeout 3h -run 'Protocol|Independent' ./internal/model
 package model
