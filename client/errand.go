@@ -74,9 +74,6 @@ func (s sending) copies() fcall.Copies {
 // declined is the only token that may be given back; 0: any. What was granted here is known by its
 // first one.
 func (h *held) declined() int64 {
-	if h.hold != "" {
-		return 0 // several processes share the token
-	}
 	return h.first
 }
 

@@ -236,7 +236,11 @@ func (h *held) due(now time.Time) (lease.Action, *ending) {
 func (h *held) lose(why error, reason string) *ending {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.machine.Refused(time.Now(), h.tenure.began.Add(h.terms.minHold))
+	if h.quorum != nil { // a minority may have it still: that keeps nobody out, and is missed where a server is lost
+		h.machine.Outvoted(time.Now())
+	} else {
+		h.machine.Refused(time.Now(), h.tenure.began.Add(h.terms.minHold))
+	}
 	return h.end(why, reason)
 }
 
@@ -311,7 +315,7 @@ func (h *held) extended(sent time.Time, length time.Duration, answered, yes bool
 	defer h.mu.Unlock()
 	switch {
 	case !answered:
-		h.machine.ExtendFailed(length)
+		h.machine.ExtendFailed(time.Now(), length)
 	case yes:
 		h.machine.Extended(sent, length)
 	}

@@ -196,7 +196,7 @@ func (l *Lock) RenewFor(ctx context.Context, d time.Duration) error {
 		h.inbox.CatchUp(ctx, []uint16{h.slot()})
 		return opError("renew", h.name, h.refused(ErrTaken, ""))
 	}
-	return nil
+	return opError("renew", h.name, l.state(time.Now()))
 }
 
 // lost returns why the lock, which cannot be worked under any more, ended.

@@ -27,6 +27,7 @@ func (a *attempt) share(ctx context.Context) (*Lock, error) {
 		l, lost := got.tenure.lock(a.parent(ctx), false)
 		switch {
 		case lost != nil: // on the way: stand in line again
+			got.tenure.decline()
 		case a.until.Err() != nil:
 			err := a.until.Err()
 			// its errors say no more than the lease does

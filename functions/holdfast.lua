@@ -972,7 +972,7 @@ end
 
 -- holdfast_leave
 -- Gives up waiting. If the lock was handed over meanwhile (the messages crossed), it is given back
--- and goes to the next in line; with fence only if its token is that one.
+-- and goes to the next in line; with fence only if its token is that one, and then the reply is of that.
 -- KEYS    lock
 -- ARGV    owner [, hold [, fence]]
 -- Reply   1 | 0
@@ -987,7 +987,8 @@ local function holdfast_leave(keys, args)
   local lock = read_place(key, owner)
   if not lock or lock.foreign then return { 0 } end
   local us = clock()
-  local left = unqueue(key, lock, hold)
+  -- Who names a token asks what became of that: a place in line is not it.
+  local left = unqueue(key, lock, hold) and not fence
   lock = settle(key, lock, us)
   if held_by(lock, owner) and (not fence or lock.fence == fence) then
     left = give_back(key, lock, us, hold) ~= nil or left

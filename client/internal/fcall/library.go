@@ -1,6 +1,7 @@
 package fcall
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ const slowest = time.Second
 
 // Load puts the library on every primary that has none. It never replaces one. A node that does not
 // answer, a dead replica say, does not keep the others from it: the call that missed the library is
-// best repeated whatever Load returns.
+// best repeated whatever Load returns. It returns when ctx ends.
 func (c *Caller) Load(ctx context.Context) (err error) {
 	nodes := c.Redis.Nodes()
 	ctx, cancel := context.WithCancel(ctx)
@@ -37,6 +38,8 @@ func (c *Caller) Load(ctx context.Context) (err error) {
 			}
 		case <-enough:
 			return err
+		case <-ctx.Done(): // not rueidis' to notice: it may be waiting for a connect that another call began
+			return cmp.Or(err, Classify(ctx, ctx.Err()))
 		}
 	}
 	return err

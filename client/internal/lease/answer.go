@@ -99,11 +99,19 @@ func (l *Lease) Refused(now, free time.Time) {
 	l.move(refused)
 	switch {
 	case l.lingers:
-		l.until = l.giveAt
+		l.until = later(now, free)
 	case l.holders == 0:
 		l.until = earlier(l.until, later(now, free))
 	}
 	l.free = free
+}
+
+// Outvoted is Refused by most of several servers. What the others have is given back.
+func (l *Lease) Outvoted(now time.Time) {
+	if l.state <= Stopping {
+		l.move(expired)
+		l.asking, l.giveAt, l.retry = false, now, 0
+	}
 }
 
 // Noticed reports that the lock's key has changed: it is looked at soon, at once after a quiet
@@ -152,7 +160,13 @@ func (l *Lease) Extended(sent time.Time, length time.Duration) {
 }
 
 // ExtendFailed reports that the renewal of Extend for that length was not answered.
-func (l *Lease) ExtendFailed(length time.Duration) { l.doubt(length) }
+func (l *Lease) ExtendFailed(now time.Time, length time.Duration) {
+	l.doubt(length)
+	if l.lingers && l.state == Stopping && !l.asking {
+		l.until = earlier(l.until, Deadline(now, length))
+		l.hurry(now)
+	}
+}
 
 // Join adds a holder to a lease that is worked under. It returns false if there is none: it was
 // released, or lost.

@@ -81,6 +81,7 @@ type Lease struct {
 	free    time.Time // Refused: it is not given back before, unless the lease is over
 
 	looked   time.Time     // the last look was sent
+	crossing time.Duration // of the renewal that was under way when it began to linger; 0: none was
 	retry    time.Duration // the pause after the last failure; GivingBack: 0: there was none
 	denial   time.Duration // the pause after the last denial
 	renewals int

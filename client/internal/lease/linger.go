@@ -14,6 +14,9 @@ func (l *Lease) Linger(now, until time.Time) bool {
 		return false
 	}
 	l.renewAt = earlier(l.renewAt, now.Add(l.until.Sub(now)/3))
+	if l.asking {
+		l.crossing = l.asked
+	}
 	l.stop(now, until)
 	l.lingers, l.length = true, l.lingering(now)
 	l.latest = later(l.latest, now.Add(l.length))
@@ -32,7 +35,11 @@ func (l *Lease) Lingering() bool { return l.lingers }
 // Lingers reports that the server confirmed the renewal of Linger that was sent at sent.
 func (l *Lease) Lingers(sent time.Time) {
 	if l.state == Stopping {
-		l.lingered(sent, l.lingering(sent))
+		length := l.lingering(sent)
+		if l.crossing > 0 {
+			length = min(length, l.crossing)
+		}
+		l.lingered(sent, length)
 	}
 }
 

@@ -68,7 +68,7 @@ func TestALingeringIsRenewedBeforeTheServersLeaseEnds(t *testing.T) {
 		"a longer one that was not confirmed": func() (Lease, time.Time, time.Time) {
 			l := New(minute, start)
 			require.True(t, l.Extend(at(time.Second), time.Hour))
-			l.ExtendFailed(time.Hour)
+			l.ExtendFailed(at(time.Second), time.Hour)
 			return l, at(2 * time.Second), l.Until()
 		},
 		"not renewed": func() (Lease, time.Time, time.Time) {
@@ -111,6 +111,32 @@ func TestALingeringCrossesWithARenewalByHand(t *testing.T) {
 		l.Looked()
 	}
 	require.True(t, now.Before(at(time.Minute)))
+}
+
+// The shorter lease of a renewal counts that the server may have done after the lingering.
+func TestALingeringIsRenewedWhoeverCrossedIt(t *testing.T) {
+	const byHand = "one by hand that fails"
+	crossings := map[string]func(l *Lease){
+		byHand:                                func(l *Lease) { l.Lingers(at(time.Second)); l.ExtendFailed(at(time.Second), time.Minute) },
+		"one that was done last":              func(l *Lease) { l.Lingers(at(time.Second)); l.Renewed(at(time.Second)) },
+		"and was answered before the Release": func(l *Lease) { l.Renewed(at(time.Second)); l.Lingers(at(time.Second)) },
+	}
+	for name, cross := range crossings {
+		l := New(&Terms{Length: time.Minute, RenewEvery: time.Second}, start)
+		if name == byHand {
+			require.True(t, l.Extend(at(time.Second), time.Minute))
+		} else {
+			require.Equal(t, Renew, l.Step(at(time.Second)), name)
+		}
+		l.Leave(at(time.Second))
+		require.True(t, l.Linger(at(time.Second), at(time.Hour)))
+		cross(&l)
+		now := l.Due()
+		for ; now.Before(at(time.Minute)) && l.Step(now) != Renew; now = l.Due() {
+			l.Looked()
+		}
+		require.True(t, now.Before(at(time.Minute)), "%s: renewed after %v", name, now.Sub(start))
+	}
 }
 
 // A process that ends while a lock lingers does not keep it from others for longer than MinHold.

@@ -141,7 +141,7 @@ func (t *turn) leave(r Request) Reply {
 	left := false
 	if i := t.lock.find(r.Owner); i >= 0 {
 		t.lock.remove(i)
-		left = true
+		left = r.Fence == 0 // else it is asked about that token
 	}
 	t.settle()
 	mine := t.lock.heldBy(r.Owner) && (r.Fence == 0 || r.Fence == t.lock.Fence)

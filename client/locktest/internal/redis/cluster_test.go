@@ -1,6 +1,7 @@
 package redis_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -198,5 +199,33 @@ func TestSentinelSwitchesThePrimary(t *testing.T) {
 		}
 		expect(t, r.Do("EXISTS", "lock:x"), int64(0))
 		a.Close()
+	})
+}
+
+// With AutoLoad a call loads the library on every primary. One that another call connects to in vain does
+// not keep it beyond its context's end.
+func TestAutoLoadEndsWithTheContext(t *testing.T) {
+	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		nodes := w.Cluster(2, 1)
+		time.Sleep(time.Second)
+		c := openWith(t, options(w, "client", nodes[0].Addr()), client.Config{AutoLoad: true, Replicas: 1})
+		defer c.Close()
+		mine, other := w.Owner("lock:x"), nodes[0]
+		if mine == other {
+			other = nodes[1]
+		}
+		_ = must(c.Acquire(ctx, "x")).Release(ctx)
+		mine.Do("FUNCTION", "FLUSH")
+		w.Silence(redis.Path{Node: other}, true)
+		w.Reset(redis.Path{Node: other})
+		go func() { _ = c.Redis().Nodes()[other.Addr()].Do(ctx, c.Redis().B().Ping().Build()) }()
+		time.Sleep(time.Millisecond)
+		short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		l, err := c.Acquire(short, "x")
+		if took := time.Since(began); took > 350*time.Millisecond {
+			t.Errorf("a call with 300 ms ended after %v: %v, %v", took, l, err)
+		}
 	})
 }

@@ -1,6 +1,7 @@
 package redis_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -59,4 +60,68 @@ func TestMinHoldOutlastsAnOutage(t *testing.T) {
 		t.Run(fmt.Sprint(seconds, " s"), func(t *testing.T) { lag(t, false, time.Duration(seconds)*time.Second) })
 	}
 	t.Run("handed over", func(t *testing.T) { lag(t, true, 100*time.Millisecond) })
+}
+
+// With replicas each call has a connection of its own. So a renewal can be done after the Release, and
+// its shorter lease counts.
+func TestMinHoldOutlastsRenewalsThatCrossTheRelease(t *testing.T) {
+	const minHold = 2 * time.Minute
+	crossings := map[string]func(w *redis.World, n *redis.Node, l *client.Lock) <-chan error{
+		"one by hand, whose answer nobody waits for": func(w *redis.World, _ *redis.Node, l *client.Lock) <-chan error {
+			time.Sleep(time.Second)
+			renewed := make(chan error, 1)
+			w.Delay(redis.Path{Host: "client"}, 500*time.Millisecond)
+			go func() {
+				short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+				defer cancel()
+				renewed <- l.Renew(short)
+			}()
+			time.Sleep(time.Millisecond)
+			w.Delay(redis.Path{Host: "client"}, 0)
+			return renewed
+		},
+		"one that is done last, and answered first": func(w *redis.World, n *redis.Node, _ *client.Lock) <-chan error {
+			path := redis.Path{Host: "client", Node: n}
+			time.Sleep(9900 * time.Millisecond)
+			w.Delay(path, 200*time.Millisecond)
+			time.Sleep(150 * time.Millisecond) // the renewal is on its way
+			w.Delay(path, 0)
+			n.Refuse(func(cmd []string) redis.Error {
+				if slices.Contains(cmd, functions.Renew) && !slices.Contains(cmd, "30000") { // that of the Release
+					go func() {
+						w.Delay(path, time.Second)
+						time.Sleep(20 * time.Millisecond)
+						w.Delay(path, 0)
+					}()
+				}
+				return ""
+			})
+			renewed := make(chan error)
+			close(renewed)
+			return renewed
+		},
+	}
+	for name, cross := range crossings {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+				n := w.Node("a:1")
+				load(t, n)
+				w.Replica("r:1", n)
+				time.Sleep(time.Second)
+				c, other := open(t, w, "client", "a:1"), open(t, w, "other", "a:1")
+				defer c.Close()
+				defer other.Close()
+				l := must(c.Acquire(ctx, "x", client.WithReplicas(1, time.Second), client.WithMinHold(minHold)))
+				had := time.Now()
+				renewed := cross(w, n, l)
+				_ = l.Release(ctx)
+				<-renewed
+				next := must(other.Acquire(ctx, "x"))
+				if kept := time.Since(had); kept < minHold {
+					t.Errorf("another had the lock after %v", kept)
+				}
+				_ = next.Release(ctx)
+			})
+		})
+	}
 }

@@ -170,3 +170,20 @@ func TestADeadlineOfOneCallIsNotAnothers(t *testing.T) {
 		}
 	})
 }
+
+// A renewal whose answer comes when the lease is over here does not say that the lock is held.
+func TestRenewOfALockThatIsLostMeanwhileFails(t *testing.T) {
+	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := w.Node("a:1")
+		load(t, n)
+		c := open(t, w, "client", "a:1")
+		defer c.Close()
+		l := must(c.Acquire(ctx, "x", client.WithLease(time.Second), client.WithoutRenewal()))
+		time.Sleep(500 * time.Millisecond)
+		w.Stall(redis.Path{Node: n}, redis.Both)
+		time.AfterFunc(2*time.Second, func() { w.Resume(redis.Path{Node: n}) })
+		if err := l.Renew(ctx); !errors.Is(err, client.ErrExpired) {
+			t.Errorf("Renew of a lock that had ended: %v", err)
+		}
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,6 +33,15 @@ func (f *twoFaced) dial(ctx context.Context, _ string, d *net.Dialer, c *tls.Con
 // turn has the other one answer from here on.
 func (f *twoFaced) turn(to *redis.Node) {
 	f.world.Reset(redis.Path{Node: f.now.Swap(to)})
+}
+
+// behindTwoFaces is a client of an address behind which n answers at first.
+func behindTwoFaces(t *testing.T, w *redis.World, n *redis.Node) (*twoFaced, *client.Client) {
+	f := &twoFaced{world: w}
+	f.now.Store(n)
+	opt := options(w, "client", "address:1")
+	opt.ForceSingleClient, opt.DialCtxFn = true, f.dial
+	return f, openWith(t, opt, client.Config{})
 }
 
 // Who says that a lock is not its holder's need not be the one who granted it. That one keeps others
@@ -77,11 +87,7 @@ func TestWhatWasRefusedIsGivenBackWhereItWasGranted(t *testing.T) {
 			bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
 				granter, deposed := w.Node("a:1"), w.Node("b:1")
 				load(t, granter, deposed)
-				f := &twoFaced{world: w}
-				f.now.Store(granter)
-				opt := options(w, "client", "address:1")
-				opt.ForceSingleClient, opt.DialCtxFn = true, f.dial
-				c := openWith(t, opt, client.Config{})
+				f, c := behindTwoFaces(t, w, granter)
 				defer c.Close()
 				l := must(c.Acquire(ctx, "x"))
 				end(t, f, granter, deposed, l)
@@ -93,6 +99,90 @@ func TestWhatWasRefusedIsGivenBackWhereItWasGranted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A client that waited at the deposed primary stands in line there still. That is not the lock, which
+// the new one granted.
+func TestAPlaceInLineAtTheWrongServerIsNotTheLock(t *testing.T) {
+	for name, opts := range map[string][]client.Option{"plain": nil, "a hold": {client.WithOwner("job")}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+				granter, deposed := w.Node("a:1"), w.Node("b:1")
+				load(t, granter, deposed)
+				other := open(t, w, "other", "b:1")
+				defer other.Close()
+				must(other.Acquire(ctx, "x"))
+				f, c := behindTwoFaces(t, w, deposed)
+				defer c.Close()
+				got := make(chan *client.Lock)
+				go func() { got <- must(c.Acquire(ctx, "x", opts...)) }()
+				time.Sleep(3 * time.Second) // it stands in line
+				f.turn(granter)
+				l := <-got
+				f.turn(deposed)
+				<-l.Context().Done()
+				_ = l.Release(ctx)
+				time.Sleep(500 * time.Millisecond)
+				f.turn(granter)
+				time.Sleep(4 * time.Second)
+				if owner := granter.Hash("lock:x")["owner"]; owner != "" {
+					t.Errorf("4 s after the release the server that granted the lock keeps it for %q", owner)
+				}
+			})
+		})
+	}
+}
+
+// slowParent is a context that takes its time when it is first asked for its end.
+type slowParent struct {
+	context.Context
+	once *sync.Once
+	busy func()
+}
+
+func (p slowParent) Done() <-chan struct{} {
+	p.once.Do(p.busy)
+	return p.Context.Done()
+}
+
+// A lock that is refused while it is passed on within the process has no holder who could release it.
+func TestALockThatIsRefusedOnItsWayIsGivenBack(t *testing.T) {
+	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		granter, deposed := w.Node("a:1"), w.Node("b:1")
+		load(t, granter, deposed)
+		other := open(t, w, "other", "a:1")
+		defer other.Close()
+		before := must(other.Acquire(ctx, "x"))
+		f, c := behindTwoFaces(t, w, granter)
+		defer c.Close()
+		go func() {
+			l := must(c.Acquire(ctx, "x"))
+			time.Sleep(100 * time.Microsecond)
+			_ = l.Release(ctx)
+		}()
+		time.Sleep(time.Second)
+		var refused time.Time
+		parent := slowParent{context.WithoutCancel(ctx), new(sync.Once), func() {
+			time.Sleep(2 * time.Second) // it is confirmed
+			f.turn(deposed)
+			time.Sleep(10 * time.Second) // a renewal is refused
+			f.turn(granter)
+			time.Sleep(100 * time.Millisecond)
+			refused = time.Now()
+		}}
+		got := make(chan *client.Lock)
+		go func() { got <- must(c.Acquire(ctx, "x", client.WithLockContext(parent))) }()
+		time.Sleep(time.Second)
+		_ = before.Release(ctx)
+		l := <-got
+		if refused.IsZero() {
+			t.Fatal("it was not passed on")
+		}
+		if took := time.Since(refused); took > 5*time.Second {
+			t.Errorf("nobody had the lock for %v", took)
+		}
+		_ = l.Release(ctx)
+	})
 }
 
 // Close does not wait for locks that were lost, nor for the giving back that is denied meanwhile.

@@ -1,0 +1,230 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+const (
+	lease      = 30 * time.Second
+	renewEvery = lease / 3
+	guard      = 40 * time.Second
+)
+
+// level is a column of docs/guarantees.md.
+type level struct {
+	name string
+	cfg  client.Config
+}
+
+var levels = []level{
+	{"default", client.Config{Lease: lease}},
+	{"guard", client.Config{Lease: lease, Guard: guard}},
+	{"replicas", client.Config{Lease: lease, Replicas: 1}},
+}
+
+// fault is a row of docs/guarantees.md, of those that a single server can play.
+type fault struct {
+	name         string
+	strike, heal func(t *testing.T, n *redis.Node) // it strikes several times
+	lasts        time.Duration
+	autoLoad     bool
+	try, renew   error // of calls meanwhile; nil: they are served
+	maybe        bool  // or they are served
+	waits        error // what a waiter may get; nil: it stays in line
+	lost         bool  // held locks end with their leases
+	young        bool  // the server's memory begins anew with each strike
+}
+
+// refusing is a server in a condition for most of a lease.
+func refusing(name string, c redis.Condition) fault {
+	set := func(on bool) func(*testing.T, *redis.Node) {
+		return func(_ *testing.T, n *redis.Node) { n.Set(c, on) }
+	}
+	return fault{name: name, strike: set(true), heal: set(false), lasts: lease * 9 / 10,
+		try: client.ErrUnreachable, renew: client.ErrUnreachable}
+}
+
+func faults() []fault {
+	full := refusing("the memory is full", redis.Full)
+	full.renew = nil
+	replace := func(t *testing.T, n *redis.Node) { load(t, n) }
+	flush := func(_ *testing.T, n *redis.Node) { n.Do("FUNCTION", "FLUSH") }
+	user := func(rule string) func(*testing.T, *redis.Node) {
+		return func(_ *testing.T, n *redis.Node) { n.SetUser("default", rule) }
+	}
+	kill := func(_ *testing.T, n *redis.Node) { n.KillClients(nil) }
+	none := func(*testing.T, *redis.Node) {}
+	return []fault{
+		full,
+		refusing("it is busy with a script", redis.Busy),
+		refusing("it is loading", redis.Loading),
+		refusing("it could not save", redis.SaveFailed),
+		refusing("it has too few replicas", redis.TooFewReplicas),
+		{name: "rights are taken away", strike: user("-fcall"), heal: user("+fcall"), lasts: 3 * lease / 2,
+			try: client.ErrDenied, renew: client.ErrDenied, waits: client.ErrDenied, lost: true},
+		{name: "connections are killed", strike: kill, heal: none, lasts: lease,
+			try: client.ErrUnreachable, renew: client.ErrUnreachable, maybe: true, waits: client.ErrUnreachable},
+		{name: "the library is replaced", strike: replace, heal: none, lasts: lease, young: true},
+		{name: "FUNCTION FLUSH", strike: flush, heal: replace, lasts: lease / 2,
+			try: client.ErrLibrary, renew: client.ErrLibrary, waits: client.ErrLibrary, young: true},
+		{name: "FUNCTION FLUSH with AutoLoad", strike: flush, heal: none, lasts: lease, autoLoad: true,
+			young: true},
+	}
+}
+
+// A server is struck under a lock that others wait for, and recovers.
+func TestFaultsOfAServerAtEveryLevel(t *testing.T) {
+	for _, f := range faults() {
+		for _, lv := range levels {
+			t.Run(f.name+"/"+lv.name, func(t *testing.T) {
+				bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) { f.happens(t, w, lv) })
+			})
+		}
+	}
+}
+
+func (f fault) happens(t *testing.T, w *redis.World, lv level) {
+	n := w.Node("a:1")
+	w.Replica("b:1", n)
+	old(t, n)
+	lv.cfg.AutoLoad = f.autoLoad
+	var clients []*client.Client
+	for _, host := range []string{"holder", "first", "second"} {
+		c := onServer(t, w, host, n, lv.cfg)
+		defer c.Close()
+		clients = append(clients, c)
+	}
+	c := clients[0]
+	l, released := must(c.Acquire(ctx, "x")), must(c.Acquire(ctx, "released"))
+	must(c.Acquire(ctx, "broken"))
+	first := f.wait(t, clients[1])
+	time.Sleep(500 * time.Millisecond)
+	second := f.wait(t, clients[2])
+	time.Sleep(500 * time.Millisecond)
+	pauses := f.young && lv.cfg.Guard > 0
+
+	const times = 9
+	var struck time.Time
+	for i := range times {
+		struck = time.Now()
+		f.strike(t, n)
+		free := "free " + itoa(i)
+		if pauses && f.try == nil {
+			require.LessOrEqual(t, nobodyYet(t, c, free), guard)
+		} else if m, err := c.TryAcquire(ctx, free); f.answers(t, f.try, err) {
+			require.NoError(t, m.Release(ctx))
+		}
+		if !f.lost || i == 0 {
+			f.answers(t, f.renew, l.Renew(ctx))
+		}
+		if i == 0 && f.renew == nil { // so do releasing and breaking
+			require.NoError(t, released.Release(ctx))
+			require.True(t, must(c.Break(ctx, "broken", "a test")).Held)
+			require.Nil(t, n.Hash("lock:broken"))
+		}
+		time.Sleep(f.lasts / times)
+	}
+	require.Empty(t, first, "the lock is held, or nobody gets it")
+	f.heal(t, n)
+	healed := time.Now()
+	if f.young && f.try != nil { // the memory begins now
+		struck = healed
+	}
+	if f.lost {
+		require.ErrorIs(t, context.Cause(l.Context()), client.ErrLost)
+	} else {
+		time.Sleep(time.Second) // connected again
+		require.NoError(t, l.Renew(ctx))
+		require.NoError(t, l.Release(ctx))
+	}
+	fence := l.Fence()
+	for _, waiter := range f.order(first, second) {
+		m := <-waiter
+		require.NotNil(t, m)
+		require.Greater(t, m.Fence(), fence)
+		fence = m.Fence()
+		if pauses {
+			require.GreaterOrEqual(t, time.Since(struck), guard)
+			require.Less(t, time.Since(struck), guard+3*time.Second)
+		} else {
+			require.Less(t, time.Since(healed), 3*time.Second)
+		}
+		require.NoError(t, m.Release(ctx))
+	}
+	require.NoError(t, must(c.TryAcquire(ctx, "free")).Release(ctx))
+}
+
+// order is that of the line, if it is kept.
+func (f fault) order(first, second <-chan *client.Lock) []<-chan *client.Lock {
+	if f.waits == nil {
+		return []<-chan *client.Lock{first, second}
+	}
+	either := make(chan *client.Lock)
+	for _, w := range []<-chan *client.Lock{first, second} {
+		go func() { either <- <-w }()
+	}
+	return []<-chan *client.Lock{either, either}
+}
+
+// answers reports whether a call was served, and it must be served as the fault says.
+func (f fault) answers(t *testing.T, want, err error) bool {
+	t.Helper()
+	switch {
+	case want == nil:
+		require.NoError(t, err)
+	case err != nil || !f.maybe:
+		require.ErrorIs(t, err, want)
+	}
+	return err == nil
+}
+
+// wait waits for the lock, again if it fails as the fault permits.
+func (f fault) wait(t *testing.T, c *client.Client) <-chan *client.Lock {
+	got := make(chan *client.Lock, 1)
+	go func() {
+		defer close(got)
+		for {
+			l, err := c.Acquire(t.Context(), "x")
+			if err == nil {
+				got <- l
+				return
+			}
+			if f.waits == nil || !errors.Is(err, f.waits) {
+				t.Errorf("a waiter: %v", err)
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}()
+	return got
+}
+
+// old loads the library, and waits until the servers' memory is older than the guard.
+func old(t *testing.T, nodes ...*redis.Node) {
+	t.Helper()
+	load(t, nodes...)
+	for _, n := range nodes {
+		n.Do("FCALL", functions.Memory, "0")
+	}
+	time.Sleep(guard)
+}
+
+// nobodyYet asserts that nobody gets a free lock, and returns for how long.
+func nobodyYet(t *testing.T, c *client.Client, name string) time.Duration {
+	t.Helper()
+	_, err := c.TryAcquire(ctx, name, client.WithFreshAnswer())
+	var busy *client.BusyError
+	require.ErrorAs(t, err, &busy)
+	require.Empty(t, busy.Holder.Owner)
+	require.Positive(t, busy.Remaining)
+	return busy.Remaining
+}
