@@ -20,6 +20,7 @@ type Write struct {
 	Before, After map[string]string
 	End           int64 // when it expires, ms of the server's clock; 0: never
 	Expired       bool  // deleted because its time was over
+	Left          bool  // and the key's slot is another node's by now: it was a copy that nobody asks for
 	Replica       bool  // the node is a replica
 	NowUS         int64 // the server's clock
 }

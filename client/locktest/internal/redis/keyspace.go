@@ -57,6 +57,7 @@ func (n *Node) commit() {
 	if f := n.world.opt.Hooks.Write; f != nil {
 		for _, key := range u.keys {
 			w := Write{Node: n, Key: key, Before: u.before[key], After: n.keys[key].fields(), Expired: u.expired[key], Replica: n.primary != nil, NowUS: n.frozenUS}
+			w.Left = w.Expired && n.topo != nil && !n.serves(slotOf(key))
 			if e := n.keys[key]; e != nil {
 				w.End = e.end
 			}

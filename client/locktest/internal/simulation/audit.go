@@ -25,6 +25,7 @@ type hostState struct {
 
 const (
 	recovery  = 6 * time.Second  // from the end of a fault until all clients are connected and subscribed again
+	noticed   = 32 * time.Second // the longest lease, and a moment
 	forgotten = 13 * time.Second // the longest pause between two tries of giving back, and a moment
 )
 
@@ -93,10 +94,25 @@ func (o *observer) audit(idle bool) {
 		if !calm {
 			continue
 		}
+		o.auditHolders(l, now, calmFrom)
 		if l.owner == "" {
 			o.auditFree(l, now, calmFrom.Add(recovery))
 		} else {
 			o.auditKept(l, l.owner, l.since, now, calmFrom.Add(recovery))
+		}
+	}
+}
+
+// auditHolders looks for holders who never learn of their loss: each asks for its lease anew within it.
+func (o *observer) auditHolders(l *lock, now, calmFrom time.Time) {
+	for _, h := range l.holders {
+		if h.owner == "" || h.lock == nil && h.done == nil || now.Sub(h.entered) < noticed || now.Sub(calmFrom) < noticed {
+			continue
+		}
+		o.report.Checks["2 noticed"]++
+		if h.owner != l.owner && h.alive() {
+			o.broken(l.name, 2, "the context of %s (%s, token %d) is alive, and the server says %q for long", h.who, h.owner, h.fence, l.owner)
+			h.released = true // once
 		}
 	}
 }

@@ -249,7 +249,7 @@ func (o *observer) wrote(w redis.Write) {
 		}
 		return
 	}
-	if w.Expired && l.owner != "" && before.fence != l.fence {
+	if w.Left || w.Expired && l.owner != "" && before.fence != l.fence {
 		return // a copy that a failover brought back after its slot had moved
 	}
 	if o.retold[w.Node] != "" {

@@ -295,15 +295,19 @@ func (in *injector) clock() {
 	o.mu.Lock()
 	o.drift[n] = drift
 	o.skewed = true
+	lost := nothingLost
+	if offset > n.Now().Sub(time.Now()) { // also an earlier clock, if that one was behind
+		lost = "a server's clock was stepped forward"
+	}
 	for _, name := range names {
-		if primary { // also what an earlier clock showed is another time now
-			o.locks[name].lose(everybody, "a server's clock was stepped")
+		if primary && lost != nothingLost {
+			o.locks[name].lose(everybody, lost)
 		}
 	}
 	o.mu.Unlock()
 	n.SetClock(offset, drift)
 	if primary {
-		o.retell(n, names, "a server's clock was stepped")
+		o.retell(n, names, lost)
 	}
 	end()
 }
