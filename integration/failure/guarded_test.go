@@ -21,7 +21,7 @@ const guard = forcedLease + time.Second
 // have forgotten the last lock, and yet nobody is ever inside beside another. HOLDFAST_FAILOVERS is
 // how often (default 1).
 func TestGuardedLocksSurviveTheLossOfThePrimary(t *testing.T) {
-	survives(t, guard, func(int) client.Option { return client.WithGuard(guard) })
+	survives(t, guard, false, func(int) client.Option { return client.WithGuard(guard) })
 }
 
 // A failover by force: the old primary goes on until it hears of it.

@@ -21,24 +21,24 @@ import (
 // it. The primary is killed again and again: nobody is ever inside beside another, and the tokens
 // keep their order. HOLDFAST_FAILOVERS is how often (default 1).
 func TestReplicatedLocksSurviveTheLossOfThePrimary(t *testing.T) {
-	survives(t, 0, func(nodes int) client.Option { return client.WithReplicas(nodes-1, 500*time.Millisecond) })
+	survives(t, 0, true, func(nodes int) client.Option { return client.WithReplicas(nodes-1, 500*time.Millisecond) })
 }
 
 // survives kills the primaries of a Cluster and of a Sentinel. pause is what the level may add to a
-// recovery.
-func survives(t *testing.T, pause time.Duration, level func(nodes int) client.Option) {
+// recovery; keeps says that it loses no lock.
+func survives(t *testing.T, pause time.Duration, keeps bool, level func(nodes int) client.Option) {
 	failovers := times(t, "HOLDFAST_FAILOVERS", 1)
 	server.Each(t, func(t *testing.T, f server.Flavour) {
 		t.Run("cluster", func(t *testing.T) {
 			t.Parallel()
 			b := lay(t, server.Cluster(t, server.Owned(), server.WithFlavour(f)))
 			primary, replica := b.pair(contested)
-			killPrimaries(t, b, failovers, pause, level, primary, replica)
+			killPrimaries(t, b, failovers, pause, keeps, level, primary, replica)
 		})
 		t.Run("sentinel", func(t *testing.T) {
 			t.Parallel()
 			b := lay(t, server.Sentinel(t, server.Owned(), server.WithFlavour(f)))
-			killPrimaries(t, b, failovers, pause, level, b.D.Nodes()...)
+			killPrimaries(t, b, failovers, pause, keeps, level, b.D.Nodes()...)
 		})
 	})
 }
@@ -56,7 +56,8 @@ func times(t *testing.T, name string, n int) int {
 
 // killPrimaries kills the primary among the nodes, and brings it back as a replica when another one is the
 // primary: before that, it would come back empty, and everything would be lost.
-func killPrimaries(t *testing.T, b *bed, failovers int, pause time.Duration, level func(nodes int) client.Option, nodes ...*server.Node) {
+func killPrimaries(t *testing.T, b *bed, failovers int, pause time.Duration, keeps bool,
+	level func(nodes int) client.Option, nodes ...*server.Node) {
 	var cancel context.CancelFunc
 	b.Ctx, cancel = context.WithTimeout(t.Context(), time.Duration(failovers+1)*time.Minute)
 	defer cancel()
@@ -69,10 +70,15 @@ func killPrimaries(t *testing.T, b *bed, failovers int, pause time.Duration, lev
 	c.reset()
 	for i := range failovers {
 		was := c.primary(nodes)
+		kept := func(*server.Node) {}
+		if keeps {
+			kept = c.keep(t, "{"+prefix+contested+"}"+strconv.Itoa(i), level(len(nodes)))
+		}
 		took := span{from: time.Now()}
 		require.NoError(t, was.Kill())
 		took.to = time.Now()
 		c.Eventually("another primary", func() bool { return c.primary(nodes) != nil })
+		kept(c.primary(nodes))
 		require.NoError(t, was.Restart())
 		c.everybodyEnters(2*forcedLease + pause + recovery)
 		c.room.log(t, "SIGKILL "+strconv.Itoa(i+1), took, time.Since(took.to))
@@ -88,6 +94,25 @@ func killPrimaries(t *testing.T, b *bed, failovers int, pause time.Duration, lev
 		assert.Empty(t, strange[:min(3, len(strange))])
 		t.Logf("%d calls at a server that had forgotten the library", all-len(strange))
 		c.Eventually("all replicas follow", func() bool { return c.following(nodes) == len(nodes)-1 })
+	}
+}
+
+// keep takes a lock. The func that it returns asserts that a server has it too, and that no holder has
+// lost one since. It is called before one comes back that has forgotten them, which is another fault.
+func (c *contest) keep(t *testing.T, name string, level client.Option) func(at *server.Node) {
+	var l *client.Lock
+	c.Eventually("a lock", func() bool {
+		var err error
+		l, err = c.clients[0].TryAcquire(c.Ctx, name, client.WithLease(testbed.Long), level)
+		return err == nil
+	})
+	return func(at *server.Node) {
+		m, err := at.Do(c.Ctx, "HMGET", prefix+name, "owner", "fence")
+		assert.NoError(t, err)
+		known, _ := m.AsStrSlice()
+		assert.Equal(t, []string{l.Owner(), strconv.FormatInt(l.Fence(), 10)}, known, "the last lock of the one before")
+		assert.NoError(t, l.Context().Err())
+		assert.Zero(t, c.seen().taken, "locks lost while their leases had not ended")
 	}
 }
 
@@ -131,6 +156,7 @@ func TestReplicatedLocksFindTheirPrimary(t *testing.T) {
 		}
 	}
 	b.Release(b.Take(c, here, level))
+	held := b.Take(c, "{"+prefix+here+"}held", level)
 	require.NoError(t, nodes[5].Kill(), "a replica of the third primary")
 	for range 40 {
 		b.Release(b.Take(c, elsewhere, level))
@@ -141,5 +167,8 @@ func TestReplicatedLocksFindTheirPrimary(t *testing.T) {
 		_, err := c.TryAcquire(b.Ctx, here, level)
 		return errors.Is(err, client.ErrNotReplicated)
 	})
+	require.ErrorIs(t, held.Renew(b.Ctx), client.ErrNotReplicated, "it is known there")
+	require.NoError(t, held.Context().Err())
+	b.Release(held)
 	b.Release(b.Take(c, elsewhere, level))
 }

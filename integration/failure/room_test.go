@@ -49,6 +49,7 @@ type period struct {
 	overlaps    []overlap
 	disorder    int           // entries with a token that was not above all before
 	lost        int           // calls that said so of their lock
+	taken       int           // of these, while the lease had not ended
 	unreachable int           // calls that did not reach the server
 	strange     []error       // of calls, that no failover explains
 	first, last time.Time     // an entry was made
@@ -123,6 +124,9 @@ func (r *room) failed(call string, err error) {
 	switch {
 	case errors.Is(err, client.ErrLost):
 		r.now.lost++
+		if !errors.Is(err, client.ErrExpired) {
+			r.now.taken++
+		}
 	case errors.Is(err, client.ErrUnreachable):
 		r.now.unreachable++
 	default:
