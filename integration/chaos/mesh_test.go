@@ -77,17 +77,34 @@ func TestAPrimaryThatNobodyHearsStopsWithMinReplicas(t *testing.T) {
 	for cluster.Slot(key) > 5000 { // the primary has those
 		key += "k"
 	}
-	writes := func() bool { return tell(primary.Addr, "SET", key, "v") == nil }
+	v.stopsFirst(t, append(v.mesh.around(cutHeir, primary), path{replica, primary}), key)
+}
+
+// So does a Sentinel's primary that is cut off, with the clients on its side, if those wait two seconds
+// longer than the lag may be.
+func TestASentinelsPrimaryThatIsCutOffStopsWithMinReplicas(t *testing.T) {
+	v := meshed(t, "sentinel")
+	require.NoError(t, v.everywhere("CONFIG", "SET", "min-replicas-to-write", "1", "min-replicas-max-lag", "1"))
+	for _, s := range v.deployment.Sentinels() {
+		require.NoError(t, tell(s.Addr, "SENTINEL", "SET", server.SentinelMaster, "down-after-milliseconds", "3000"))
+	}
+	v.stopsFirst(t, v.mesh.around(sentinelSide, v.nodes[0]), "k")
+}
+
+// stopsFirst silences paths around the first primary. It asserts that this one takes no write of a key any
+// more when another one is the primary, and for two seconds after.
+func (v *servers) stopsFirst(t *testing.T, paths []path, key string) {
+	writes := func() bool { return tell(v.nodes[0].Addr, "SET", key, "v") == nil }
 	require.True(t, writes())
-	paths := append(v.mesh.around(cutHeir, primary), path{replica, primary})
+	before := len(v.primaries())
 	cut := time.Now()
 	v.mesh.silence(paths)
 	last, promoted := time.Duration(0), time.Duration(0)
 	require.True(t, until(30*time.Second, func() bool {
-		if before := time.Since(cut); writes() {
-			last = before
+		if asked := time.Since(cut); writes() {
+			last = asked
 		}
-		if promoted == 0 && replicationOf(replica.Addr).role == "master" {
+		if promoted == 0 && len(v.primaries()) > before {
 			promoted = time.Since(cut)
 		}
 		return promoted > 0 && time.Since(cut) > promoted+2*time.Second
