@@ -296,7 +296,7 @@ func (in *injector) clock() {
 	o.drift[n] = drift
 	o.skewed = true
 	lost := nothingLost
-	if offset > n.Now().Sub(time.Now()) { // also an earlier clock, if that one was behind
+	if offset > time.Until(n.Now()) { // also an earlier clock, if that one was behind
 		lost = "a server's clock was stepped forward"
 	}
 	for _, name := range names {
