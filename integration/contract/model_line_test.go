@@ -42,9 +42,9 @@ func (m *model) knownFence() any {
 	return between{m.fence, m.fence}
 }
 
-// leave never names the right token: other tests do.
+// leave never names the right token: other tests do. Who names one asks about that, not about its place.
 func (m *model) leave(w *world, owner, hold string, wrongFence bool) any {
-	left := m.leaveLine(owner, hold)
+	left := m.leaveLine(owner, hold) && !wrongFence
 	m.settle(w, owner)
 	if m.held && m.owner == owner && !wrongFence {
 		if _, had := m.giveBackHold(w, hold, owner, 0); had {
