@@ -70,6 +70,7 @@ HOLDFAST_TOKEN=$token "$@" <&3 3<&- &
 command=$!
 renew() {
   trap - INT TERM HUP
+  kill -0 "$command" 2>/dev/null || exit 0 # it has ended, and a signal for us that came before the line above is lost
   ends=$((sent + lease - margin)) pause=$((lease / 3))
   while left=$((ends - $(now))) && [ "$left" -gt 0 ]; do
     [ "$pause" -lt "$left" ] || pause=$left
