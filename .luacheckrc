@@ -1,3 +1,3 @@
 std = "lua51"
-read_globals = { "redis" }
+read_globals = { "redis", "struct" }
 max_line_length = 140

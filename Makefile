@@ -7,12 +7,10 @@ TIME        := 60s
 
 # Modules of their own, so that what they need is in nobody's go.sum who does not use it.
 MODULES := $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod | sort))
-# Those whose tests are not run in a way of their own.
-PLAIN   := $(filter-out client/locktest integration/bench integration/chaos,$(MODULES))
 
 # The race detector needs cgo and so a C compiler on most systems.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
-TEST := go test $(RACE) -count=1 -timeout 15m
+TEST = go test $(RACE) -count=1 -timeout 15m
 
 # The same schedules each time, so that what is new in a red run is the code; SEED= chooses by the
 # time. Without the race detector, which makes a minute hold few schedules.
@@ -21,18 +19,57 @@ SIMULATE = cd client/locktest && HOLDFAST_SIMULATE=$(TIME) HOLDFAST_SEED=$(SEED)
 	go test -count=1 -v -timeout 0 -run 'TestSimulation$$' ./internal/simulation
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-embedded test-containers lint demo bench bench-quick fuzz simulate schedules chaos chaos-defects clocks soak release images clean prepare
+.PHONY: help test first-half second-half others modules virtual differential compiled \
+	test-embedded test-containers lint demo bench bench-quick fuzz simulate schedules chaos chaos-defects clocks soak release images clean prepare
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# The model, which is one goroutine, and the simulation are slow with the race detector.
-test: prepare ## Run all tests on a real server, with the race detector, and simulate for TIME (60s)
-	$(TEST) ./...
-	cd client/locktest && $(TEST) $$(go list ./... | grep -v -e /simulation -e /model)
-	cd client/locktest && go test -count=1 ./internal/model
-	@printf '%s\n' $(PLAIN) | sort -r | xargs -P 2 -I MODULE sh -c 'cd MODULE && $(TEST) ./...' # the longest first
+# Tests on real servers wait more than they compute, so they run side by side. The packages that take
+# longest run in two halves, by the names of their tests: -run and -skip of one pattern leave none out.
+# Five or six at once keep two processors busy; with more, those tests that measure time would suffer.
+HALF   := ^Test[A-G]
+LONG   := ./integration/conformance ./integration/failure
+OTHERS  = ./integration/polyglot ./loader ./integration/contract ./integration/readme $(filter-out $(LONG),$(shell \
+	go list ./... | sed 's|^github.com/holdfast-go/holdfast|.|'))
+
+# Tests in virtual time are several times slower with the race detector: of these, what drives the
+# client from many goroutines has it too.
+VIRTUAL  = $$(go list ./... | grep -v -e /simulation -e /differential)
+DETECTED := -skip TestOnceOnAFleet . ./internal/jobs
+
+# Modules that are glue, without goroutines and locks of their own, and bring much to compile.
+GLUE  := client/adapter/asynq client/adapter/goredis integration/fencing
+# The others, whose tests are not run in a way of their own.
+PLAIN := $(filter-out $(GLUE) client/locktest integration/bench integration/chaos loader/cmd/holdfast,$(MODULES))
+
+test: ## Run all tests on a real server, with the race detector where it pays, and simulate for TIME (60s)
+	@$(if $(RACE),,echo "without -race: it needs a C compiler")
+	@$(MAKE) --no-print-directory -k -j 5 first-half second-half others modules virtual
 	$(SIMULATE)
+
+# All that several of the following would compile at once otherwise.
+compiled: prepare
+	@go list $(RACE) -test -export -deps ./... >/dev/null
+
+first-half: compiled
+	$(TEST) -p 1 -run '$(HALF)' $(LONG)
+
+second-half: compiled
+	$(TEST) -p 1 -skip '$(HALF)' $(LONG)
+
+others: compiled
+	$(TEST) -p 2 $(OTHERS)
+
+modules: compiled
+	cd loader/cmd/holdfast && $(TEST) -p 1 ./...
+	@printf '%s\n' $(PLAIN) | xargs -P 2 -I MODULE sh -c 'cd MODULE && $(TEST) ./...'
+	@printf '%s\n' $(GLUE) | xargs -P 2 -I MODULE sh -c 'cd MODULE && go test -count=1 ./...'
+
+# Behind the others: it does not matter when its time passes.
+virtual: compiled differential
+	cd client/locktest && nice -n 10 go test -p 1 -count=1 -timeout 15m $(VIRTUAL)
+	cd client/locktest && nice -n 10 $(TEST) -p 1 $(DETECTED)
 
 # What these need of a server is not modelled behind a port: Cluster, a replica, files on disk, MONITOR,
 # the commands of the guard library.
@@ -48,23 +85,25 @@ test-embedded: ## Run the contract's tests on the embedded Redis in place of a r
 			go test -count=1 -timeout 5m -skip "^($$(echo $(UNMODELLED) | tr ' ' '|'))\$$" ./integration/contract || exit 1; \
 	done
 
-# The other packages use one server, whichever it is, or ask little of it.
-CONTAINED := ./loader $(addprefix ./integration/,conformance contract failure server)
-
+# The other packages use one server, whichever it is, or ask little of it. Without the race detector:
+# this is about servers.
 test-containers: export HOLDFAST_RUNTIME = container
-test-containers: prepare ## Run the tests of servers on every server of the matrix, in containers
-	$(TEST) $(CONTAINED)
+test-containers: ## Run the tests of servers on every server of the matrix, in containers
+	@$(MAKE) --no-print-directory -k -j 4 RACE= OTHERS="./loader ./integration/contract ./integration/server" \
+		first-half second-half others differential
+
+differential: compiled
 	cd client/locktest && $(TEST) ./internal/differential
 
 prepare:
-	@$(if $(RACE),,echo "without -race: it needs a C compiler")
 	@go run ./integration/server/prepare
 
+# All modules in one workspace, which lasts as long as this: most of what they need is the same.
 lint: ## Check format, vet, staticcheck, and the Lua source
 	@bad=$$(gofmt -l .); test -z "$$bad" || { echo "not gofmt'ed:"; echo "$$bad"; exit 1; }
-	go vet ./...
-	go run $(STATICCHECK) ./...
-	for module in $(MODULES); do (cd $$module && go vet ./... && go run $(STATICCHECK) ./...) || exit 1; done
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && export GOWORK="$$dir/go.work" && \
+		go work init $(addprefix '$(CURDIR)'/,. $(MODULES)) && set -x && \
+		go vet work && go run $(STATICCHECK) work
 	sh .ci/lint-lua
 
 demo: ## Show it: a flash sale by several processes on a real server

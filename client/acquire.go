@@ -2,11 +2,75 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/holding"
+	"github.com/holdfast-go/holdfast/client/internal/queue"
 	"github.com/holdfast-go/holdfast/client/internal/tracking"
+	"github.com/holdfast-go/holdfast/functions"
 )
+
+// Acquire takes the lock, waiting for it in line until ctx ends or MaxWait is over. A release hands
+// the lock to the first in line; when a holder dies, the first in line takes it at the lease's end.
+// Where the server permits no subscription it asks again and again. Goroutines of one process stand
+// behind one another here, and one place in the server's line is theirs. Under the context of a Lock
+// of the same name it re-enters that lock, in memory, instead of waiting for it.
+//
+// ctx is the lock's context too: when it ends, so does the work, and a lock that is not released then
+// is given back Grace after its next renewal. To return a lock from a function that cancels its context, use
+// WithLockContext.
+//
+// Errors: *WaitError when the wait ended without the lock, which says why: ErrTimeout, ErrBusy,
+// ErrUnreachable, ErrClosed or context.Canceled; the rest as TryAcquire. If the server is
+// unreachable from the start, Acquire fails with ErrUnreachable, after one retry if only the reply
+// was lost. Once it is waiting, it rides out outages of up to one lease. After an error the lock is
+// neither held nor waited for.
+func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
+	ask := Ask{name, true}
+	since := c.observer.asked(ctx, ask)
+	l, behind, err := c.acquire(ctx, name, opts)
+	c.answer(ctx, ask, since, l, behind, err)
+	return l, err
+}
+
+func (c *Client) acquire(ctx context.Context, name string, opts []Option) (*Lock, *BusyError, error) {
+	w, err := c.want(ctx, name, opts)
+	if err != nil {
+		return nil, nil, opError("acquire", name, err)
+	}
+	if !c.inflight.enter() {
+		return nil, nil, opError("acquire", name, ErrClosed)
+	}
+	defer c.inflight.leave()
+	if outer := w.outer(ctx); outer != nil {
+		l, err := w.reenter(outer)
+		return l, nil, opError("re-enter", name, err)
+	}
+	if err := w.begun(ctx); err != nil {
+		return nil, nil, opError("acquire", name, err)
+	}
+	if w.set.maxWait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, w.set.maxWait, errMaxWait)
+		defer cancel()
+	}
+	began := time.Now()
+	if w.set.tries > 0 {
+		return w.poll(ctx, began)
+	}
+	for {
+		t, waited, err := c.queues.Acquire(ctx, w.request())
+		if err != nil {
+			return nil, w.busy(waited.Behind), w.stopped(ctx, began, waited, err)
+		}
+		if l, err := w.take(t); l != nil || err != nil {
+			return l, w.busy(waited.Behind), opError("acquire", name, err)
+		} // it was lost on the way: stand in line again
+	}
+}
 
 // TryAcquire takes the lock if it is free, and fails at once if not. One command; it never
 // overtakes a waiter. Under the context of a Lock of the same name it re-enters that lock, in
@@ -19,124 +83,236 @@ import (
 // deadline had passed before the call. After an error the lock is not held: if the outcome was
 // unknown, a clean-up goes on in the background.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	since := c.observer.asked(ctx, Ask{name, false})
+	ask := Ask{name, false}
+	since := c.observer.asked(ctx, ask)
 	l, err := c.tryAcquire(ctx, name, opts)
-	c.answer(ctx, Ask{name, false}, since, l, nil, err)
+	c.answer(ctx, ask, since, l, nil, err)
 	return l, err
 }
 
 func (c *Client) tryAcquire(ctx context.Context, name string, opts []Option) (*Lock, error) {
-	a, err := c.attempt(name, opts)
+	w, err := c.want(ctx, name, opts)
 	if err != nil {
 		return nil, opError("try", name, err)
 	}
-	if c.gate.closed() {
+	if !c.inflight.enter() {
 		return nil, opError("try", name, ErrClosed)
 	}
-	if t := a.outer(ctx); t != nil {
-		l, err := t.reenter(a.parent(ctx), &a.set.terms)
+	defer c.inflight.leave()
+	if outer := w.outer(ctx); outer != nil {
+		l, err := w.reenter(outer)
 		return l, opError("re-enter", name, err)
 	}
-	if err := begun(ctx); err != nil {
+	if err := w.begun(ctx); err != nil {
 		return nil, opError("try", name, err)
 	}
-	if a.hold == "" && !a.set.fresh && a.set.terms.copies.Replicas == 0 {
-		value, age, question := c.cache.Answer(a.key, tracking.Refusal)
-		if value != nil {
-			busy := *value.(*BusyError)
-			busy.Remaining -= age
-			return nil, &busy
-		}
-		a.question = question
-	}
-	if !c.gate.enter() {
-		return nil, opError("try", name, ErrClosed)
-	}
-	defer c.gate.leave()
-	a.identify()
-	l, busy, err := a.try(ctx, a.parent(ctx))
+	l, busy, err := w.try(ctx)
 	switch {
 	case err != nil:
 		return nil, opError("try", name, c.ended(ctx, err))
-	case l == nil:
+	case busy != nil:
 		return nil, busy
 	}
 	return l, nil
 }
 
-// Acquire takes the lock, waiting for it in line until ctx ends or MaxWait is over. Waiting costs
-// no polling: a release hands the lock to the first in line; when a holder dies, the first in line
-// takes it at the lease's end. Where the server permits no subscription it asks again every
-// Interval. Under the context of a Lock of the same name it re-enters that lock, in memory, instead
-// of waiting for it.
-//
-// Errors: *WaitError when the wait ended without the lock, which says why: ErrTimeout, ErrBusy,
-// ErrUnreachable, ErrClosed or context.Canceled; the rest as TryAcquire. If the server is
-// unreachable from the start, Acquire fails with ErrUnreachable, after one retry if only the reply
-// was lost. Once it is waiting, it rides out outages of up to one lease. After an error the lock is
-// neither held nor waited for.
-func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	since := c.observer.asked(ctx, Ask{name, true})
-	a, err := c.attempt(name, opts)
-	if err != nil {
-		err = opError("acquire", name, err)
-		c.answer(ctx, Ask{name, true}, since, nil, nil, err)
-		return nil, err
-	}
-	l, err := a.acquire(ctx)
-	c.answer(ctx, Ask{name, true}, since, l, a.behind, err)
-	return l, err
+// want is what one call wants.
+type want struct {
+	client *Client
+	name   string
+	key    string
+	set    *settings       // the client's own, or a copy that options changed; never written after
+	parent context.Context // of the lock's context
 }
 
-func (a *attempt) acquire(ctx context.Context) (*Lock, error) {
-	c, name := a.client, a.name
-	if !c.gate.enter() {
-		return nil, opError("acquire", name, ErrClosed)
+func (c *Client) want(ctx context.Context, name string, opts []Option) (want, error) {
+	w := want{client: c, name: name, set: c.settings, parent: ctx}
+	var err error
+	if w.key, err = c.key(name); err != nil {
+		return w, err
 	}
-	defer c.gate.leave()
-	if t := a.outer(ctx); t != nil {
-		l, err := t.reenter(a.parent(ctx), &a.set.terms)
-		return l, opError("re-enter", name, err)
+	if len(opts) > 0 {
+		set := *c.settings
+		WithOptions(opts...)(&set)
+		if err := set.complete(); err != nil {
+			return w, err
+		}
+		if set.owner != "" && set.Label != c.settings.Label {
+			return w, fmt.Errorf("%w: WithLabel has no effect beside WithOwner, whose string is all that others see", ErrArgument)
+		}
+		w.set = &set
 	}
-	if err := begun(ctx); err != nil {
-		return nil, opError("acquire", name, err)
+	if w.set.parent != nil {
+		w.parent = w.set.parent
 	}
-	a.began, a.until = time.Now(), ctx
-	if a.set.maxWait > 0 {
-		var cancel context.CancelFunc
-		a.until, cancel = context.WithTimeoutCause(ctx, a.set.maxWait, errMaxWait)
-		defer cancel()
+	return w, nil
+}
+
+// request is what the queue of the key is asked for.
+func (w *want) request() queue.Request {
+	return queue.Request{Name: w.name, Key: w.key, Terms: w.set.terms, Owner: w.set.owner, GiveUpEarly: w.set.giveUpEarly}
+}
+
+// begun is the error of a call whose contexts had ended before it began.
+func (w *want) begun(ctx context.Context) error {
+	if err := begun(ctx); err != nil || w.parent == ctx {
+		return err
 	}
+	return begun(w.parent)
+}
+
+// outer is the lock of this name that ctx was taken under, if it is to be re-entered.
+func (w *want) outer(ctx context.Context) *holding.Holder {
+	if w.set.alone {
+		return nil
+	}
+	t, _ := ctx.Value(holderKey{w.client, w.key}).(*holding.Holder)
+	if t == nil || w.set.owner != "" && w.set.owner != t.Owner {
+		return nil
+	}
+	return t
+}
+
+// try asks once.
+func (w *want) try(ctx context.Context) (*Lock, *BusyError, error) {
+	c, r := w.client, w.request()
+	var question tracking.Question
+	r.Try = true
+	if r.Owner == "" && !w.set.fresh && r.Terms.Replicas == 0 && c.cache.On() {
+		value, age, q := c.cache.Answer(w.key, tracking.Refusal)
+		if value != nil {
+			busy := *value.(*BusyError)
+			busy.Remaining -= age
+			return nil, &busy, nil
+		}
+		question, r.Tracked = q, q.Tracked()
+	}
+	r.Fresh = w.set.fresh
+	sent := time.Now()
+	t, waited, err := c.queues.Acquire(ctx, r)
 	switch {
-	case a.set.tries > 0:
-		return a.poll(ctx)
-	case a.hold != "": // a place in the server's line of its own
-		return a.wait(ctx, "")
+	case err == nil:
+		l, err := w.take(t)
+		if l == nil && err == nil { // lost this very moment
+			err = t.Cause()
+		}
+		return l, nil, err
+	case !errors.Is(err, ErrBusy) || waited.Last == nil:
+		return nil, nil, err
 	}
-	return a.share(ctx)
+	busy := w.busy(waited.Last)
+	if r.Tracked { // the first time that it is busy, and the next time until when
+		c.cache.Keep(question, tracking.Refusal, busy, sent, busy.Remaining)
+	} else if waited.Asked {
+		c.cache.Notice(w.key)
+	}
+	return nil, busy, nil
 }
 
 // poll is Acquire for those who asked for tries instead of a place in line.
-func (a *attempt) poll(ctx context.Context) (*Lock, error) {
-	a.identify()
-	w := &wait{attempt: a}
+func (w *want) poll(ctx context.Context, began time.Time) (*Lock, *BusyError, error) {
+	r := w.request()
+	r.Try, r.Fresh = true, true
+	var behind *BusyError
+	var last queue.Waited
 	for try := 1; ; try++ {
-		w.asks()
-		l, busy, err := a.try(a.until, a.parent(ctx))
-		if err != nil {
-			return nil, w.failed(err)
+		t, waited, err := w.client.queues.Acquire(ctx, r)
+		switch {
+		case err == nil:
+			if l, err := w.take(t); l != nil || err != nil {
+				return l, behind, opError("acquire", w.name, err)
+			}
+		case !errors.Is(err, ErrBusy):
+			return nil, behind, w.stopped(ctx, began, waited, err)
+		default:
+			last, behind = waited, w.busy(waited.Last)
 		}
-		if l != nil {
-			return l, nil
+		if try >= w.set.tries {
+			return nil, behind, w.stopped(ctx, began, last, fmt.Errorf("%w: %d tries", ErrBusy, try))
 		}
-		w.answered(busy)
-		if try >= a.set.tries {
-			return nil, w.error(fmt.Errorf("%w: %d tries", ErrBusy, try))
-		}
-		if err := w.sleep(a.set.interval); err != nil {
-			return nil, err
+		select {
+		case <-time.After(w.set.interval):
+		case <-ctx.Done():
+			return nil, behind, w.stopped(ctx, began, last, ctx.Err())
+		case <-w.client.closing.Done():
+			return nil, behind, w.stopped(ctx, began, last, ErrClosed)
 		}
 	}
+}
+
+// take makes the Lock of a holder. nil without an error: its time was over before.
+func (w *want) take(t *holding.Holder) (*Lock, error) {
+	err := begun(w.parent)
+	if err == nil && w.set.owner != "" {
+		err = w.client.joined(w.parent, t)
+	}
+	if err != nil {
+		w.client.queues.Decline(t)
+		return nil, err
+	}
+	l, err := newLock(w.client, t, w.parent, false)
+	if err != nil {
+		w.client.queues.Decline(t)
+	}
+	return l, nil
+}
+
+// reenter adds a Lock to a holder's, in memory: its settings are those of the first. It fails if the
+// holder's time is over.
+func (w *want) reenter(t *holding.Holder) (*Lock, error) {
+	has, wants := t.Terms, w.set.terms
+	if wants.Replicas > has.Replicas {
+		return nil, fmt.Errorf("%w: the lock to re-enter was taken with Replicas %d, not %d", ErrArgument, has.Replicas, wants.Replicas)
+	}
+	if wants.Guard > 0 && (has.Guard == 0 || wants.Longest > has.Longest) {
+		return nil, fmt.Errorf("%w: the lock to re-enter was taken with less Guard, or none", ErrArgument)
+	}
+	if cause := w.client.keeper.Check(t, time.Now()); cause != nil {
+		return nil, cause
+	}
+	return newLock(w.client, t, w.parent, true)
+}
+
+// busy says who has the lock.
+func (w *want) busy(r *fcall.Reply) *BusyError {
+	if r == nil {
+		return nil
+	}
+	b := &BusyError{Name: w.name, Remaining: r.Remaining, Waiters: int(max(0, r.Waiters)), Why: r.Why}
+	if r.Holder != "" {
+		b.Holder = parseHolder(r.Holder, r.Fence)
+	}
+	return b
+}
+
+// stopped is the error of a wait that ended without the lock.
+func (w *want) stopped(ctx context.Context, began time.Time, waited queue.Waited, err error) error {
+	last := w.busy(waited.Last)
+	if last != nil && last.Why == functions.WhyFree {
+		last = nil
+	}
+	switch {
+	case w.client.closing.Err() != nil:
+		err = ErrClosed
+	case errors.Is(err, ErrArgument) || errors.Is(err, ErrInvalid):
+		return opError("acquire", w.name, err)
+	case errors.Is(err, context.Canceled):
+		err = canceled(ctx)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, queue.ErrTimeout):
+		err = timeout(ctx)
+	}
+	return &WaitError{Name: w.name, Waited: time.Since(began), Position: waited.Position, Last: last, Err: err}
+}
+
+// errMaxWait is the cause of a wait's end by MaxWait.
+var errMaxWait = errors.New("MaxWait is over")
+
+// timeout is the error of a wait that a deadline ended.
+func timeout(until context.Context) error {
+	if context.Cause(until) == errMaxWait {
+		return fmt.Errorf("%w: %w", ErrTimeout, errMaxWait)
+	}
+	return fmt.Errorf("%w: %w", ErrTimeout, context.DeadlineExceeded)
 }
 
 // answer tells the Observer what a call returns.

@@ -9,36 +9,48 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/client/internal/assembly"
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/client/internal/inbox"
-	"github.com/holdfast-go/holdfast/client/internal/local"
+	"github.com/holdfast-go/holdfast/client/internal/keeper"
+	"github.com/holdfast-go/holdfast/client/internal/queue"
+	"github.com/holdfast-go/holdfast/client/internal/replicas"
 	"github.com/holdfast-go/holdfast/client/internal/tracking"
+	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/redis/rueidis"
 )
 
 // Client takes locks on one deployment: a single server, a primary with replicas, Sentinel or
-// Cluster; or on a majority of several servers, see OpenQuorum. It is safe for concurrent use, and one
-// per process is enough: it renews all its locks from one goroutine and hears of hand-offs on one
-// channel per hash slot (on one channel in all without Cluster).
+// Cluster; or on a majority of several servers, see package quorum. It is safe for concurrent use,
+// and one per process is enough: it renews all its locks from one goroutine and receives hand-offs on
+// one channel per hash slot (on one channel in all without Cluster).
 type Client struct {
-	core
-	deployments []*deployment
-	histories   sync.Map // OpenQuorum: the replication ids of the servers
-	cfg         Config
-	settings    settings // the Config's part that calls may change
+	cfg      Config
+	settings *settings      // the Config's part that calls may change
+	redis    rueidis.Client // nil: several servers
+	backend  fcall.Backend
+	slotted  bool // Cluster
+
+	cache    *tracking.Cache
+	inbox    *inbox.Inbox // nil: several servers
+	keeper   *keeper.Keeper
+	queues   *queue.Queues
+	events   events
+	observer *Observer
+
+	inflight inflight
+	closing  context.Context // ends with ErrClosed when Close is called
+	stop     context.CancelCauseFunc
+	parts    assembly.Parts
 
 	identity string        // 'host:pid:id', the head of every owner string
 	id       string        // 96 random bits
 	seq      atomic.Uint64 // the rest of owner strings, and ids of holds
 	random   atomic.Uint64 // the state of jitter
-
-	lines *lines
-	gate  gate
-	stop  context.CancelCauseFunc // ends core.closing
+	released atomic.Int64  // beginnings and ends of ReleaseOwner
 }
 
 // New returns a Client over a rueidis client that stays the caller's: Close does not close it. It
@@ -54,72 +66,77 @@ func New(redis rueidis.Client, cfg Config) (*Client, error) {
 	if redis == nil {
 		return nil, fmt.Errorf("holdfast: new: %w: redis must not be nil", ErrArgument)
 	}
-	cfg, set, err := cfg.complete(false)
+	c, err := build(cfg, assembly.Parts{})
 	if err != nil {
 		return nil, fmt.Errorf("holdfast: new: %w", err)
 	}
-	c := build(cfg, set)
-	c.slotted = redis.Mode() == rueidis.ClientModeCluster
-	d := c.deploy(nil)
-	d.connected(redis)
-	c.calls = one{d.calls()}
+	c.connected(redis, func() {})
+	return c, nil
+}
+
+// Assemble is for package quorum, which makes the Backend of several servers.
+func Assemble(cfg Config, parts assembly.Parts) (*Client, error) {
+	c, err := build(cfg, parts)
+	if err != nil {
+		return nil, err
+	}
+	c.backend = parts.Backend
 	c.start()
 	return c, nil
 }
 
 // build makes the parts of a Client that know no server.
-func build(cfg Config, set settings) *Client {
-	c := &Client{cfg: cfg, settings: set}
-	c.journal.log, c.journal.observer, c.observer = cfg.Logger, cfg.Observer, cfg.Observer
+func build(cfg Config, parts assembly.Parts) (*Client, error) {
+	cfg, set, err := cfg.complete(parts.Backend != nil)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{cfg: cfg, settings: set, observer: cfg.Observer, parts: parts}
+	c.events.log, c.events.observer = cfg.Logger, cfg.Observer
 	c.identify()
 	c.closing, c.stop = context.WithCancelCause(context.Background())
-	c.gate.idle = make(chan struct{})
-	c.lines = local.New[*held, turn, shows]()
-	c.registry = newRegistry()
-	c.departed = newDeparted()
-	return c
+	c.inflight.idle = make(chan struct{})
+	return c, nil
 }
 
-// deploy adds a deployment, without a connection yet.
-func (c *Client) deploy(w *wires) *deployment {
-	if c.cache == nil {
-		c.cache = tracking.New(c.slotted, c.changed)
-	}
-	d := &deployment{wires: w}
-	d.caller = fcall.Caller{Slotted: c.slotted, Pulse: fcall.NewPulse(), AutoLoad: c.cfg.AutoLoad, Heard: c.answered, Changed: c.cache.Drop,
-		Cached: c.uncached, Closing: c.closing}
-	c.deployments = append(c.deployments, d)
-	return d
+// connected begins to use one deployment. demoted is called when its server turns out to be a replica.
+func (c *Client) connected(redis rueidis.Client, demoted func()) {
+	c.redis, c.slotted = redis, redis.Mode() == rueidis.ClientModeCluster
+	c.cache = tracking.New(c.slotted)
+	c.backend = replicas.New(fcall.New(fcall.Config{Redis: redis, Slotted: c.slotted, AutoLoad: c.cfg.AutoLoad, Closing: c.closing,
+		Heard: c.heard, Changed: c.cache.Drop, Untracked: c.untracked, Demoted: demoted}))
+	c.inbox = inbox.New(inbox.Config{Redis: redis, Slotted: c.slotted, Prefix: c.cfg.Prefix, ID: c.id, Denied: denied,
+		Unclaimed: c.unclaimed, Refused: c.events.unsubscribed})
+	c.start()
 }
 
 // start makes the parts that need calls.
 func (c *Client) start() {
-	c.inbox = inbox.New(inbox.Config{Redis: c.messenger, Slotted: c.slotted, Prefix: c.cfg.Prefix, ID: c.id, Closing: c.closing.Done(), Denied: denied,
-		Broken: c.broken, Unclaimed: c.unclaimed, Changed: c.resubscribed, Refused: c.journal.unsubscribed})
-	c.keepalive = newKeepalive(newFlights(c.calls, c.inbox, &c.journal))
-}
-
-// messenger is where a slot's messages come from.
-func (c *Client) messenger(slot uint16) rueidis.Client {
-	if c.quorum != nil {
-		return c.deployments[slot].redis()
+	if c.cache == nil {
+		c.cache = tracking.New(false)
 	}
-	return c.deployments[0].redis()
+	c.keeper = keeper.New(keeper.Config{Backend: c.backend, Cache: c.cache, Slot: c.slot, Closed: ErrClosed,
+		OnEnded: c.events.ended, OnGone: c.gone, OnRenewed: c.events.renewed, OnUnanswered: c.events.unanswered})
+	c.queues = queue.New(queue.Config{Backend: c.backend, Keeper: c.keeper, Inbox: c.inbox, Slot: c.slot, Owner: c.owner,
+		HoldID: c.holdID, Jitter: c.jitter, Closing: c.closing, LostError: newLostError, Unheard: c.events.unheard})
 }
 
-// Redis returns the rueidis client, for commands of the caller's own; nil if there are several. It
-// must not be closed by those who got it by Open.
-func (c *Client) Redis() rueidis.Client {
-	if c.quorum != nil {
-		return nil
-	}
-	return c.deployments[0].redis()
-}
+// Redis returns the rueidis client, for commands of the caller's own; nil if there are several. Do
+// not close one that Open made.
+func (c *Client) Redis() rueidis.Client { return c.redis }
 
-// answered notes that the server has answered.
-func (c *Client) answered() {
+// heard notes that the server has answered.
+func (c *Client) heard() {
 	c.cache.Heard()
-	c.journal.answered()
+	c.events.answered()
+}
+
+// slot is where a lock's messages come from: its hash slot in Cluster, and one for all elsewhere.
+func (c *Client) slot(key string) uint16 {
+	if c.slotted {
+		return cluster.Slot(key)
+	}
+	return 0
 }
 
 // key is the Redis key of a lock.
@@ -141,9 +158,6 @@ func (c *Client) jitter(d time.Duration) time.Duration {
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return time.Duration((x ^ x>>31) % uint64(d))
 }
-
-// next returns an id that this client never used before.
-func (c *Client) next() string { return strconv.FormatUint(c.seq.Add(1), 36) }
 
 // bytes of the host's name; of a longer one the end, which tells the pods of a deployment apart
 const maxHost = 63
@@ -179,3 +193,6 @@ func (c *Client) owner(label string) string {
 	}
 	return string(b)
 }
+
+// holdID names a hold: unlike any other of its owner, also of other processes.
+func (c *Client) holdID() string { return c.id + "." + strconv.FormatUint(c.seq.Add(1), 36) }

@@ -2,11 +2,11 @@ package client
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
-// closeWait is what Close gives to calls and to clean-up that are under way.
+// closeWait is what Close gives to calls and to clean-up that are under way, and then to the
+// connections. Twice that is the second that its comment promises.
 const closeWait = 500 * time.Millisecond
 
 // Close ends the context of every lock with ErrClosed, fails every waiting Acquire with it, gives
@@ -18,32 +18,16 @@ func (c *Client) Close() {
 	patience, cancel := context.WithTimeout(context.Background(), closeWait)
 	defer cancel()
 	c.stop(ErrClosed)
-	c.gate.close(patience)
-	c.keepalive.close(patience)
-	c.inbox.Close(patience)
-	if c.quorum != nil {
-		c.quorum.Close()
+	if c.parts.Stop != nil {
+		c.parts.Stop(ErrClosed)
 	}
-	var closing sync.WaitGroup
-	for _, d := range c.deployments {
-		closing.Go(d.close)
+	c.inflight.close(patience)
+	c.keeper.Close(patience)
+	if c.inbox != nil {
+		c.inbox.Close(patience)
 	}
-	all := make(chan struct{})
-	go func() {
-		closing.Wait()
-		close(all)
-	}()
-	select {
-	case <-all:
-	case <-patience.Done(): // a server that is silent
-	}
-	for _, d := range c.deployments {
-		if d.wires != nil {
-			d.wires.close()
-		}
-	}
-	select {
-	case <-all:
-	case <-time.After(closeWait):
+	c.events.close(patience)
+	if c.parts.Close != nil {
+		c.parts.Close()
 	}
 }

@@ -48,7 +48,7 @@ func run[T any](ctx context.Context, lock *Lock, fn func(context.Context) (T, er
 				err = opError("do", lock.Name(), lost)
 			}
 		} else if released != nil {
-			lock.tenure.held.journal.unreleased(lock.Name(), released)
+			lock.client.events.unreleased(lock.Name(), released)
 		}
 	}()
 	return fn(lock.Context())

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/holding"
+	"github.com/holdfast-go/holdfast/client/internal/queue"
+	"github.com/holdfast-go/holdfast/functions"
 )
 
 // The kinds of errors. Every error of this package is exactly one of them, or context.Canceled when
@@ -27,7 +30,7 @@ var (
 	ErrClosed = errors.New("client closed")
 
 	// ErrLost (500): the lock ended early. The work may have run beside another holder.
-	ErrLost = errors.New("lock lost")
+	ErrLost = holding.ErrLost
 
 	// ErrInvalid (500): the program or the deployment is wrong. To try again does not help.
 	ErrInvalid = fcall.ErrInvalid
@@ -45,16 +48,18 @@ var (
 	ErrNotReplicated = error(fcall.ErrNotReplicated)
 
 	// ErrLost, all of these: not renewed in time; deleted, evicted, or taken after a failover;
-	// broken (see LostError.Reason); and the limits that the caller set.
-	ErrExpired     = error(fcall.NewKind("the lease ended", ErrLost))
-	ErrTaken       = error(fcall.NewKind("the server says not ours", ErrLost))
-	ErrBroken      = error(fcall.NewKind("broken by an operator", ErrLost))
-	ErrMaxHold     = error(fcall.NewKind("held for the maximum time", ErrLost))
-	ErrMaxRenewals = error(fcall.NewKind("renewed the maximum number", ErrLost))
+	// broken (see LostError.Reason); the limits that the caller set; and a lock that was not released
+	// although its context had ended: it is given back Grace after the next renewal.
+	ErrExpired     = error(holding.ErrExpired)
+	ErrTaken       = error(holding.ErrTaken)
+	ErrBroken      = error(holding.ErrBroken)
+	ErrMaxHold     = error(holding.ErrMaxHold)
+	ErrMaxRenewals = error(holding.ErrMaxRenewals)
+	ErrAbandoned   = error(holding.ErrAbandoned)
 
 	// ErrInvalid, all of these: released before; the functions are missing or too old; an ACL or a
 	// password; the key holds something else; an argument, which the text names.
-	ErrNotHeld  = error(fcall.NewKind("not held", ErrInvalid))
+	ErrNotHeld  = error(holding.ErrNotHeld)
 	ErrLibrary  = error(fcall.ErrLibrary)
 	ErrDenied   = error(fcall.ErrDenied)
 	ErrNotALock = error(fcall.ErrNotALock)
@@ -69,6 +74,9 @@ type BusyError struct {
 	// holder, how long nobody gets it yet
 	Remaining time.Duration
 	Waiters   int // places in line; goroutines of one process share one
+	// Why in a word of functions/README.md: "held"; "kept", nobody works under it and MinHold keeps it
+	// for Remaining, Holder had it; "settling", see Guard; "serving"; "foreign"
+	Why string
 }
 
 func (e *BusyError) Error() string {
@@ -82,8 +90,11 @@ func (e *BusyError) Error() string {
 func (e *BusyError) nobody() bool { return e.Holder.Owner == "" && e.Remaining > 0 }
 
 func (e *BusyError) who() string {
-	if e.nobody() {
+	switch {
+	case e.nobody():
 		return "nobody gets it yet, the server remembers too little for Guard"
+	case e.Why == functions.WhyKept:
+		return fmt.Sprintf("%v: kept by MinHold after %s", ErrBusy, e.Holder)
 	}
 	return fmt.Sprintf("%v: %s", ErrBusy, e.Holder)
 }
@@ -121,7 +132,7 @@ func (e *WaitError) Unwrap() error { return e.Err }
 
 // LostError is why a lock ended before its Release: the cause of its context, and what Renew and
 // Release return then. It is ErrLost, and one of ErrExpired, ErrTaken, ErrBroken, ErrMaxHold,
-// ErrMaxRenewals; or ErrClosed alone, when the client was closed.
+// ErrMaxRenewals, ErrAbandoned; or ErrClosed alone, when the client was closed.
 type LostError struct {
 	Name  string
 	Owner string
@@ -156,8 +167,12 @@ func opError(op, name string, err error) error {
 // ended is the error of a call whose context ended without an answer of the server. A deadline that
 // passes while the server is silent is an outage; one that had passed before the call is the
 // caller's.
-func ended(ctx context.Context, err error) error {
+func (c *Client) ended(ctx context.Context, err error) error {
+	if err != nil && c.closing.Err() != nil {
+		return ErrClosed
+	}
 	switch {
+	case errors.Is(err, queue.ErrTimeout): // of a try, which does not wait; its deadline's timer may be late
 	case ctx.Err() == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(ctx.Err(), context.Canceled):

@@ -264,26 +264,6 @@ func Example_status() {
 	// 503
 }
 
-// A lock on a majority of three servers outlives the loss of one of them.
-func ExampleOpenQuorum() {
-	var servers []rueidis.ClientOption
-	for _, addr := range []string{"a:6379", "b:6379", "c:6379"} {
-		servers = append(servers, rueidis.ClientOption{InitAddress: []string{addr}})
-	}
-	c, err := client.OpenQuorum(servers, client.Config{Lease: 10 * time.Second})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer c.Close()
-	err = c.Do(context.Background(), "payout:42", func(ctx context.Context) error {
-		fmt.Println("token", client.Fence(ctx)) // for what the lock guards
-		return nil
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-}
-
 // An owner string that stands in a log says who it was.
 func ExampleParseHolder() {
 	who := client.ParseHolder("web-3:4711:bKx1c9VnT0aQw2Zs:mhzqk3ty.2f:nightly report")

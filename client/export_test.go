@@ -2,15 +2,19 @@ package client
 
 import "context"
 
-// Line is how many goroutines of this process stand in memory for the lock, and whether one of them
-// deals with the server.
+// Line is how many goroutines of this process wait behind the one that holds the lock, or that the
+// server is asked for, and whether there is one.
 func (c *Client) Line(name string) (waiting int, led bool) {
-	_, waiting, led = c.lines.Find(c.cfg.Prefix + name)
+	key := c.cfg.Prefix + name
+	waiting, led = c.queues.Waiting(key)
+	if waiting > 0 && c.queues.Holder(key) == nil {
+		waiting--
+	}
 	return waiting, led
 }
 
 // PassRun is how often a lock is passed on in a row.
-const PassRun = passRun
+const PassRun = 1000
 
 // Tracking reports whether client-side caching is in use.
 func (c *Client) Tracking() bool { return c.cache.On() }

@@ -15,7 +15,7 @@ import (
 type Info struct {
 	Name   string
 	Held   bool
-	Holder Holder // zero when free
+	Holder Holder // zero when free; who had it, while it is kept
 	// on the server: several only of an owner that several processes share; re-entry is not counted
 	// there
 	Holds int
@@ -25,6 +25,9 @@ type Info struct {
 	Remaining time.Duration // of the lease; negative: it has none
 	Waiters   int           // places in line; goroutines of one process share one
 	Age       time.Duration // 0 from Inspect; how old a cached answer is
+	// Why others do not get the lock, in a word of functions/README.md: "held"; "kept", nobody works
+	// under it, and MinHold keeps it for Remaining, Holder had it; "free"; ...
+	Why string
 }
 
 // Inspect asks the server how the lock stands. It changes nothing and blocks for one round trip. Of
@@ -36,11 +39,11 @@ func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {
 	if err != nil {
 		return Info{}, opError("inspect", name, err)
 	}
-	s, err := c.calls.Inspect(ctx, key)
+	r, err := c.backend.Do(ctx, fcall.Call{Verb: fcall.Inspect, Key: key})
 	if err != nil {
 		return Info{}, opError("inspect", name, c.ended(ctx, err))
 	}
-	return c.info(name, key, s), nil
+	return c.info(name, key, r), nil
 }
 
 // InspectCached is Inspect from memory, without a round trip, while the server has not said that
@@ -69,11 +72,11 @@ func (c *Client) InspectCached(ctx context.Context, name string) (Info, error) {
 		question = c.cache.Notice(key)
 	}
 	sent := time.Now()
-	s, err := c.calls.InspectTracked(ctx, key)
+	r, err := c.backend.Do(ctx, fcall.Call{Verb: fcall.Inspect, Key: key, Tracked: true})
 	if err != nil {
 		return Info{}, opError("inspect", name, c.ended(ctx, err))
 	}
-	info := c.info(name, key, s)
+	info := c.info(name, key, r)
 	lifetime := info.Remaining
 	if !info.Held || info.Remaining < 0 {
 		lifetime = time.Minute
@@ -90,24 +93,24 @@ func (c *Client) question(ctx context.Context, name string) (key string, err err
 	return key, err
 }
 
-func (c *Client) info(name, key string, s fcall.Standing) Info {
-	info := Info{Name: name, Held: s.Held, Holds: int(s.Holds), Fence: s.Fence, Remaining: s.Remaining, Waiters: int(s.Waiters)}
-	if info.Held {
-		info.Holder = parseHolder(s.Owner, s.Fence)
+func (c *Client) info(name, key string, r fcall.Reply) Info {
+	info := Info{Name: name, Held: r.Yes || r.Why == functions.WhyForeign, Holds: int(r.Holds), Fence: r.Fence,
+		Remaining: r.Remaining, Waiters: int(r.Waiters), Why: r.Why}
+	if r.Holder != "" {
+		info.Holder = parseHolder(r.Holder, r.Fence)
 	}
 	// passed on within this process, unknown to the server
-	if h, _, _ := c.lines.Find(key); h != nil && h.owner == s.Owner {
-		info.Fence, _ = h.stands()
-		info.Holder.Since = time.UnixMicro(info.Fence)
+	if t := c.queues.Holder(key); t != nil && t.Owner == r.Holder {
+		info.Fence, info.Holder.Since = t.Fence, time.UnixMicro(t.Fence)
 	}
 	return info
 }
 
-// Break takes the lock from its holder, and gives it to the next in line. The holder's context ends
-// with ErrBroken and the reason: at once if it can be told (it waited for the lock, or has held it
-// for a second and renews it), else as ErrTaken at its next renewal or look. Those who wait behind
-// it in its process hear as late. reason gets this process's name in front, and is cut to fit. It
-// returns how the lock stood, Held false if there was nothing to break.
+// Break takes the lock from its holder, and gives it to the next in line, if there is a line. The holder's context ends
+// with ErrBroken and the reason: at once if it can be notified (it waited for the lock, has held it for a
+// second with client-side caching, or is of this client), else at its next renewal. A lock that is kept by MinHold is
+// free then. reason gets this process's name in front, and is cut to fit. It returns how the lock
+// stood, Held false if there was nothing to break.
 //
 // It is for operators: the holder's work may still be running when the next holder starts. Fencing
 // tokens are the protection against that. Errors: as Inspect. After ErrUnreachable it may have been
@@ -119,13 +122,14 @@ func (c *Client) Break(ctx context.Context, name, reason string) (Info, error) {
 	}
 	host, _ := os.Hostname()
 	reason = printable(fmt.Sprintf("%s pid %d: %s", host, os.Getpid(), reason))
-	s, err := c.calls.Break(ctx, key, reason[:min(len(reason), functions.MaxBytes)])
+	r, err := c.backend.Do(ctx, fcall.Call{Verb: fcall.Break, Key: key, Reason: reason[:min(len(reason), functions.MaxBytes)]})
+	c.verify(key)
 	if err != nil {
 		return Info{}, opError("break", name, c.ended(ctx, err))
 	}
-	info := Info{Name: name, Held: s.Held, Fence: s.Fence}
+	info := Info{Name: name, Held: r.Yes}
 	if info.Held {
-		info.Holder = parseHolder(s.Owner, s.Fence)
+		info.Fence, info.Holder = r.Fence, parseHolder(r.Holder, r.Fence)
 	}
 	return info, nil
 }
@@ -137,7 +141,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	if err := begun(ctx); err != nil {
 		return "", fmt.Errorf("holdfast: version: %w", err)
 	}
-	version, err := c.calls.Version(ctx)
+	version, err := c.backend.Version(ctx)
 	if err != nil {
 		return "", fmt.Errorf("holdfast: version: %w", c.ended(ctx, err))
 	}

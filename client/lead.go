@@ -19,19 +19,20 @@ const (
 // under the lock's context. When the lead is lost, it waits until fn has returned, whatever that
 // returns, and campaigns again. When fn returns ErrResign, the next in line leads, and this process
 // campaigns again, after a pause. It rides out outages: pauses between campaigns grow from 0.1 s to
-// 10 s. So it blocks until ctx ends, or fn has returned something else while it led: nil, or an error
-// of its own, ends the campaign. The lock is given back then.
+// 10 s while the server cannot be reached. So it blocks until ctx ends, or fn has returned something
+// else while it led: nil, or an error of its own, ends the campaign. The lock is given back then.
 //
 // Who leads is what Inspect says. With WithLabel its address is there too, for those who want to
 // reach it; Watch tells of changes. WithMaxHold bounds a term. Like every lock it can be lost: do the
-// work under fn's context, and give Fence to what must not hear of two leaders.
+// work under fn's context, and give Fence to what must not receive orders of two leaders. MaxWait,
+// GiveUpEarly and WithPolling have no effect here.
 //
 // Errors: what fn returned while it led, untouched; the context's, as Acquire, when ctx ended
 // between two terms; ErrInvalid and ErrClosed, at once.
 func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context) error, opts ...Option) error {
 	pause := shortPause
 	for {
-		lock, err := c.Acquire(ctx, name, WithOptions(opts...), WithoutReentry())
+		lock, err := c.Acquire(ctx, name, WithOptions(opts...), WithoutReentry(), campaign)
 		switch {
 		case err == nil:
 			if over, err := lead(ctx, lock, fn); over {
@@ -40,6 +41,8 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context)
 			pause = shortPause
 		case errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed):
 			return err
+		case !errors.Is(err, ErrUnreachable):
+			pause = shortPause
 		}
 		select {
 		case <-time.After(pause/2 + c.jitter(pause)):
@@ -52,12 +55,15 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context)
 	}
 }
 
+// campaign lets a wait last for as long as it takes: who leaves the line loses its place there.
+func campaign(s *settings) { s.maxWait, s.tries, s.giveUpEarly = 0, 0, false }
+
 // lead is one term. over: fn ended the campaign, with its error.
 func lead(ctx context.Context, lock *Lock, fn func(context.Context) error) (over bool, err error) {
 	lost := false
 	_, err = run(ctx, lock, func(work context.Context) (struct{}, error) {
 		err := fn(work)
-		lost = lock.tenure.look(time.Now()) != nil
+		lost = lock.client.keeper.Check(lock.holder, time.Now()) != nil
 		return struct{}{}, err
 	})
 	var loss *LostError // only the release may have shown it

@@ -241,7 +241,7 @@ func TestTheLineGoesOnWhenTheHolderLosesTheLock(t *testing.T) {
 	_, err = operator.Break(background, name, "test")
 	require.NoError(t, err)
 	require.Error(t, holder.Renew(background))
-	require.ErrorIs(t, context.Cause(holder.Context()), client.ErrTaken)
+	require.ErrorIs(t, context.Cause(holder.Context()), client.ErrBroken)
 	l := <-next // without a Release of the first
 	require.NotNil(t, l)
 	require.Greater(t, l.Fence(), holder.Fence())

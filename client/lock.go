@@ -1,11 +1,14 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/holding"
 )
 
 // Lock is one hold of a lock. It is safe for concurrent use.
@@ -18,10 +21,12 @@ import (
 // For that there is Fence: give it to the resource with every write, and let the resource refuse a
 // lower one than it has seen.
 //
-// A Lock that is dropped without Release is renewed until the Client closes: use Do, or MaxHold.
+// A Lock that is dropped without Release is renewed until the context that it was acquired with ends,
+// or the Client closes: use Do, or MaxHold.
 type Lock struct {
-	tenure *tenure
-	hold   tenancy
+	client *Client
+	holder *holding.Holder
+	ref    holding.Ref
 	ctx    lockContext
 	joined bool // by re-entry
 }
@@ -29,21 +34,21 @@ type Lock struct {
 // lockContext is a lock's context. It carries the lock, and looks at the clock when it is asked.
 type lockContext struct {
 	context.Context // ends with the lock
-	tenure          *tenure
+	lock            *Lock
 }
 
-// tenureKey finds the tenure in a context, by client and key: what makes re-entry possible. The
-// zero key finds the innermost.
-type tenureKey struct {
-	client *core
+// holderKey finds the holder in a context, by client and key: what makes re-entry possible. The zero
+// key finds the innermost.
+type holderKey struct {
+	client *Client
 	key    string
 }
 
-// Value returns the *tenure for its tenureKey.
+// Value returns the *holding.Holder for its holderKey.
 func (c *lockContext) Value(key any) any {
-	if k, ok := key.(tenureKey); ok {
-		if h := c.tenure.held; (k == tenureKey{} || k.client == h.core && k.key == h.key) {
-			return c.tenure
+	if k, ok := key.(holderKey); ok {
+		if l := c.lock; (k == holderKey{} || k.client == l.client && k.key == l.holder.Key) {
+			return l.holder
 		}
 	}
 	return c.Context.Value(key)
@@ -55,7 +60,7 @@ func (c *lockContext) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
-	if c.tenure.look(time.Now()) != nil {
+	if c.lock.client.keeper.Check(c.lock.holder, time.Now()) != nil {
 		return context.Canceled // the context is being cancelled
 	}
 	return nil
@@ -64,19 +69,20 @@ func (c *lockContext) Err() error {
 // Fence returns the fencing token of the lock that ctx was given by, in Do, Value, Wrap or
 // Lock.Context: the innermost if there are several. It is 0 if ctx is under no lock.
 func Fence(ctx context.Context) int64 {
-	if t, ok := ctx.Value(tenureKey{}).(*tenure); ok {
-		return t.fence
+	if t, ok := ctx.Value(holderKey{}).(*holding.Holder); ok {
+		return t.Fence
 	}
 	return 0
 }
 
-// lock makes a Lock of a tenure. The first one's holder is counted already; join counts another. It
-// fails if the tenure is over.
-func (t *tenure) lock(parent context.Context, join bool) (*Lock, error) {
-	l := &Lock{tenure: t, joined: join}
+// newLock makes a Lock of a holder's. The first one is counted already; join counts another. It fails
+// if the holder's time is over.
+func newLock(c *Client, t *holding.Holder, parent context.Context, join bool) (*Lock, error) {
+	l := &Lock{client: c, holder: t, joined: join}
 	inner, cancel := context.WithCancelCause(parent)
-	l.ctx, l.hold.cancel = lockContext{inner, t}, cancel
-	if err := t.add(&l.hold, join); err != nil {
+	l.ctx = lockContext{inner, l}
+	l.ref.Context, l.ref.Cancel = inner, cancel
+	if err := t.Add(&l.ref, join); err != nil {
 		cancel(err)
 		return nil, err
 	}
@@ -85,31 +91,15 @@ func (t *tenure) lock(parent context.Context, join bool) (*Lock, error) {
 
 // shown tells the Observer of a Lock that is about to be returned, and takes over its context.
 func (l *Lock) shown(call context.Context, o *Observer, ask Ask, since time.Time, behind *BusyError) {
-	t := l.tenure
-	l.ctx.Context = o.acquired(call, l.ctx.Context, Acquisition{Name: t.held.name, Owner: t.held.owner, Fence: t.fence, Hold: t,
-		Asked: since, Wait: ask.Wait, Passed: t.fence != t.held.first, Reentered: l.joined, Behind: behind})
+	t := l.holder
+	l.ctx.Context = o.acquired(call, l.ctx.Context, Acquisition{Name: t.Name, Owner: t.Owner, Fence: t.Fence, Hold: t,
+		Asked: since, Wait: ask.Wait, Passed: t.Fence != t.First, Reentered: l.joined, Behind: behind})
 	if l.joined {
 		return
 	}
-	if cause := t.show(); cause != nil && o.Lost != nil {
-		o.Lost(*t.told(time.Now(), cause))
+	if cause := t.Show(); cause != nil && o.Lost != nil {
+		o.Lost(*tenure(t, time.Now(), cause))
 	}
-}
-
-// reenter adds a Lock to a tenure, in memory: its settings are those of the first. It fails if the
-// tenure is over.
-func (t *tenure) reenter(parent context.Context, wanted *terms) (*Lock, error) {
-	has := t.held.terms
-	if wanted.copies.Replicas > has.copies.Replicas {
-		return nil, fmt.Errorf("%w: the lock to re-enter was taken with Replicas %d, not %d", ErrArgument, has.copies.Replicas, wanted.copies.Replicas)
-	}
-	if wanted.guard != "" && (has.guard == "" || wanted.longest > has.longest) {
-		return nil, fmt.Errorf("%w: the lock to re-enter was taken with less Guard, or none", ErrArgument)
-	}
-	if cause := t.look(time.Now()); cause != nil {
-		return nil, cause
-	}
-	return t.lock(parent, true)
 }
 
 // Context ends when the lock is lost or released, or when its parent does: the context of the call
@@ -124,14 +114,14 @@ func (t *tenure) reenter(parent context.Context, wanted *terms) (*Lock, error) {
 func (l *Lock) Context() context.Context { return &l.ctx }
 
 // Name is the lock's name, without the key's prefix.
-func (l *Lock) Name() string { return l.tenure.held.name }
+func (l *Lock) Name() string { return l.holder.Name }
 
 // Owner is the string that the server knows the holder by; see WithOwner.
-func (l *Lock) Owner() string { return l.tenure.held.owner }
+func (l *Lock) Owner() string { return l.holder.Owner }
 
 // Fence is the fencing token: it is higher than that of every earlier holder of this lock, within
 // the bounds that functions/README.md states. Re-entering does not change it.
-func (l *Lock) Fence() int64 { return l.tenure.fence }
+func (l *Lock) Fence() int64 { return l.holder.Fence }
 
 // Remaining is how long this process may still count on the lock if it is not renewed; 0 when it is
 // lost or released.
@@ -140,69 +130,131 @@ func (l *Lock) Remaining() time.Duration {
 	if l.state(now) != nil {
 		return 0
 	}
-	until, _ := l.tenure.why()
+	until, _ := l.holder.Stands()
 	return max(0, until.Sub(now))
 }
 
 // state returns why l is not held at now: ErrNotHeld after its release, or the LostError.
 func (l *Lock) state(now time.Time) error {
-	cause := l.tenure.look(now)
-	if l.tenure.dropped(&l.hold) {
+	cause := l.client.keeper.Check(l.holder, now)
+	if l.holder.Released(&l.ref) {
 		return ErrNotHeld
 	}
 	return cause
 }
 
-// Renew starts the lease anew. It blocks until the server has answered or ctx ends; when the lock
-// turns out to be lost, for up to 250 ms more in which the reason of a break may arrive. It is
-// needed only without automatic renewal.
+// Renew starts the lease anew. It blocks until the server has answered or ctx ends, and first for a
+// renewal that is under way. It is needed only without automatic renewal.
 //
 // Errors: *LostError if the lock is lost (the context has ended then), ErrNotHeld after Release,
 // ErrUnreachable when the server did not answer: the lock is then held for as long as Remaining
 // says.
 func (l *Lock) Renew(ctx context.Context) error { return l.RenewFor(ctx, 0) }
 
-// RenewFor is Renew with another lease: d from now on, and after each later renewal. A shorter
-// lease is one at once, also if the answer is lost. Where several hold the lock by one owner string
-// (WithOwner), the server's lease never ends earlier than any of them was told: a shorter one is then
-// kept by this process alone.
+// RenewFor is Renew with another lease: d from now on, and after each later renewal. With less than
+// is left this process counts on that little at once, also if the answer is lost; the server keeps
+// the longer lease, which ends the lock only if the process dies.
 //
 // Errors: as Renew, and ErrArgument for a bad d.
 func (l *Lock) RenewFor(ctx context.Context, d time.Duration) error {
-	h := l.tenure.held
-	if d != 0 && (d < minLease || d > h.terms.longest) {
-		return opError("renew", h.name, fmt.Errorf("%w: the lease must be from %v to %v, not %v", ErrArgument, minLease, h.terms.longest, d))
+	h := l.holder.Holding
+	if d != 0 && (d < minLease || d > h.Terms.Longest) {
+		return opError("renew", h.Name, fmt.Errorf("%w: the lease must be from %v to %v, not %v", ErrArgument, minLease, h.Terms.Longest, d))
 	}
-	sent := time.Now()
-	if err := l.state(sent); err != nil {
-		return opError("renew", h.name, err)
+	if err := l.state(time.Now()); err != nil {
+		return opError("renew", h.Name, err)
 	}
 	if err := begun(ctx); err != nil {
-		return opError("renew", h.name, err)
+		return opError("renew", h.Name, err)
 	}
-	length, channel, ok := h.extend(sent, d)
-	if !ok {
-		return opError("renew", h.name, l.lost())
-	}
-	h.keepalive.update(&h.entry)
-	r, err := h.calls.Renew(ctx, h.terms.copies, h.key, h.renews(fcall.TTL(length), channel))
-	ours := h.extended(sent, length, err == nil, r.Yes && r.Fence == h.first)
-	h.tellRenewal(sent, err, ours)
-	h.keepalive.update(&h.entry)
-	switch {
-	case err != nil:
-		return opError("renew", h.name, h.core.ended(ctx, err))
-	case !ours:
-		h.inbox.CatchUp(ctx, []uint16{h.slot()})
-		return opError("renew", h.name, h.refused(ErrTaken, ""))
-	}
-	return opError("renew", h.name, l.state(time.Now()))
+	return opError("renew", h.Name, l.renew(ctx, d))
 }
 
-// lost returns why the lock, which cannot be worked under any more, ended.
-func (l *Lock) lost() error {
-	if _, cause := l.tenure.why(); cause != nil {
-		return cause
+func (l *Lock) renew(ctx context.Context, d time.Duration) error {
+	c, h := l.client, l.holder.Holding
+	for {
+		sent := time.Now()
+		length, busy, ok := h.Extend(sent, d)
+		switch {
+		case busy != nil:
+			select {
+			case <-busy:
+				continue
+			case <-ctx.Done():
+				return c.ended(ctx, ctx.Err())
+			}
+		case !ok:
+			return cmp.Or(l.state(sent), ErrNotHeld)
+		}
+		c.keeper.Update(h)
+		r, err := c.backend.Do(ctx, c.keeper.Renewal(h, length))
+		c.keeper.Renewed(h, sent, fcall.Outcome{Reply: r, Err: err})
+		if err != nil {
+			return c.ended(ctx, err)
+		}
+		return l.state(time.Now())
 	}
-	return ErrNotHeld
+}
+
+// Release gives this hold back. The last one frees the lock, or hands it to the next in line. It
+// ends the lock's context at once, with ErrReleased, and before anybody else can have the lock. It
+// blocks for one round trip, and while the server cannot be reached until ctx ends or the lease has
+// ended. The release goes on in the background when ctx ends; a context that is over already still
+// releases, and waits for the answer for at most 250 ms. A lock that was lost is released too, in
+// the background: another server may have it still, and keeps others out until then, or until the
+// lease is over.
+//
+// Errors: ErrNotHeld when it was released before; *LostError when the lock was lost before: what
+// was done since may have run beside another holder; ErrUnreachable when the server did not answer
+// in time, and ErrClosed when the client was closed meanwhile: the lease ends the lock at the
+// latest.
+func (l *Lock) Release(ctx context.Context) error {
+	c, t, now := l.client, l.holder, time.Now()
+	_ = c.keeper.Check(t, now)
+	left := t.Leave(&l.ref)
+	if left.Before {
+		return opError("release", t.Name, ErrNotHeld)
+	}
+	l.ref.Cancel(ErrReleased)
+	if !left.Last {
+		return opError("release", t.Name, left.Cause)
+	}
+	if left.Cause != nil {
+		if !limited(left.Cause) {
+			c.queues.GiveUp(t)
+		} else if _, err := c.queues.Release(ctx, t, now); err != nil && !errors.Is(err, ErrLost) {
+			c.events.unreleased(t.Name, err)
+		}
+		return opError("release", t.Name, left.Cause)
+	}
+	passed, err := c.queues.Release(ctx, t, now)
+	err = opError("release", t.Name, c.releaseError(err))
+	c.events.released(t, now, passed, err)
+	return err
+}
+
+// limited reports whether the work was ended while the lock was still ours.
+func limited(cause error) bool {
+	return errors.Is(cause, ErrMaxHold) || errors.Is(cause, ErrMaxRenewals)
+}
+
+// releaseError is the error of a release that the server did not confirm.
+func (c *Client) releaseError(err error) error {
+	if err != nil && !errors.Is(err, ErrLost) && c.closing.Err() != nil {
+		return ErrClosed
+	}
+	return err
+}
+
+// decline gives back a Lock that nobody worked under: no minimum is kept.
+func (l *Lock) decline() {
+	if l.joined {
+		_ = l.Release(context.Background())
+		return
+	}
+	if left := l.holder.Leave(&l.ref); !left.Before {
+		l.ref.Cancel(ErrReleased)
+		l.client.events.released(l.holder, time.Now(), false, nil)
+		l.client.queues.Withdraw(l.holder, left)
+	}
 }

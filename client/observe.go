@@ -9,9 +9,11 @@ import (
 // that is nil is not called, and a Client without an Observer pays nothing. The fields are not
 // written any more once a Client has the Observer.
 //
-// The functions are called at the moment itself, by the goroutine that finds it, several at a time,
-// and no lock of the Client's own is held. Those who wait for a lock wait for them too: they return
-// at once, and do not call the Client.
+// Asked, Acquired, Refused and Released are called at the moment itself, by the goroutine of the call,
+// several at a time; so is Lost, for a lock that is lost while its call returns. The others are called
+// one after the other by a goroutine of their own: renewals
+// do not wait for them, and when 1,024 of them wait, further ones are left out, which the log says. No
+// lock of the Client's own is held.
 type Observer struct {
 	// Asked: TryAcquire or Acquire begins, also within Do, Value, Wrap, Once and Lead. One call of
 	// Acquired or of Refused follows.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/holdfast-go/holdfast/client/internal/lease"
 )
 
 // Run says what became of a call of Once.
@@ -23,21 +21,20 @@ type Run struct {
 // that interval. A process that is paused before fn begins, begins late: fn's context tells whether
 // the interval is still its own.
 //
-// It does not wait: it returns when fn has run, or at once if that is not this process's to do. To
-// call it often costs nothing, because the refusal is remembered, so a ticker that is faster than
-// every gives the next run its time. A ticker as slow as every would miss every second interval
-// when it is a moment early: choose every a little shorter than that.
+// It does not wait: it returns when fn has run, or at once if that is not this process's to do. When
+// another process has run it in this interval, and the server was heard within the last second, Once
+// returns from memory. Call it more often than the interval: a ticker as slow as every would miss
+// every second interval when it is a moment early.
 //
-// The lock has a lease of every from each renewal on, in place of Config.Lease, so it outlives the
-// death of its process. What ends a lock early lets fn run again: see docs/guarantees.md for what a
-// failover can lose, and Config.Guard, which must then be longer than every. fn's context is that of
-// the lock. Each name is for Once alone, with one every.
+// The lease is Config.Lease, but no longer than every. What ends the interval early lets fn run again:
+// see docs/guarantees.md for what a failover can lose. fn's context is that of the lock. Each name is
+// for Once alone, with one every.
 //
 // Errors: fn's, untouched; *LostError if fn returned nil and the lock was lost meanwhile: fn may have
 // run twice; else as TryAcquire, but for ErrBusy: that another one has the interval is no error.
 func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn func(context.Context) error, opts ...Option) (Run, error) {
-	if every < minLease || every > maxLease/2 {
-		return Run{}, opError("once", name, fmt.Errorf("%w: every must be from %v to %v, not %v", ErrArgument, minLease, maxLease/2, every))
+	if every < minLease || every > maxLease {
+		return Run{}, opError("once", name, fmt.Errorf("%w: every must be from %v to %v, not %v", ErrArgument, minLease, maxLease, every))
 	}
 	lock, err := c.TryAcquire(ctx, name, WithOptions(opts...), WithoutReentry(), keepFor(every))
 	var busy *BusyError
@@ -47,12 +44,12 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 	case err != nil:
 		return Run{}, err
 	}
-	began := lock.tenure.began
+	began := lock.holder.Began
 	_, err = run(ctx, lock, func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) })
 	return Run{Ran: true, By: parseHolder(lock.Owner(), lock.Fence()), End: max(0, every-time.Since(began))}, err
 }
 
 // keepFor makes the server keep a lock for an interval, whatever becomes of this process.
 func keepFor(interval time.Duration) Option {
-	return func(s *settings) { s.lease, s.renewEvery, s.minHold = lease.Kept(interval), 0, interval }
+	return func(s *settings) { s.Length, s.RenewEvery, s.MinHold = min(s.Length, interval), 0, interval }
 }

@@ -3,18 +3,14 @@ package client
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/client/internal/assembly"
+	"github.com/holdfast-go/holdfast/client/internal/dial"
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/redis/rueidis"
 )
-
-// flushDelay costs one goroutine alone nothing: rueidis pauses only between two flushes that follow
-// each other closely. With 64 goroutines on distinct locks it saves the client a third of its CPU
-// time and Redis a fifth (in write calls).
-const flushDelay = 20 * time.Microsecond
 
 // Open builds the rueidis client too, from the caller's options with these changes:
 //
@@ -34,64 +30,56 @@ const flushDelay = 20 * time.Microsecond
 // Errors: ErrArgument for a bad Config, ErrUnreachable when no server answers, ErrDenied when it
 // refuses the credentials.
 func Open(option rueidis.ClientOption, cfg Config) (*Client, error) {
-	if _, _, err := cfg.complete(false); err != nil {
+	c, err := build(cfg, assembly.Parts{})
+	if err != nil {
 		return nil, fmt.Errorf("holdfast: open: %w", err)
 	}
 	var self atomic.Pointer[Client]
-	w := newWires()
-	option, caching := adapt(option, w, &self)
-	redis, err := rueidis.NewClient(option)
-	refused := error(nil)
-	if caching && err != nil && fcall.Lasting(err) {
-		refused = err
-		option.DisableCache, option.ClientTrackingOptions = true, nil
-		redis, err = rueidis.NewClient(option)
-	}
+	redis, wires, caching, refused, err := dial.Open(option, func(messages []rueidis.RedisMessage) {
+		if c := self.Load(); c != nil {
+			c.cache.Invalidated(messages)
+		}
+	})
 	if err != nil {
-		w.close()
 		return nil, fmt.Errorf("holdfast: open: %w", fcall.Classify(context.Background(), err))
 	}
-	c, err := New(redis, cfg)
-	if err != nil {
-		redis.Close()
-		return nil, err
-	}
-	c.deployments[0].wires = w
-	c.cache.Switch(caching && refused == nil)
+	c.parts.Close = func() { closeConnections(redis, wires) }
+	c.connected(redis, func() {
+		// A name in the DNS, or a proxy, may lead to the primary. In a Cluster, or behind Sentinel, rueidis
+		// finds it.
+		if redis.Mode() == rueidis.ClientModeStandalone {
+			wires.Renew()
+		}
+	})
+	c.cache.Switch(caching)
 	self.Store(c)
 	if refused != nil {
-		c.noTracking(refused)
+		c.events.noTracking(refused)
 	}
 	return c, nil
 }
 
-// adapt makes the changes that Open tells of. It reports whether client-side caching is among them.
-func adapt(option rueidis.ClientOption, w *wires, self *atomic.Pointer[Client]) (rueidis.ClientOption, bool) {
-	if option.PipelineMultiplex == 0 {
-		option.PipelineMultiplex = -1
-	}
-	if option.MaxFlushDelay == 0 {
-		option.MaxFlushDelay = flushDelay
-	}
-	option.ConnLifetime = 0
-	w.count(&option)
-	if theirs := option.SendToReplicas; theirs != nil {
-		option.SendToReplicas = func(cmd rueidis.Completed) bool {
-			return !strings.EqualFold(cmd.Commands()[0], "SSUBSCRIBE") && theirs(cmd)
+// closeConnections closes the rueidis client, which waits for answers, and ends its connections if it
+// waits for long.
+func closeConnections(redis rueidis.Client, wires *dial.Wires) {
+	closed := make(chan struct{})
+	go func() {
+		redis.Close()
+		close(closed)
+	}()
+	for range 2 {
+		select {
+		case <-closed:
+		case <-time.After(closeWait / 2):
 		}
+		wires.Close()
 	}
-	if option.DisableCache || option.AlwaysRESP2 || len(option.ClientTrackingOptions) > 0 {
-		return option, false
+}
+
+// untracked: the server refused CLIENT CACHING YES. What will not change ends all use of it.
+func (c *Client) untracked(err error) {
+	if fcall.Lasting(err) {
+		c.cache.Switch(false)
+		c.events.post(func() { c.events.noTracking(err) })
 	}
-	option.ClientTrackingOptions = []string{"OPTIN", "NOLOOP"}
-	theirs := option.OnInvalidations
-	option.OnInvalidations = func(messages []rueidis.RedisMessage) {
-		if c := self.Load(); c != nil {
-			c.cache.Invalidated(messages)
-		}
-		if theirs != nil {
-			theirs(messages)
-		}
-	}
-	return option, true
 }

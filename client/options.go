@@ -3,8 +3,6 @@ package client
 import (
 	"context"
 	"time"
-
-	"github.com/holdfast-go/holdfast/client/internal/fcall"
 )
 
 // Option changes a setting for one call. Options are values: keep them in variables, and join them
@@ -23,7 +21,7 @@ func WithOptions(opts ...Option) Option {
 }
 
 // WithLease sets the lease for this call; see Config.Lease.
-func WithLease(d time.Duration) Option { return func(s *settings) { s.lease = d } }
+func WithLease(d time.Duration) Option { return func(s *settings) { s.Length = d } }
 
 // WithMaxWait bounds the wait of this call; zero leaves it to the context. See Config.MaxWait.
 func WithMaxWait(d time.Duration) Option { return func(s *settings) { s.maxWait = d } }
@@ -33,7 +31,7 @@ func WithMaxWait(d time.Duration) Option { return func(s *settings) { s.maxWait 
 func WithGiveUpEarly() Option { return func(s *settings) { s.giveUpEarly = true } }
 
 // WithPolling makes Acquire try that often, interval apart, instead of waiting in line. One try is
-// TryAcquire.
+// TryAcquire with WithFreshAnswer.
 func WithPolling(tries int, interval time.Duration) Option {
 	return func(s *settings) { s.tries, s.interval = tries, interval }
 }
@@ -43,37 +41,37 @@ func WithoutRenewal() Option { return func(s *settings) { s.noRenewal = true } }
 
 // WithRenewal switches renewal on, every d; zero is the default, a third of the lease.
 func WithRenewal(d time.Duration) Option {
-	return func(s *settings) { s.noRenewal, s.renewEvery = false, d }
+	return func(s *settings) { s.noRenewal, s.RenewEvery = false, d }
 }
 
 // WithMaxRenewals ends the work when the lease has been renewed n times by itself and would be
 // again; see Config.MaxRenewals.
-func WithMaxRenewals(n int) Option { return func(s *settings) { s.maxRenewals = n } }
+func WithMaxRenewals(n int) Option { return func(s *settings) { s.MaxRenewals = n } }
 
 // WithMaxHold ends the work after d, and the lock after a further grace (zero: a third of the
 // lease); see Config.MaxHold.
 func WithMaxHold(d, grace time.Duration) Option {
-	return func(s *settings) { s.maxHold, s.grace = d, grace }
+	return func(s *settings) { s.MaxHold, s.Grace = d, grace }
 }
 
 // WithMinHold keeps the lock from others for at least d, also when it is released earlier; see
 // Config.MinHold.
-func WithMinHold(d time.Duration) Option { return func(s *settings) { s.minHold = d } }
+func WithMinHold(d time.Duration) Option { return func(s *settings) { s.MinHold = d } }
 
-// WithReplicas makes n replicas have the lock before it is had, and waits for them for d (zero: the
-// default); see Config.Replicas. n 0 asks for none. A lock that fewer have cannot be re-entered
+// WithReplicas waits until n replicas have acknowledged the lock, for d (zero: the default); see
+// Config.Replicas. n 0 asks for none. A lock that fewer have cannot be re-entered
 // with it: that is ErrArgument.
 func WithReplicas(n int, d time.Duration) Option {
-	return func(s *settings) { s.copies = fcall.Copies{Replicas: n, Wait: d} }
+	return func(s *settings) { s.Replicas, s.ReplicaWait = n, d }
 }
 
 // WithGuard makes the server remember for d before it grants the lock; see Config.Guard. 0 asks for
 // none. A lock that was taken with less cannot be re-entered with more: that is ErrArgument.
-func WithGuard(d time.Duration) Option { return func(s *settings) { s.guard = d } }
+func WithGuard(d time.Duration) Option { return func(s *settings) { s.Guard = d } }
 
 // WithLabel shows a label to losers and operators; see Config.Label. It cannot be combined with
 // WithOwner.
-func WithLabel(label string) Option { return func(s *settings) { s.label = label } }
+func WithLabel(label string) Option { return func(s *settings) { s.Label = label } }
 
 // WithOwner takes or joins the lock as the owner of that name, for work that crosses processes.
 // Each acquisition with an owner string that has the lock adds a hold, and the lock is free when

@@ -7,13 +7,18 @@ import (
 	"time"
 )
 
-// unwatchedPause is between two questions where the server does not tell of changes.
-const unwatchedPause = time.Second
+// The pauses between two questions: of the memory, where the server tells of changes, and else of the
+// server.
+const (
+	watchedPause   = 50 * time.Millisecond
+	unwatchedPause = time.Second
+)
 
 // Watch yields how the lock stands, at once, and again whenever somebody else has it, or nobody: for
 // those who only want to know who leads. Changes that follow each other within a moment can be seen
-// as one. With client-side caching (see Open) a change is seen within Config.Interval, and asking
-// costs a round trip for each change and each renewal; without it the server is asked every second.
+// as one. With client-side caching (see Open) a change is seen within 50 ms, and asking
+// costs a round trip for each change and each renewal, and one a second where nothing else is asked of
+// the server; without it the server is asked every second.
 //
 // It ends when ctx ends, without an error. An outage is yielded as ErrUnreachable, once, and how the
 // lock stands after it in any case. Any other error is yielded, and is the end. It blocks the caller
@@ -46,7 +51,7 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Info, error] 
 			}
 			pause := unwatchedPause
 			if c.cache.On() && !out {
-				pause = c.cfg.Interval
+				pause = watchedPause
 			}
 			select {
 			case <-time.After(pause):

@@ -16,16 +16,26 @@ var constants = map[string]string{
 	"VERSION":        "'" + functions.Version + "'",
 	"PROVISIONAL_MS": fmt.Sprint(functions.ProvisionalTTL),
 	"POLL_MS":        fmt.Sprint(functions.PollTTL),
+	"RECORD_MIN_MS":  fmt.Sprint(functions.MinRecord),
+	"RECORD_MAX_MS":  fmt.Sprint(functions.MaxRecord),
 	"MAX_TTL_MS":     fmt.Sprint(functions.MaxTTL),
 	"MAX_BYTES":      fmt.Sprint(functions.MaxBytes),
 	"MAX_HOLD_BYTES": fmt.Sprint(functions.MaxHoldBytes),
 	"MAX_HOLDS":      fmt.Sprint(functions.MaxHolds),
-	"MAX_BLOCK":      fmt.Sprint(functions.MaxBlock),
+	"MAX_TOKENS":     fmt.Sprint(functions.MaxTokens),
 	"MAX_WAITERS":    fmt.Sprint(functions.MaxWaiters),
-	"MAX_LOCKS":      fmt.Sprint(functions.MaxLocks),
 }
 
-var codes = []string{functions.CodeArg, functions.CodeFull, functions.CodeJoin, functions.CodeServer, functions.CodeType}
+var codes = []string{functions.CodeArg, functions.CodeFull, functions.CodeJoin, functions.CodeOption, functions.CodeServer, functions.CodeType}
+
+// words are the options of the functions, and whys the words of a refusal.
+var (
+	words = []string{functions.OptTokens, functions.OptGuard, functions.OptMinHold, functions.OptMaxWait, functions.OptChannel,
+		functions.OptHold, functions.OptFence, functions.OptRaise, functions.OptLast, functions.OptOwner, functions.OptReason,
+		functions.OptAll, functions.OptForget}
+	whys = []string{functions.WhyHeld, functions.WhyFree, functions.WhyKept, functions.WhyDone, functions.WhySettling,
+		functions.WhyServing, functions.WhyForeign, functions.WhyBroken}
+)
 
 // contract is what Go says of a library.
 type contract struct {
@@ -33,13 +43,15 @@ type contract struct {
 	names     []string
 	constants map[string]string
 	codes     []string
+	words     []string // of the functions' options
+	whys      []string
 }
 
 var (
-	locks = contract{functions.Library, functions.Names(), constants, codes}
+	locks = contract{functions.Library, functions.Names(), constants, codes, words, whys}
 	guard = contract{functions.GuardLibrary, functions.GuardNames(),
 		map[string]string{"VERSION": "'" + functions.GuardVersion + "'", "MAX_TTL_MS": fmt.Sprint(functions.MaxTTL)},
-		[]string{functions.CodeArg, functions.CodeServer, functions.CodeType}}
+		[]string{functions.CodeArg, functions.CodeServer, functions.CodeType}, nil, nil}
 )
 
 // check returns everything that is wrong between the locks' source, its README and the Go package.
@@ -57,7 +69,7 @@ func (c contract) check(source, readme string) (findings []string) {
 		b, wrong := parseBlock(source, m[1])
 		findings = append(findings, wrong...)
 		if len(wrong) == 0 {
-			findings = append(findings, b.checkArity()...)
+			findings = append(findings, b.checkArguments(c.words)...)
 			findings = append(findings, b.checkErrors(c.codes)...)
 		}
 		blocks = append(blocks, b)
@@ -69,6 +81,7 @@ func (c contract) check(source, readme string) (findings []string) {
 		finding("functions.Names() is %v, but the source registers %v", c.names, names)
 	}
 	findings = append(findings, checkTable(readme, blocks)...)
+	findings = append(findings, c.checkWords(source, readme)...)
 	return append(findings, c.checkConstants(source, readme)...)
 }
 
@@ -102,6 +115,37 @@ func (c contract) checkConstants(source, readme string) (findings []string) {
 	return findings
 }
 
+// checkWords compares Go's words with those that the source takes or says, and with README's tables.
+func (c contract) checkWords(source, readme string) (findings []string) {
+	finding := func(format string, args ...any) { findings = append(findings, fmt.Sprintf(format, args...)) }
+	_, table, _ := strings.Cut(source, "\nlocal OPTIONS = {\n")
+	table, _, _ = strings.Cut(table, "\n}\n")
+	var known []string
+	for _, m := range regexp.MustCompile(`\b([A-Z]+) = `).FindAllStringSubmatch(table, -1) {
+		known = append(known, m[1])
+		if !strings.Contains(source, "ask."+m[1]) {
+			finding("the source never asks for the word %s", m[1])
+		}
+	}
+	if got, want := slices.Sorted(slices.Values(known)), slices.Sorted(slices.Values(c.words)); !slices.Equal(got, want) {
+		finding("the source knows the words %v, Go has %v", got, want)
+	}
+	for _, word := range c.words {
+		if !strings.Contains(readme, "\n| `"+word+" ") && !strings.Contains(readme, "\n| `"+word+"` | ") {
+			finding("README's table of words has no %s", word)
+		}
+	}
+	for _, why := range c.whys {
+		if !strings.Contains(source, "'"+why+"'") && why != functions.WhyDone { // for a later version
+			finding("the source never says why by %q", why)
+		}
+		if !strings.Contains(readme, "\n| `"+why+"` | ") && !strings.Contains(readme, "\n| `"+why+" ") {
+			finding("README's table of reasons has no %s", why)
+		}
+	}
+	return findings
+}
+
 func readmeText(t *testing.T) string { return page(t, "README.md") }
 
 func page(t *testing.T, name string) string {
@@ -129,26 +173,29 @@ func TestGuardSourcePageAndGoAgree(t *testing.T) {
 type mutation struct{ name, old, new, finding string }
 
 var sourceMutations = []mutation{
-	{"no comment block", "-- Repeat  safe: the second reply is 0\n", "-- Repeat  safe: the second reply is 0\n\n", "holdfast_leave: has no comment block"},
+	{"no comment block", "-- Repeat  safe: the second reply is a refusal\n", "-- Repeat  safe: the second reply is a refusal\n\n", "holdfast_leave: has no comment block"},
 	{"another function's block", "-- holdfast_leave\n", "-- holdfast_leaf\n", `holdfast_leave: the comment block begins with "-- holdfast_leaf"`},
-	{"line missing", "-- ARGV    owner, ttl_ms [, fence_block [, guard_ms]]\n", "", "holdfast_acquire: the comment block has the lines [KEYS Reply"},
+	{"line missing", "-- ARGV    owner ttl_ms [TOKENS n] [GUARD ms] [MINHOLD ms]\n", "", "holdfast_acquire: the comment block has the lines [KEYS Reply"},
 	{"order", "-- KEYS    -\n-- ARGV    -\n", "-- ARGV    -\n-- KEYS    -\n", "holdfast_version: the comment block has the lines [ARGV KEYS"},
 	{"empty line", "-- Reply   version\n", "-- Reply\n", "holdfast_version: "},
 	{"no purpose", "-- The version of the loaded library.\n", "", "holdfast_version: says no purpose"},
 	{"purpose changed", "-- The version of the loaded library.\n", "-- The version of the library.\n", "list of purposes differs for holdfast_version"},
-	{"least", "arity(args, 2, 5, 'owner, ttl_ms [, channel [, fence [, hold]]]')", "arity(args, 1, 5, 'owner, ttl_ms [, channel [, fence [, hold]]]')", "holdfast_renew: arity(1, 5)"},
-	{"most", "arity(args, 3, 7,", "arity(args, 3, 6,", "holdfast_wait: arity(3, 6)"},
-	{"names", "arity(args, 1, 3, 'owner [, hold [, fence]]')", "arity(args, 1, 3, 'lock [, hold [, fence]]')", `holdfast_leave: the arity error says "lock [, hold [, fence]]"`},
-	{"no arity", "  arity(args, 0, 1, '[reason]')\n", "", "holdfast_break: has no arity call"},
-	{"argument unread", "local max_wait = args[5] and integer_arg(args[5],", "local max_wait = args[4] and integer_arg(args[4],", "holdfast_wait: never reads argument 5"},
-	{"argument undocumented", "local reason = text_arg(args[1] or ''", "local reason = text_arg(args[1] or args[2] or ''", "holdfast_break: reads 2 arguments"},
-	{"reply changed", "-- Reply   1 | 0\n", "-- Reply   0 | 1\n", "README's table differs for holdfast_leave"},
+	{"fixed arguments", "LEAVE = form(1,", "LEAVE = form(2,", "holdfast_leave: form says 2 fixed arguments"},
+	{"usage", "form(1, 'owner [HOLD id] [FENCE token]')", "form(1, 'owner [HOLD id]')", `holdfast_leave: form says "owner [HOLD id]"`},
+	{"form unused", "options(args, BREAK)", "options(args, LEAVE)", "holdfast_break: reads no options by BREAK"},
+	{"no form", "\nlocal BREAK = form(0, '[OWNER owner] [REASON text | FORGET]')", "", "holdfast_break: does not look at the number"},
+	{"error of options", "-- Errors  HFARG HFOPTION HFTYPE HFSERVER\n-- Repeat  safe: no writes", "-- Errors  HFARG HFTYPE HFSERVER\n-- Repeat  safe: no writes", "holdfast_inspect: can fail with HFOPTION"},
+	{"another word", "  CHANNEL = channel_arg, ALL", "  TUNNEL = channel_arg, ALL", "the source knows the words [ALL FENCE"},
+	{"word unread", "fence, hold, raise = ask.FENCE, ask.HOLD, ask.RAISE", "fence, hold, raise = ask.FENCE, ask.HOLD, nil", "never asks for the word RAISE"},
+	{"why unsaid", "lock.kept - now, 'kept'", "lock.kept - now, 'hept'", `never says why by "kept"`},
+	{"usage of a function without words", "expect(#args == 0, 'none')", "expect(#args == 0, 'nothing')", `holdfast_version: the error says "nothing"`},
+	{"reply changed", "-- Reply   1, owner, fence |", "-- Reply   owner, fence |", "README's table differs for holdfast_break"},
 	{"unknown error", "-- Errors  HFARG\n", "-- Errors  HFARG HFOOPS\n", "holdfast_version: Errors names HFOOPS"},
 	{"new function", "register('holdfast_break',", "register('holdfast_smash', holdfast_smash)\nregister('holdfast_break',", "holdfast_smash: is registered but not defined"},
 	{"function gone", "register('holdfast_leave', holdfast_leave, 'allow-oom')\n", "", "functions.Names() is"},
 	{"wrong body", "register('holdfast_leave', holdfast_leave,", "register('holdfast_leave', holdfast_break,", "holdfast_leave is registered with the function holdfast_break"},
 	{"odd registration", "\nregister('holdfast_leave', ", "\nregister('holdfast_leave' , ", "functions are registered, "},
-	{"version", "VERSION = '1.0.0'", "VERSION = '1.0.1'", "for VERSION"},
+	{"version", "VERSION = '2.0.0'", "VERSION = '2.0.1'", "for VERSION"},
 	{"bound", "MAX_WAITERS = 5000", "MAX_WAITERS = 1000", "for MAX_WAITERS"},
 	{"library", "name=holdfast\n", "name=handfast\n", `not the library "holdfast"`},
 	{"new code", "fail('HFARG key must not be empty')", "fail('HFKEY key must not be empty')", "the code HFKEY"},
@@ -160,12 +207,14 @@ var readmeMutations = []mutation{
 	{"row gone", "| `holdfast_leave` | ", "holdfast_leave | ", "no row for holdfast_leave"},
 	{"row twice", "| `holdfast_leave` | ", "| `holdfast_version` | - | - |\n| `holdfast_leave` | ", "two rows for holdfast_version"},
 	{"strange row", "| `holdfast_leave` | ", "| `holdfast_smash` | - | - |\n| `holdfast_leave` | ", "holdfast_smash, which is not registered"},
-	{"ARGV", "`owner [, hold [, last_fence]]`", "`owner, hold`", "differs for holdfast_release"},
-	{"Reply", "`held, owner, holds, fence, pttl_ms, waiters` | `HFARG", "`held, owner` | `HFARG", "differs for holdfast_inspect"},
+	{"ARGV", "`owner [HOLD id] [FENCE token]`", "`owner [HOLD id]`", "differs for holdfast_leave"},
+	{"Reply", "`held, owner, holds, fence, pttl_ms, waiters, why` | `HFARG", "`held, owner` | `HFARG", "differs for holdfast_inspect"},
 	{"Errors", "`version` | `HFARG` |", "`version` | `HFTYPE` |", "differs for holdfast_version"},
-	{"Repeat", "| not safe: it breaks", "| safe: it breaks", "differs for holdfast_break"},
+	{"Repeat", "| safe with OWNER;", "| safe;", "differs for holdfast_break"},
 	{"code", "| `HFFULL` | ", "| HFFULL | ", "no HFFULL"},
 	{"purpose", "- `holdfast_leave`: Gives up", "- `holdfast_leave`: gives up", "purposes differs for holdfast_leave"},
+	{"word", "\n| `GUARD ", "\n| `WARD ", "table of words has no GUARD"},
+	{"why", "\n| `kept` | ", "\n| kept | ", "table of reasons has no kept"},
 }
 
 // The checker can fail: every kind of mistake is found in a broken copy.

@@ -94,9 +94,14 @@ local function newest(fence)
   return n
 end
 
--- Remembers a token for good: a TTL that somebody gave the fence ends with an older token.
+-- Remembers a token for good: a TTL that somebody gave the fence ends with an older token. An equal
+-- token is written too, so that a WAIT behind a repeat covers it, and leaves the TTL as it is.
 local function raise(fence, token, from)
-  if token > from then call('SET', fence, digits(token)) end
+  if token > from then
+    call('SET', fence, digits(token))
+  else
+    call('SET', fence, digits(token), 'KEEPTTL')
+  end
 end
 
 local function need_type(key, wanted)

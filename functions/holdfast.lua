@@ -2,56 +2,72 @@
 -- Holdfast: a distributed lock as one Redis Functions library. The contract is README.md.
 --
 -- One hash per lock is everything there is, so DEL, eviction and expiry take all of it or nothing:
---   owner, until, fence   who holds the lock, the end of the lease (ms), the fencing token
---   channel               where the holder hears of a break (absent or '': nowhere)
---   state                 'head tail waiters turn_us top holds[ guard]': the line, the last token
---                         of a reserved run, the number of hold ids (0: a plain lock), the guard
---                         (ms). Absent for a plain lock without all that: the common case reads
---                         little
+--   owner, until, fence   who has the lock, the millisecond in which the lease is over (0: nobody
+--                         has it), the fencing token
+--   channel               where the holder waited, and is told to look (absent: nowhere)
+--   state                 packed: the line, and what a plain lock has not (see LINE and MORE).
+--                         Absent for a plain lock without a line: the common case reads little
 --   holds                 the ids of a joinable lock's holds, as netstrings
 --   w:<n>, at:<owner>     the waiter at place n of the line, and an owner's place
 --
--- A call reads the lock, changes it in memory, writes it once, sets the expiry as its last write,
--- and publishes last of all. Whoever may write the key may write anything into it, so each field
--- is checked when it is read, and no loop depends on what it says.
+-- The common calls are eight plain cases, each a function that goes straight down: plain_take,
+-- plain_busy, plain_renew, plain_renew_line, plain_release, plain_hand_over, plain_join, plain_ask.
+-- They come first, and give up (nil) on whatever is unusual before they write anything. All else
+-- goes the long way: read the lock, change it in memory, write it once, set the expiry as the last
+-- write, and publish last of all.
+--
+-- Whoever may write the key may write anything into it. So each field is checked when it is read,
+-- and no loop depends on what it says.
 
-local VERSION = '1.0.0'
+local VERSION = '2.0.0'
 
 local PROVISIONAL_MS = 2000       -- a lock handed over must be confirmed within this
 local LINE_MS = 60000             -- how long the line outlives the lease when nobody calls
+local SLACK_MS = 20000            -- by so much that may be off before it is written again
 local POLL_MS = 5000              -- a waiter that cannot be told and has not asked for this is gone
+local RECORD_MIN_MS = 10000       -- how long the record of a break stays: until the end of the
+local RECORD_MAX_MS = 600000      -- broken lease, but no shorter and no longer than this
 local MAX_TTL_MS = 31536000000    -- a year
 local MAX_BYTES = 512             -- owner, channel, reason
 local MAX_HOLD_BYTES = 64
-local ALL_HOLDS = '*'             -- no id: to holdfast_release, all of an owner's holds
 local MAX_HOLDS = 128
 local MAX_HOLDS_BYTES = MAX_HOLDS * (MAX_HOLD_BYTES + 3)
-local MAX_BLOCK = 1000000
+local MAX_TOKENS = 1000000        -- of a run
 local MAX_WAITERS = 5000
-local MAX_LOCKS = 100             -- of holdfast_acquire_all
 local STEPS = 100                 -- places of the line that one call passes over
 local SWEEP = 3                   -- places at the head where a join looks for dead waiters
-local AHEAD_US = 60000000         -- how far ahead of TIME a key's token may push the server's
+local AHEAD_US = 60000000         -- how far ahead of TIME a token may be that a key remembers
 local MAX_FENCE = 2 ^ 53 - 1
-local MAX_TOKEN = MAX_FENCE - 2 * MAX_BLOCK -- of a key: the next run must fit
+local MAX_TOKEN = MAX_FENCE - 2 * MAX_TOKENS -- of a key: the next run must fit
 local MAX_PLACE = 2 ^ 52
 local MAX_MS = 10 ^ 14
 
+-- Doubles: exact to 2^53 on every build, and quicker to pack than integers.
+local LINE = '<dddddd'            -- head, tail, waiters, turn_us, top (the last token), expires
+local LINE_BYTES = 48
+local MORE = '<dddddddd'          -- holds, guard, kept (until when a minimum lasts), due (the same,
+local MORE_BYTES = 64             -- until a grant is confirmed), longest (lease), broken (token),
+                                  -- recorded (until), bytes of the reason; then reason, owner
+local LINE_AND_MORE = LINE .. MORE:sub(2)
+local ENTRY = '<ddddI2I2'         -- ttl, tokens, asked, minimum, bytes of holds and of the channel
+local ENTRY_BYTES = 36            -- (behind it: holds, channel, owner)
+local MAX_ENTRY = ENTRY_BYTES + MAX_HOLDS_BYTES + 2 * MAX_BYTES
+
 -- The last token that this server gave out, for all locks: with TIME a hybrid logical clock
 -- (Kulkarni et al., OPODIS 2014). Memory only: a restart, a failover or FUNCTION LOAD REPLACE
--- starts it again from TIME.
+-- starts it again from TIME. No key ever moves it.
 local last = 0
 
 -- These do not exist while a library loads. Looking them up at each call would cost as much as
 -- checking its arguments.
-local call, try, format
+local call, try, format, find, pack, unpack_, min, max
 
 local function look_up()
-  call, try, format = redis.call, redis.pcall, string.format
+  call, try, find, min, max = redis.call, redis.pcall, string.find, math.min, math.max
+  format, pack, unpack_ = string.format, struct.pack, struct.unpack
   if format('%d', 2 ^ 53) == '9007199254740992' then return end
   format = function(form, ...) -- '%d' is a C long, of 32 bits on some builds
-    form = form:gsub('%%d', '%%.0f')
-    return string.format(form, ...)
+    return string.format((form:gsub('%%d', '%%.0f')), ...)
   end
 end
 
@@ -80,56 +96,38 @@ local function only_key(keys)
   return keys[1]
 end
 
-local function several_keys(keys)
-  local known = {}
-  if #keys < 1 or #keys > MAX_LOCKS then
-    fail('HFARG 1 to ' .. MAX_LOCKS .. ' keys are needed, the locks')
-  end
-  for _, key in ipairs(keys) do
-    if key == '' then fail('HFARG key must not be empty') end
-    if known[key] then fail('HFARG keys must differ') end
-    known[key] = true
-  end
-end
-
-local function arity(args, least, most, names)
-  if #args < least or #args > most then
-    fail('HFARG wrong number of arguments, expected: ' .. names)
-  end
-end
-
 local function text_arg(value, name, least, most)
   if #value < least or #value > most then
     fail('HFARG ' .. name .. ' must have ' .. least .. ' to ' .. most .. ' bytes')
   end
-  if not value:find('^%C*$') then
+  if not find(value, '^%C*$') then
     fail('HFARG ' .. name .. ' must not contain control characters')
   end
   return value
 end
 
 local function integer_arg(value, name, most)
-  local n = #value <= 16 and value:find('^[1-9]%d*$') and tonumber(value)
+  local n = #value <= 16 and find(value, '^[1-9]%d*$') and tonumber(value)
   if not n or n > most then
     fail(format('HFARG %s must be an integer from 1 to %d', name, most))
   end
   return n
 end
 
-local function owner_arg(value) return text_arg(value, 'owner', 1, MAX_BYTES) end
-
-local function hold_arg(value, least)
-  if value == ALL_HOLDS then fail("HFARG hold must not be '*', but for holdfast_release") end
-  return text_arg(value, 'hold', least, MAX_HOLD_BYTES)
+local function expect(right, usage)
+  if not right then fail('HFARG wrong number of arguments, expected: ' .. usage) end
 end
 
--- Leases come in few lengths: the first 1000 of up to five digits are checked once.
-local known_ttl, known = {}, 0
+local function owner_arg(value) return text_arg(value, 'owner', 1, MAX_BYTES) end
+
+-- Leases come in few lengths: the first 1000 of up to seven digits are checked once. The plain
+-- cases know no others.
+local known_ttl, ttls = {}, 0
 local function ttl_arg(value)
   local ttl = known_ttl[value]
   if not ttl then
     ttl = integer_arg(value, 'ttl_ms', MAX_TTL_MS)
-    if known < 1000 and #value <= 5 then known_ttl[value], known = ttl, known + 1 end
+    if ttls < 1000 and #value <= 7 then known_ttl[value], ttls = ttl, ttls + 1 end
   end
   return ttl
 end
@@ -139,18 +137,67 @@ end
 local known_channel, channels = {}, 0
 local function channel_arg(value)
   if not known_channel[value] then
-    text_arg(value, 'channel', 0, MAX_BYTES)
+    text_arg(value, 'CHANNEL', 1, MAX_BYTES)
     if channels < 1000 then known_channel[value], channels = true, channels + 1 end
   end
-  if value ~= '' and not redis.acl_check_cmd('SPUBLISH', value, '') then
-    fail('HFARG channel must be one that the caller may publish to with SPUBLISH')
+  if not redis.acl_check_cmd('SPUBLISH', value, '') then
+    fail('HFARG CHANNEL must be one that the caller may publish to with SPUBLISH')
   end
   return value
 end
 
-local function block_arg(value, ttl)
-  if not value then return 1 end
-  return integer_arg(value, 'fence_block', math.min(MAX_BLOCK, ttl * 1000))
+---- options: words behind the fixed arguments ----------------------------------------------------
+
+-- What the value of a word is: an integer from 1 to a bound, a text of so many bytes, or something
+-- that is checked by a function. true: the word has no value.
+local OPTIONS = {
+  TOKENS = MAX_TOKENS, GUARD = MAX_TTL_MS, MINHOLD = MAX_TTL_MS, MAXWAIT = MAX_TTL_MS,
+  FENCE = MAX_FENCE, RAISE = MAX_FENCE, LAST = MAX_FENCE,
+  HOLD = { 1, MAX_HOLD_BYTES }, OWNER = { 1, MAX_BYTES }, REASON = { 0, MAX_BYTES },
+  CHANNEL = channel_arg, ALL = true, FORGET = true,
+}
+
+local function option(word, is, value)
+  if not value then fail('HFARG ' .. word .. ' needs a value') end
+  if type(is) == 'number' then return integer_arg(value, word, is) end
+  if type(is) == 'table' then return text_arg(value, word, is[1], is[2]) end
+  return is(value)
+end
+
+-- How a function is called: some fixed arguments, then the words that its usage has in capitals.
+local function form(fixed, usage)
+  local known = { fixed = fixed, usage = usage }
+  for word in usage:gmatch('%u+') do known[word] = true end
+  return known
+end
+
+-- What a call asks for, by word: one table for all calls, because each has ended before the next
+-- begins.
+local ask, asked = {}, {}
+
+-- Reads the words from args into `ask`. No table is made.
+local function options(args, expected)
+  for n = #asked, 1, -1 do ask[asked[n]], asked[n] = nil, nil end
+  expect(#args >= expected.fixed, expected.usage)
+  local at = expected.fixed + 1
+  while at <= #args do
+    local word = args[at]
+    if not expected[word] then word = word:upper() end
+    local is = expected[word] and OPTIONS[word]
+    if not is then
+      if #word > 16 or not find(word, '^%w+$') then word = 'argument ' .. at end
+      fail('HFOPTION ' .. word .. ' is not known, expected: ' .. expected.usage)
+    end
+    if ask[word] then fail('HFARG ' .. word .. ' must be given only once') end
+    asked[#asked + 1] = word
+    ask[word] = is == true or option(word, is, args[at + 1])
+    at = at + (is == true and 1 or 2)
+  end
+  return ask
+end
+
+local function exclude(one, other)
+  if ask[one] and ask[other] then fail('HFARG ' .. one .. ' is of no use with ' .. other) end
 end
 
 ---- time and tokens ------------------------------------------------------------------------------
@@ -166,73 +213,61 @@ end
 
 local function ms(us) return (us - us % 1000) / 1000 end
 
--- Numbers are given to calls as text: redis.call formats them as floating point, which costs
--- several times as much.
+-- Numbers are given to calls as text: redis.call formats them as floating point, which costs three
+-- times as much.
 local function digits(n) return format('%d', n) end
 
 -- The number that a field says, or nil. tonumber alone accepts 'inf', '0x10' and '1e18' too.
 local function number(value, most)
-  local n = value and #value <= 16 and value:find('^%d+$') and tonumber(value)
+  local n = value and #value <= 16 and find(value, '^%d+$') and tonumber(value)
   if n and n <= most then return n end
 end
 
--- A token that a key says counts for all locks, unless it is far ahead of the clock.
-local function note(token, us)
-  if token > last and token <= us + AHEAD_US then last = token end
-end
-
--- The next token: above all that this server gave out, and above this lock's own. What was used of a
--- run is not above the clock, unless that was set back: then it is above the end of any run.
+-- The next token: above all that this server gave out, and above this lock's own. What was used of
+-- a run is not above the clock, unless that was set back: then it is above the end of any run. A
+-- token that a key says is that key's affair: it does not move `last`.
 local function next_fence(us, above)
-  if us < seen and last < seen + MAX_BLOCK then last = seen + MAX_BLOCK end
+  if us < seen and last < seen + MAX_TOKENS then last = seen + MAX_TOKENS end
   last = us > last and us or last + 1
-  if last > above then return last end
-  note(above + 1, us)
-  return above + 1
+  return last > above and last or above + 1
 end
 
 -- A run is one token per microsecond from now on. So none of it is used before the clock is there,
 -- and the next token is higher even where nothing remembers the run.
-local function run_end(fence, block, us)
-  return fence == us and fence + block - 1 or fence
+local function run_end(fence, tokens, us)
+  return fence == us and fence + tokens - 1 or fence
 end
 
 ---- guard: how long this server remembers -------------------------------------------------------
 
 -- A failover or a restart loses locks, but not the leases that their holders count on. So a guarded
 -- lock is granted only by a server whose memory is older than any lease can be: what it does not
--- know of by then has ended. A memory begins with these locals (a restart, a full resynchronisation,
--- FUNCTION LOAD) and with a replication id that is new to them (a promotion).
-local born, history = 0, ''
+-- know of by then has ended. A memory begins with these locals (a restart, a full
+-- resynchronisation, FUNCTION LOAD) and with a replication id that is new to them (a promotion).
+local born, history, looked = 0, '', 0
 
 local function age(us)
+  if us >= looked and us - looked < 10000 then return us - born end -- too soon for two changes
   local info = call('INFO', 'replication') -- some words in its lines are the choice of replicas
   if not info:find('\nrole:master', 1, true) then return 0 end -- a replica that may be written to
   local id = info:match('\nmaster_replid:(%x+)')
   if id ~= history or us < born then born, history = us, id end
+  looked = us
   return us - born
 end
 
--- For how many milliseconds yet nobody may be granted a lock with this guard. To ask lets the memory
--- begin: the sooner it does, the sooner it is old enough.
+-- For how many milliseconds yet nobody may be granted a lock with this guard. To ask lets the
+-- memory begin: the sooner it does, the sooner it is old enough.
 local function too_young(guard, us)
   if guard == 0 then return 0 end
-  return math.max(0, guard - ms(age(us)))
+  return max(0, guard - ms(age(us)))
 end
 
-local function guard_arg(value, ttl)
-  if not value then return 0 end
-  local guard = integer_arg(value, 'guard_ms', MAX_TTL_MS)
-  if guard < ttl then fail('HFARG guard_ms must not be less than ttl_ms') end
-  return guard
-end
-
--- All that want a lock while it is guarded keep to its longest guard.
-local function keep_to(lock, guard, ttl)
-  lock.guard = math.max(lock.guard, guard)
-  if lock.guard > 0 and ttl > lock.guard then
-    fail(format('HFARG ttl_ms must not be more than the guard of the lock, %d', lock.guard))
-  end
+-- A guarded lock keeps the longest guard and the longest lease that anybody asked for. So nobody's
+-- call fails because of what another one asked.
+local function longest_guard(lock, guard, ttl)
+  guard = max(lock.guard, guard)
+  return guard > 0 and max(guard, ttl) or 0
 end
 
 ---- holds: a set of ids --------------------------------------------------------------------------
@@ -253,14 +288,12 @@ local function scan_holds(holds, wanted)
   return n, from, to
 end
 
-local function has_hold(holds, id)
-  local _, from = scan_holds(holds, id)
-  return from ~= nil
-end
+local function not_a_lock() fail('HFTYPE the key holds a hash that is not a lock') end
 
 -- Returns the set with an id, and how many it has.
 local function add_hold(holds, id)
   local n, from = scan_holds(holds, id)
+  if not n then not_a_lock() end
   if from then return holds, n end
   if n >= MAX_HOLDS then
     fail('HFFULL the lock has ' .. MAX_HOLDS .. ' holds, no more are possible')
@@ -271,142 +304,186 @@ end
 -- Returns the set without an id, and how many it has; nil if the id was not there.
 local function remove_hold(holds, id)
   local n, from, to = scan_holds(holds, id)
+  if not n then not_a_lock() end
   if from then return holds:sub(1, from - 1) .. holds:sub(to + 1), n - 1 end
 end
 
-local function join_error(joinable)
-  if joinable then
-    fail('HFJOIN this owner has or waits for the lock with a hold id, so it needs one here')
-  end
-  fail('HFJOIN this owner has or waits for the lock without a hold id, so nobody can join it')
+local function join_error(joinable, has)
+  local owner = 'HFJOIN this owner ' .. has .. ' the lock with'
+  if joinable then fail(owner .. ' a HOLD, so it needs one here') end
+  fail(owner .. 'out a HOLD, so nobody can join it')
 end
 
 ---- reading a lock -------------------------------------------------------------------------------
 
+-- What a lock is where its key says nothing else.
+local PLAIN = { __index = { owner = '', ends = 0, fence = 0, head = 0, tail = 0, count = 0,
+  turn = 0, top = 0, expires = 0, holds = 0, guard = 0, kept = 0, due = 0, longest = MAX_TTL_MS,
+  broken = 0, recorded = 0, reason = '', victim = '', closed = 0, steps = 0 } }
+
 -- A plain SET by another service is a lock too: held by its value until its TTL ends.
 local function read_foreign(key, problem)
-  if not problem:find('^WRONGTYPE') then error(problem, 0) end
+  if not find(problem, '^WRONGTYPE') then error(problem, 0) end
   if call('TYPE', key).ok ~= 'string' then
     fail('HFTYPE the key holds something that is not a lock')
   end
   local owner = call('GETRANGE', key, 0, MAX_BYTES - 1)
-  return { foreign = true, owner = owner, pttl = call('PTTL', key) }
+  return setmetatable({ key = key, foreign = true, owner = owner, pttl = call('PTTL', key) }, PLAIN)
 end
-
-local function not_a_lock() fail('HFTYPE the key holds a hash that is not a lock') end
 
 local function has_line(lock) return lock.head < lock.tail end
 
--- When the key must go: a lease holds through the millisecond `ends`.
-local function expiry(lock, now)
-  if has_line(lock) then return math.max(lock.ends, now) + LINE_MS end
-  return lock.ends + 1
-end
-
 local function parse_state(lock, state)
-  if #state > 7 * 17 then not_a_lock() end
-  local form = '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)(.*)$'
-  local head, tail, count, turn, top, holds, rest = state:match(form)
-  if not head then not_a_lock() end
-  if rest ~= '' then
-    lock.guard = number(rest:match('^ (.*)$'), MAX_TTL_MS)
-    if not lock.guard then not_a_lock() end
-  end
-  head, tail, count, top = tonumber(head), tonumber(tail), tonumber(count), tonumber(top)
-  turn, holds = tonumber(turn), tonumber(holds)
-  if head > tail or tail > MAX_PLACE or turn > MAX_FENCE or top > MAX_TOKEN or top < lock.fence
-    or holds > MAX_HOLDS then
+  if #state < LINE_BYTES or #state > LINE_BYTES + MORE_BYTES + 2 * MAX_BYTES then not_a_lock() end
+  local head, tail, count, turn, top, expires = unpack_(LINE, state)
+  if not (head >= 0 and head <= tail and tail <= MAX_PLACE and count >= 0 and turn >= 0
+    and turn <= MAX_FENCE and top >= lock.fence and top <= MAX_TOKEN and top % 1 == 0
+    and expires >= 0 and expires <= MAX_MS) then
     not_a_lock()
   end
-  lock.head, lock.tail, lock.count = head, tail, math.min(count, tail - head)
-  lock.turn, lock.top, lock.holds = turn, top, holds
+  lock.head, lock.tail, lock.count = head, tail, min(count, tail - head)
+  lock.turn, lock.top, lock.expires = turn, top, expires
+  if #state < LINE_BYTES + MORE_BYTES then return end
+  local holds, guard, kept, due, longest, broken, recorded, bytes =
+    unpack_(MORE, state, LINE_BYTES + 1)
+  if not (holds >= 0 and holds <= MAX_HOLDS and guard >= 0 and guard <= MAX_TTL_MS and kept >= 0
+    and kept <= MAX_MS and due >= 0 and due <= MAX_MS and longest >= 1 and longest <= MAX_TTL_MS
+    and recorded >= 0 and recorded <= MAX_MS and bytes >= 0 and bytes <= MAX_BYTES) then
+    not_a_lock()
+  end
+  lock.holds, lock.guard, lock.kept, lock.due, lock.longest = holds, guard, kept, due, longest
+  if recorded == 0 then return end
+  local from = LINE_BYTES + MORE_BYTES + 1
+  lock.broken, lock.recorded = broken, recorded
+  lock.reason, lock.victim = state:sub(from, from + bytes - 1), state:sub(from + bytes)
 end
 
--- What the fields of HMGET mean. Returns nil if there is no lock.
+local function absent(key, caller)
+  return setmetatable({ key = key, caller = caller, absent = true }, PLAIN)
+end
+
+-- What the fields of HMGET mean. There is always a lock to work on: an absent one is nobody's.
 local function parse(key, v, caller)
   if v.err then return read_foreign(key, v.err) end
-  if not v[1] and call('EXISTS', key) == 0 then return nil end
-  local lock = { owner = v[1], ends = number(v[2], MAX_MS), fence = number(v[3], MAX_TOKEN),
-    head = 0, tail = 0, count = 0, turn = 0, holds = 0, guard = 0,
-    closed = 0, at = number(v[5], MAX_PLACE), state = v[4], steps = 0, caller = caller, changes = false }
-  if not (lock.ends and lock.fence and v[1] and v[1] ~= '') or #v[1] > MAX_BYTES then
-    not_a_lock()
-  end
-  lock.top = lock.fence
+  local owner = v[1]
+  if not owner and call('EXISTS', key) == 0 then return absent(key, caller) end
+  local ends, fence = number(v[2], MAX_MS), number(v[3], MAX_TOKEN)
+  if not (owner and ends and fence) or owner == '' or #owner > MAX_BYTES then not_a_lock() end
+  local lock = setmetatable({ key = key, caller = caller, owner = owner, ends = ends, fence = fence,
+    top = fence, expires = ends, stated = v[4], at = number(v[5], MAX_PLACE) }, PLAIN)
   if v[4] then parse_state(lock, v[4]) end
-  lock.expires = expiry(lock, 0)
   return lock
 end
 
-local function read(key, caller)
-  return parse(key, try('HMGET', key, 'owner', 'until', 'fence', 'state'), caller)
-end
+local function fields(key) return try('HMGET', key, 'owner', 'until', 'fence', 'state') end
 
 -- Also where in the line the caller is.
-local function read_place(key, caller)
-  return parse(key, try('HMGET', key, 'owner', 'until', 'fence', 'state', 'at:' .. caller), caller)
+local function fields_and_place(key, caller)
+  return try('HMGET', key, 'owner', 'until', 'fence', 'state', 'at:' .. caller)
 end
 
--- A field as this call will leave it.
-local function field(key, lock, name)
+local function read(key, caller) return parse(key, fields(key), caller) end
+
+-- A field of the line as this call will leave it.
+local function field(lock, name)
   local value = nil
   if lock.changes then value = lock.changes[name] end
-  if value == nil then return call('HGET', key, name) end
+  if value == nil then return call('HGET', lock.key, name) end
   return value
 end
 
--- Changes a field in memory. false: it will be gone.
+-- Changes a field of the line in memory. false: it will be gone.
 local function put(lock, name, value)
   if not lock.changes then lock.changes = {} end
   lock.changes[name] = value
 end
 
-local function read_holds(key, lock)
-  local holds = field(key, lock, 'holds')
-  if not holds or not scan_holds(holds) then not_a_lock() end
-  return holds
+local function read_holds(lock)
+  return lock.ids or call('HGET', lock.key, 'holds') or not_a_lock()
 end
 
 ---- writing a lock -------------------------------------------------------------------------------
 
-local function guard_text(guard)
-  return guard > 0 and ' ' .. digits(guard) or ''
+-- Until when the key must stay although nobody has the lock: a minimum, the record of a break, a
+-- token that neither the clock nor this server's memory will be above.
+local function remains(lock, us)
+  local top, token = lock.top, 0
+  if top > us and top > last and top <= us + AHEAD_US then token = ms(top) + 1 end
+  return max(lock.kept, lock.recorded, token)
 end
 
-local function state_text(lock)
-  if not has_line(lock) and lock.top == lock.fence and lock.holds == 0 and lock.guard == 0 then
-    return false
+local function expiry(lock, us)
+  local stays = max(lock.ends, remains(lock, us))
+  if has_line(lock) then return max(stays, ms(us)) + LINE_MS end
+  return stays
+end
+
+local function state_text(lock, now)
+  if lock.recorded <= now then
+    lock.broken, lock.recorded, lock.reason, lock.victim = 0, 0, '', ''
   end
-  return format('%d %d %d %d %d %d', lock.head, lock.tail, lock.count, lock.turn, lock.top,
-    lock.holds) .. guard_text(lock.guard)
+  if lock.kept <= now then lock.kept = 0 end
+  if lock.due <= now then lock.due = 0 end
+  local more = lock.holds + lock.guard + lock.kept + lock.due + lock.recorded > 0
+  if not (more or has_line(lock) or lock.top > lock.fence) then return false end
+  local head, tail, count, turn, top = lock.head, lock.tail, lock.count, lock.turn, lock.top
+  if not more then return pack(LINE, head, tail, count, turn, top, lock.expires) end
+  return pack(LINE_AND_MORE, head, tail, count, turn, top, lock.expires, lock.holds, lock.guard,
+    lock.kept, lock.due, lock.longest, lock.broken, lock.recorded, #lock.reason)
+    .. lock.reason .. lock.victim
 end
 
--- Writes all changes at once. The expiry comes last, because it may delete the key.
-local function save(key, lock, us)
-  if lock.gone then
+-- Makes the key. Nothing else undoes it, and it must not stay without a TTL (an ACL may forbid
+-- PEXPIREAT).
+local function create(key, expires, ...)
+  call('HSET', key, ...)
+  local done = try('PEXPIREAT', key, expires)
+  if done == 1 then return end
+  if type(try('DEL', key)) ~= 'number' then
+    try('HDEL', key, 'owner', 'until', 'fence', 'channel', 'holds', 'state')
+  end
+  error(type(done) == 'table' and done.err or 'PEXPIREAT failed', 0)
+end
+
+-- Puts a field with a value into one list, and the name of one without into the other.
+local function change(set, cut, name, value)
+  if not value or value == '' then
+    cut[#cut + 1] = name
+  else
+    local n = #set
+    set[n + 1], set[n + 2] = name, value
+  end
+end
+
+-- Writes all changes at once: owner, until and fence if `writes` is set; channel and the hold ids
+-- ('' for none) if they are; the fields of the line. The expiry comes last, because it may delete
+-- the key. `grants`: it is set in any case, because somebody else may have moved it.
+local function save(lock, us, grants)
+  local key, changes, now = lock.key, lock.changes, ms(us)
+  if not lock.writes and not changes then return end
+  local stays = expiry(lock, us)
+  if lock.ends == 0 and stays <= now then
     call('DEL', key)
+    lock.absent, lock.writes, lock.changes = true, nil, nil
     return
   end
-  if not lock.changes then return end
-  local state = state_text(lock)
-  if state ~= lock.state then lock.changes.state, lock.state = state, state end
-  local set, cut = {}, {}
-  for name, value in pairs(lock.changes) do
-    if value then
-      set[#set + 1] = name
-      set[#set + 1] = value
-    else
-      cut[#cut + 1] = name
-    end
+  local slack = has_line(lock) and SLACK_MS or 0
+  local moves = grants or math.abs(stays - lock.expires) > slack
+  if moves then lock.expires = stays end
+  local set, cut, state = {}, {}, state_text(lock, now)
+  if lock.writes then
+    set = { 'owner', lock.owner, 'until', digits(lock.ends), 'fence', digits(lock.fence) }
   end
-  lock.changes = false
+  if lock.channel then change(set, cut, 'channel', lock.channel) end
+  if lock.ids then change(set, cut, 'holds', lock.ids) end
+  if state or lock.stated then change(set, cut, 'state', state) end
+  if changes then
+    for name, value in pairs(changes) do change(set, cut, name, value) end
+  end
   if #cut > 0 then call('HDEL', key, unpack(cut)) end
   if #set > 0 then call('HSET', key, unpack(set)) end
-  local expires = expiry(lock, ms(us))
-  if expires ~= lock.expires then
-    call('PEXPIREAT', key, digits(expires))
-    lock.expires = expires
-  end
+  if moves then call('PEXPIREAT', key, digits(stays)) end
+  lock.writes, lock.changes, lock.channel, lock.ids, lock.stated = nil, nil, nil, nil, state
 end
 
 ---- the line: places that only grow --------------------------------------------------------------
@@ -414,66 +491,62 @@ end
 -- Who leaves in the middle leaves a hole: a place without a field. Holes side by side are one run,
 -- with '>last' at its first place and '<first' at its last, so that a run is one step.
 
-local function place(n) return 'w:' .. digits(n) end
+local function place(n) return format('w:%d', n) end
 
 local function pack_waiter(w)
-  return format('%d %d %d %d %d ', w.ttl, w.block, w.asked, #w.holds, #w.channel)
+  return pack(ENTRY, w.ttl, w.tokens, w.asked, w.minimum, #w.holds, #w.channel)
     .. w.holds .. w.channel .. w.owner
 end
 
 local function unpack_waiter(entry)
-  if #entry > MAX_HOLDS_BYTES + 3 * MAX_BYTES then return nil end
-  local ttl, block, asked, holds, channel, at = entry:match('^(%d+) (%d+) (%d+) (%d+) (%d+) ()')
-  if not ttl then return nil end
-  ttl, block, asked = tonumber(ttl), tonumber(block), tonumber(asked)
-  holds, channel = tonumber(holds), tonumber(channel)
-  local size = #entry - at - holds - channel + 1 -- of the owner
-  if ttl > MAX_TTL_MS or block < 1 or block > MAX_BLOCK or asked > MAX_MS or channel > MAX_BYTES
-    or size < 1 or size > MAX_BYTES then
+  if #entry <= ENTRY_BYTES or #entry > MAX_ENTRY then return nil end
+  local ttl, tokens, since, minimum, holds, channel, at = unpack_(ENTRY, entry)
+  local owner = at + holds + channel -- from here on
+  if not (ttl >= 1 and ttl <= MAX_TTL_MS and tokens >= 1 and tokens <= MAX_TOKENS
+    and tokens % 1 == 0 and since >= 0 and since <= MAX_MS and minimum >= 0
+    and minimum <= MAX_TTL_MS and channel <= MAX_BYTES and owner <= #entry
+    and #entry - owner < MAX_BYTES) then
     return nil
   end
-  local w = { ttl = ttl, block = block, asked = asked, owner = entry:sub(-size), holds = '' }
-  w.channel = entry:sub(at + holds, -size - 1)
-  if holds > 0 then w.holds = entry:sub(at, at + holds - 1) end
-  return w
+  return { ttl = ttl, tokens = tokens, asked = since, minimum = minimum,
+    holds = entry:sub(at, at + holds - 1), channel = entry:sub(at + holds, owner - 1),
+    owner = entry:sub(owner) }
 end
 
 -- Returns the waiter at a place, or nil for a hole, and the place behind it. Always further on.
-local function look(key, lock, n)
-  local entry = field(key, lock, place(n))
+local function look(lock, n)
+  local entry = field(lock, place(n))
   local waiter = entry and unpack_waiter(entry)
   if waiter then return waiter, n + 1 end
-  local to = entry and number(entry:match('^>(%d+)$'), lock.tail - 1)
+  local to = entry and #entry < ENTRY_BYTES and number(entry:match('^>(%d+)$'), lock.tail - 1)
   return nil, to and to > n and to + 1 or n + 1
 end
 
 -- Returns the caller's own entry and its place, if it is in the line.
-local function find(key, lock)
+local function find_caller(lock)
   local n = lock.at
   if not n or n < lock.head or n >= lock.tail then return nil end
-  local waiter = look(key, lock, n)
+  local waiter = look(lock, n)
   if waiter and waiter.owner == lock.caller and scan_holds(waiter.holds) then return waiter, n end
 end
 
 -- Takes a waiter out of the line, wherever it is, and makes one run of the holes around it.
-local function unlink(key, lock, n, owner)
+local function unlink(lock, n, owner)
   local first, past = n, n + 1
   if n > lock.head then
-    local left = field(key, lock, place(n - 1))
-    local from = left and number(left:match('^<(%d+)$'), n - 1)
+    local left = field(lock, place(n - 1))
+    local from = left and #left < ENTRY_BYTES and number(left:match('^<(%d+)$'), n - 1)
     if not left then first = n - 1 elseif from and from >= lock.head then first = from end
   end
   if past < lock.tail then
-    local right, behind = look(key, lock, past)
+    local right, behind = look(lock, past)
     if not right then past = behind end
   end
-  for _, inner in ipairs({ n - 1, n, n + 1 }) do
-    if inner >= first and inner < past then put(lock, place(inner), false) end
-  end
+  for inner = max(first, n - 1), min(past - 1, n + 1) do put(lock, place(inner), false) end
   put(lock, place(first), false)
   put(lock, place(past - 1), false)
   put(lock, 'at:' .. owner, false)
-  lock.count = math.max(0, lock.count - 1)
+  lock.count = max(0, lock.count - 1)
   if first == lock.head then
     lock.head = past
   elseif past == lock.tail then
@@ -488,8 +561,7 @@ end
 -- nobody here gets is sent to subscribers at replicas all the same.
 local function subscribers(channel)
   if channel == '' then return 0 end
-  local got = try('PUBSUB', 'SHARDNUMSUB', channel)
-  return tonumber(got[2]) or 0
+  return tonumber(try('PUBSUB', 'SHARDNUMSUB', channel)[2]) or 0
 end
 
 -- Reports whether a waiter would learn that the lock is its own: it asks just now, it polls, or it
@@ -501,277 +573,247 @@ local function reachable(lock, waiter, us)
 end
 
 -- Behind a lock that is renewed for long, dead waiters would fill the line.
-local function sweep(key, lock, us)
+local function sweep(lock, us)
   if us - lock.fence <= POLL_MS * 1000 then return end
   local n = lock.head
   for _ = 1, SWEEP do
     if n >= lock.tail then return end
-    local waiter, behind = look(key, lock, n)
+    local waiter, behind = look(lock, n)
     if waiter and ms(us) - waiter.asked > POLL_MS and not reachable(lock, waiter, us) then
-      unlink(key, lock, n, waiter.owner)
+      unlink(lock, n, waiter.owner)
     end
     n = behind
   end
 end
 
 -- Exact for the first 100 waiters. Further back it is a bound, and never sounds nearer than that.
-local function position(key, lock, mine)
+local function position(lock, mine)
   local far, n, before = mine - lock.head + 1, lock.head, 0
   if lock.tail - lock.head == lock.count then return far end
   for _ = 1, 2 * STEPS do -- a waiter has one run of holes before it at most
     if n >= mine then return before + 1 end
-    local waiter, behind = look(key, lock, n)
+    local waiter, behind = look(lock, n)
     if waiter then before = before + 1 end
     n = behind
   end
-  return math.max(STEPS + 1, math.min(lock.count, far))
+  return max(STEPS + 1, min(lock.count, far))
 end
 
 ---- taking, handing over, giving back ------------------------------------------------------------
 
--- Gives the lock to a waiter, provisionally: the lease is short until it is confirmed.
-local function give(lock, waiter, holds, us)
-  local fence, joinable = next_fence(us, lock.top), holds > 0
-  if joinable or lock.holds > 0 then put(lock, 'holds', joinable and waiter.holds) end
-  lock.owner, lock.fence, lock.top = waiter.owner, fence, run_end(fence, waiter.block, us)
-  lock.ends = ms(us) + math.min(waiter.ttl, PROVISIONAL_MS)
-  lock.holds = holds
-  put(lock, 'owner', lock.owner)
-  put(lock, 'until', digits(lock.ends))
-  put(lock, 'fence', digits(fence))
-  put(lock, 'channel', waiter.channel)
+-- Writes a holder in, with so many holds. Nothing of the one before stays.
+local function assign(lock, w, us, lease, holds)
+  local fence = next_fence(us, lock.top)
+  lock.owner, lock.fence, lock.top = w.owner, fence, run_end(fence, w.tokens, us)
+  lock.ends, lock.longest, lock.holds = ms(us) + lease + 1, w.ttl, holds
+  lock.kept, lock.due = 0, 0
+  lock.writes, lock.channel, lock.ids = true, w.channel, w.holds
+end
+
+-- Gives the lock to a waiter, provisionally: the lease is short until it is confirmed, and a
+-- minimum is due from now on, but begins only then.
+local function give(lock, waiter, us, holds)
+  assign(lock, waiter, us, min(waiter.ttl, PROVISIONAL_MS), holds)
+  if waiter.minimum > 0 then lock.due = ms(us) + waiter.minimum + 1 end
   if waiter.owner ~= lock.caller and waiter.channel ~= '' then lock.tell = waiter.channel end
 end
 
--- The lock is nobody's any more: it goes to the first in line that is reachable. If one call does
--- not find one, the lock stays ended, with a shorter line, and with the whole line as long as the
--- server's memory is too young for its guard. `used` is the last token of a run that
+-- The lock is nobody's any more: it goes to the first in line that is reachable, unless it is kept.
+-- If one call does not find one, the lock stays ended, with a shorter line, and with the whole line
+-- as long as the server's memory is too young for its guard. `used` is the last token of a run that
 -- its owner used; if it does not say, one for each microsecond, or all if the clock was set back.
-local function pass_on(key, lock, us, used)
+local function pass_on(lock, us, used)
   lock.tell = nil
-  if not used and us >= seen and us >= lock.fence then used = us end
-  lock.top = math.max(lock.fence, math.min(lock.top, used or lock.top))
-  local held = us - lock.fence
-  if held > 0 and lock.ends > 0 then
-    lock.turn = lock.turn == 0 and held or math.floor((7 * lock.turn + held) / 8)
+  if lock.ends > 0 then
+    if not used and us >= seen and us >= lock.fence then used = us end
+    lock.top = max(lock.fence, min(lock.top, used or lock.top))
+    local held = min(us, lock.ends * 1000) - lock.fence
+    if held > 0 then
+      lock.turn = lock.turn == 0 and held or math.floor((7 * lock.turn + held) / 8)
+    end
+    if lock.holds > 0 then lock.ids = '' end
+    lock.ends, lock.due, lock.holds, lock.writes = 0, 0, 0, true
   end
+  if ms(us) < lock.kept then return end
   lock.closed = has_line(lock) and too_young(lock.guard, us) or 0
   while lock.closed == 0 and has_line(lock) and lock.steps < STEPS do
-    local waiter, behind = look(key, lock, lock.head)
+    local waiter, behind = look(lock, lock.head)
     put(lock, place(lock.head), false)
     if behind > lock.head + 1 then put(lock, place(behind - 1), false) end
     lock.head, lock.steps = behind, lock.steps + 1
     if waiter then
       put(lock, 'at:' .. waiter.owner, false)
-      lock.count = math.max(0, lock.count - 1)
-      local holds = reachable(lock, waiter, us) and scan_holds(waiter.holds)
-      if holds then return give(lock, waiter, holds, us) end
+      lock.count = max(0, lock.count - 1)
+      local holds = scan_holds(waiter.holds)
+      if holds and reachable(lock, waiter, us) then return give(lock, waiter, us, holds) end
     end
   end
-  note(lock.top, us)
-  lock.gone = not has_line(lock)
-  if lock.holds > 0 then put(lock, 'holds', false) end
-  put(lock, 'until', '0')
-  lock.ends, lock.holds = 0, 0
+end
+
+-- What a grant says, to the channel of whoever got it.
+local function grant_text(key, fence, ends, tokens, owner)
+  local text = format('%d %d %d %d ', fence, ends, tokens, #owner) .. owner
+  return #key <= MAX_BYTES and text .. ' ' .. key or text
 end
 
 -- Writes the lock, then tells who got it. An error of SPUBLISH (a channel of another slot, or one
 -- that this caller may not use) told nobody: the lock goes on. An answer, even 0, told somebody.
-local function commit(key, lock, us)
-  save(key, lock, us)
+local function commit(lock, us, grants)
+  save(lock, us, grants)
   while lock.tell do
-    local message = format('%d %d %d ', lock.fence, lock.ends, lock.top - lock.fence + 1)
-    local told = try('SPUBLISH', lock.tell, message .. lock.owner)
-    if type(told) == 'number' then return end
-    pass_on(key, lock, us)
-    save(key, lock, us)
+    local text = grant_text(lock.key, lock.fence, lock.ends, lock.top - lock.fence + 1, lock.owner)
+    if type(try('SPUBLISH', lock.tell, text)) == 'number' then return end
+    pass_on(lock, us)
+    save(lock, us)
   end
 end
 
--- A lease that has ended is passed on before anything else. Returns nil if the lock is free.
-local function settle(key, lock, us)
-  if not lock or lock.foreign or ms(us) <= lock.ends then return lock end
-  pass_on(key, lock, us)
-  if not lock.gone then return lock end
-  save(key, lock, us)
+-- A lease that has ended is passed on before anything else.
+local function settle(lock, us)
+  if not lock.foreign and not lock.absent and ms(us) >= lock.ends then pass_on(lock, us) end
+  return lock
 end
 
 local function held_by(lock, owner)
-  return lock and not lock.foreign and lock.ends > 0 and lock.owner == owner
+  return not lock.foreign and lock.ends > 0 and lock.owner == owner
 end
 
--- Gives back a hold, and with the last one the lock. Returns how many are left, nil if it was
--- not there.
-local function give_back(key, lock, us, hold, used)
-  local holds, left = '', 0
-  if hold == ALL_HOLDS then
-    left = 0
-  elseif lock.holds > 0 then
-    holds, left = remove_hold(read_holds(key, lock), hold)
-    if not holds then return nil end
-  elseif hold ~= '' then
-    return nil
-  end
-  if left == 0 then
-    pass_on(key, lock, us, used)
-  else
-    put(lock, 'holds', holds)
-    lock.holds = left
-  end
-  return left
+-- Nobody has the lock and nobody is before the caller. Yet a guard can keep it closed.
+local function is_free(lock, us)
+  return not lock.foreign and lock.ends == 0 and ms(us) >= lock.kept and not has_line(lock)
 end
 
--- No call ends a joinable lock's lease earlier than one of its holds was promised. That is also so
--- for the only hold: the call may be a late one of a hold that was given back.
+-- Who has the lock for how long, and why the answer is no, in a word.
+local function state_of(lock, us)
+  local now = ms(us)
+  if lock.foreign then return lock.owner, lock.pttl, 'foreign' end
+  if now < lock.ends then return lock.owner, lock.ends - now, 'held' end
+  if now < lock.kept then return lock.owner, lock.kept - now, 'kept' end
+  if lock.closed > 0 then return '', lock.closed, 'settling' end
+  if has_line(lock) then return '', 0, 'serving' end
+  return '', 0, 'free'
+end
+
+local function refuse(lock, us)
+  local owner, pttl, why = state_of(lock, us)
+  return { 0, pttl, owner, lock.count, why }
+end
+
+-- To one who thinks that the lock is its own: it hears that it was broken, while that is known.
+local function disown(lock, us, owner, fence)
+  local reply = refuse(lock, us)
+  if not lock.foreign and ms(us) < lock.recorded
+    and (fence and fence == lock.broken or not fence and owner == lock.victim) then
+    reply[5] = lock.reason == '' and 'broken' or 'broken ' .. lock.reason
+  end
+  return reply
+end
+
+-- One integer, the token; more for who asked for more.
+local function yours(lock, w, run)
+  if w.holds ~= '' then return { 1, lock.fence, lock.holds } end
+  if run then return { 1, lock.fence, lock.top - lock.fence + 1 } end
+  return lock.fence
+end
+
+-- No call of the owner ends the lease earlier than another one was promised: it may be a late copy.
+-- Where the longest lease that they asked for is known (by MORE), it ends no later than that from
+-- now either: else the clock was set back since.
 local function prolong(lock, us, ttl)
-  local ends = ms(us) + ttl
-  if lock.holds == 0 or ends > lock.ends then lock.ends = ends end
-  put(lock, 'until', digits(lock.ends))
+  local now = ms(us) + 1
+  lock.longest, lock.writes = lock.longest < ttl and ttl or lock.longest, true
+  lock.ends = min(max(lock.ends, now + ttl), now + lock.longest)
 end
 
-local function yours(lock, ttl)
-  return { 1, lock.fence, ttl, math.max(1, lock.holds), lock.top - lock.fence + 1 }
-end
-
-local function busy(lock, us)
-  if not lock then return { 0, 0, '', 0 } end
-  if lock.foreign then return { 0, lock.pttl, lock.owner, 0 } end
-  if lock.ends == 0 then return { 0, lock.closed, '', lock.count } end
-  return { 0, lock.ends - ms(us), lock.owner, lock.count }
-end
-
--- The lock is free: write the owner.
-local function take(key, us, owner, ttl, block, hold, channel, guard, closed)
-  if closed > 0 then return { 0, closed, '', 0 } end
-  local fence, ends = next_fence(us, 0), ms(us) + ttl
-  local top, token, time = run_end(fence, block, us), digits(fence), digits(ends)
-  local suffix = guard_text(guard)
-  if hold ~= '' then
-    call('HSET', key, 'owner', owner, 'until', time, 'fence', token, 'channel', channel,
-      'state', format('0 0 0 0 %d 1', top) .. suffix, 'holds', netstring(hold))
-  elseif top > fence or guard > 0 then
-    call('HSET', key, 'owner', owner, 'until', time, 'fence', token, 'channel', channel,
-      'state', format('0 0 0 0 %d 0', top) .. suffix)
-  elseif channel ~= '' then
-    call('HSET', key, 'owner', owner, 'until', time, 'fence', token, 'channel', channel)
-  else
-    call('HSET', key, 'owner', owner, 'until', time, 'fence', token)
-  end
-  local set = try('PEXPIREAT', key, digits(ends + 1))
-  if set ~= 1 then -- an ACL may forbid it, and nothing is undone: no key may stay without a TTL
-    if type(try('DEL', key)) ~= 'number' then
-      try('HDEL', key, 'owner', 'until', 'fence', 'channel', 'holds', 'state')
-    end
-    error(type(set) == 'table' and set.err or 'PEXPIREAT failed', 0)
-  end
-  return { 1, fence, ttl, 1, top - fence + 1 }
+-- The first confirmation of a grant: its minimum begins, counted from the grant.
+local function confirm(lock)
+  if lock.due > 0 then lock.kept, lock.due = lock.due, 0 end
 end
 
 -- The caller holds the lock already: a repeat, or one more hold. It writes, so that a WAIT after
 -- it covers it. One more hold is a grant: its owner may have given the lock back before a failover,
 -- and this server not know.
-local function hold_on(key, lock, us, ttl, block, hold, channel, guard)
+local function hold_on(lock, us, w, guard)
   local joinable = lock.holds > 0
-  if joinable ~= (hold ~= '') then join_error(joinable) end
-  keep_to(lock, guard, ttl)
+  if joinable ~= (w.holds ~= '') then join_error(joinable, 'has') end
+  lock.guard = longest_guard(lock, guard, w.ttl)
   if joinable then
-    local holds, n = add_hold(read_holds(key, lock), hold)
+    local holds, n = add_hold(read_holds(lock), w.hold)
     if n ~= lock.holds then
-      local closed = too_young(lock.guard, us)
-      if closed > 0 then return { 0, closed, lock.owner, lock.count } end
-      put(lock, 'holds', holds)
+      lock.closed = too_young(lock.guard, us)
+      if lock.closed > 0 then return { 0, lock.closed, lock.owner, lock.count, 'settling' } end
+      lock.ids = holds
     end
     lock.holds = n
   end
-  prolong(lock, us, ttl)
-  if lock.fence <= us then lock.top = math.max(lock.top, lock.fence + block - 1) end
-  if channel ~= '' then put(lock, 'channel', channel) end
-  commit(key, lock, us)
-  return yours(lock, ttl)
+  prolong(lock, us, w.ttl)
+  confirm(lock)
+  if lock.fence <= us then lock.top = max(lock.top, lock.fence + w.tokens - 1) end
+  if w.channel ~= '' then lock.channel = w.channel end
+  commit(lock, us, true)
 end
 
--- Starts the lease anew, if the owner has the lock: with fence, that token; with hold, that hold.
--- With raised, the token becomes that, if it is lower.
-local function renew(key, owner, ttl, channel, fence, hold, raised)
-  local lock, us = read(key, owner), clock()
-  if raised and raised > us + AHEAD_US then
-    fail('HFARG raised must be no more than 60 s ahead of the clock of this server')
+-- Takes a lock that has no key: what `assign` and `save` do, straight down.
+local function take_new(lock, us, w)
+  local fence, now, state = next_fence(us, 0), ms(us), nil
+  local top, ends, holds = run_end(fence, w.tokens, us), now + w.ttl + 1, w.hold and 1 or 0
+  local guard, kept = lock.guard, w.minimum > 0 and now + w.minimum + 1 or 0
+  local expires = max(ends, kept)
+  if holds + guard + kept > 0 then
+    state = pack(LINE_AND_MORE, 0, 0, 0, 0, top, expires, holds, guard, kept, 0, w.ttl, 0, 0, 0)
+  elseif top > fence then
+    state = pack(LINE, 0, 0, 0, 0, top, expires)
   end
-  lock = settle(key, lock, us)
-  -- A memory that has forgotten the lock begins here: its vote counts again when that is old enough.
-  if raised and not held_by(lock, owner) then age(us) end
-  if not lock or lock.foreign then return busy(lock, us) end
-  local mine = held_by(lock, owner) and (not fence or fence == lock.fence)
-  if mine and hold then mine = lock.holds > 0 and has_hold(read_holds(key, lock), hold) end
-  if mine then
-    keep_to(lock, 0, ttl)
-    too_young(lock.guard, us)
-    prolong(lock, us, ttl)
-    if channel then put(lock, 'channel', channel) end
-    if raised and raised > lock.fence then
-      lock.fence, lock.top = raised, math.max(raised, lock.top)
-      put(lock, 'fence', digits(raised))
-    end
-    if raised then note(lock.top, us) end
-  end
-  commit(key, lock, us)
-  if not mine then return busy(lock, us) end
-  call('HLEN', key) -- a read after the writes: client tracking covers the key from here on
-  return yours(lock, ttl)
+  local set, unset = { 'owner', w.owner, 'until', digits(ends), 'fence', digits(fence) }, {}
+  change(set, unset, 'channel', w.channel)
+  change(set, unset, 'holds', w.holds)
+  change(set, unset, 'state', state)
+  create(lock.key, digits(expires), unpack(set))
+  lock.fence, lock.top, lock.holds = fence, top, holds
+  return true
 end
 
-local function acquire(key, owner, ttl, block, hold, guard)
-  local none, us = try('HLEN', key) == 0, clock()
-  local closed = too_young(guard, us)
-  local lock = not none and settle(key, read(key, owner), us)
-  if not lock then return take(key, us, owner, ttl, block, hold, '', guard, closed) end
-  if held_by(lock, owner) then return hold_on(key, lock, us, ttl, block, hold, '', guard) end
-  if not lock.foreign then commit(key, lock, us) end
-  return busy(lock, us)
+-- Takes the lock if it is free, or holds on to it. Returns whether it is the caller's now, or the
+-- reply if nobody gets it yet.
+local function try_take(lock, us, w, guard)
+  if held_by(lock, w.owner) then
+    local reply = hold_on(lock, us, w, guard)
+    return not reply, reply
+  end
+  guard = longest_guard(lock, guard, w.ttl)
+  local closed = too_young(guard, us) -- asked in any case: it lets the memory begin
+  if not is_free(lock, us) then return false end
+  lock.closed = closed
+  if closed > 0 then return false end
+  lock.guard = guard
+  if lock.absent then return take_new(lock, us, w) end
+  assign(lock, w, us, w.ttl, w.hold and 1 or 0)
+  if w.minimum > 0 then lock.kept = ms(us) + w.minimum + 1 end
+  commit(lock, us, true)
+  return true
 end
 
--- Whether a plain lock is the caller's already, or nobody's, so that it can be taken. Nothing that
--- could still refuse it is left for later. Returns the lock, and the reply if it is another's.
-local function available(key, lock, us, owner, ttl, guard, closed)
-  lock = settle(key, lock, us)
-  if not lock then return nil, closed > 0 and { 0, closed, '', 0 } end
-  if held_by(lock, owner) then
-    if lock.holds > 0 then join_error(true) end
-    keep_to(lock, guard, ttl)
-    return lock
+-- Gives back a hold, and with the last one the lock. Returns how many are left, nil if it was
+-- not there.
+local function give_back(lock, us, hold, all, used)
+  local holds, left = '', 0
+  if not all and lock.holds > 0 then
+    holds, left = remove_hold(read_holds(lock), hold)
+    if not holds then return nil end
   end
-  if not lock.foreign then commit(key, lock, us) end
-  return lock, busy(lock, us)
-end
-
--- Puts the caller into the line, or keeps it there: its last call counts. Returns its position.
-local function queue(key, lock, us, w, hold, max_wait)
-  local old, n = find(key, lock)
-  if old then
-    if (old.holds ~= '') ~= (hold ~= '') then join_error(old.holds ~= '') end
-    if hold ~= '' then w.holds = add_hold(old.holds, hold) end
-    put(lock, place(n), pack_waiter(w))
-    return position(key, lock, n)
+  if left == 0 then
+    pass_on(lock, us, used)
+  else
+    lock.ids, lock.holds, lock.writes = holds, left, true
   end
-  sweep(key, lock, us)
-  local turn = lock.closed * 1000 + lock.turn * (lock.count + 1)
-  if max_wait and turn > max_wait * 1000 then return -(lock.count + 1) end
-  if lock.count >= MAX_WAITERS or lock.tail >= MAX_PLACE then
-    fail('HFFULL the line has ' .. MAX_WAITERS .. ' waiters, no more are possible')
-  end
-  if not has_line(lock) then lock.head, lock.tail, lock.count = 0, 0, 0 end
-  if hold ~= '' then w.holds = netstring(hold) end
-  put(lock, place(lock.tail), pack_waiter(w))
-  put(lock, 'at:' .. w.owner, digits(lock.tail))
-  lock.tail, lock.count = lock.tail + 1, lock.count + 1
-  return lock.count
+  return left
 end
 
 -- Takes the caller's hold id out of its entry in the line, and with the last one the entry.
-local function unqueue(key, lock, hold)
-  local waiter, n = find(key, lock)
-  if not waiter or (waiter.holds ~= '') ~= (hold ~= '') then return false end
-  if hold ~= '' then
+local function unqueue(lock, hold)
+  local waiter, n = find_caller(lock)
+  if not waiter or (waiter.holds ~= '') ~= (hold ~= nil) then return false end
+  if hold then
     local holds, left = remove_hold(waiter.holds, hold)
     if not holds then return false end
     if left > 0 then
@@ -780,270 +822,473 @@ local function unqueue(key, lock, hold)
       return true
     end
   end
-  unlink(key, lock, n, waiter.owner)
+  unlink(lock, n, waiter.owner)
   return true
+end
+
+-- Puts the caller into the line, or keeps it there: its last call counts. Returns its position.
+local function queue(lock, us, w, max_wait)
+  local old, n = find_caller(lock)
+  if old then
+    if (old.holds ~= '') ~= (w.holds ~= '') then join_error(old.holds ~= '', 'waits for') end
+    if w.hold then w.holds = add_hold(old.holds, w.hold) end
+    put(lock, place(n), pack_waiter(w))
+    return position(lock, n)
+  end
+  sweep(lock, us)
+  local shut = max(lock.closed, lock.kept - ms(us))
+  if max_wait and shut * 1000 + lock.turn * (lock.count + 1) > max_wait * 1000 then
+    return -(lock.count + 1)
+  end
+  if lock.count >= MAX_WAITERS or lock.tail >= MAX_PLACE then
+    fail('HFFULL the line has ' .. MAX_WAITERS .. ' waiters, no more are possible')
+  end
+  if not has_line(lock) then lock.head, lock.tail, lock.count = 0, 0, 0 end
+  put(lock, place(lock.tail), pack_waiter(w))
+  put(lock, 'at:' .. w.owner, digits(lock.tail))
+  lock.tail, lock.count = lock.tail + 1, lock.count + 1
+  return lock.count
 end
 
 ---- the functions --------------------------------------------------------------------------------
 
+local function is_owner(value) return #value <= MAX_BYTES and find(value, '^%C+$') end
+
+-- What a call that takes the lock asks for.
+local function wanted(args, hold)
+  local w = { owner = owner_arg(args[1]), ttl = ttl_arg(args[2]), tokens = ask.TOKENS or 1,
+    minimum = ask.MINHOLD or 0, channel = ask.CHANNEL or '', hold = hold, holds = '' }
+  if hold then w.holds = netstring(hold) end
+  local guard = ask.GUARD or 0
+  if ask.GUARD and guard < w.ttl then fail('HFARG GUARD must not be less than ttl_ms') end
+  if w.tokens > w.ttl * 1000 then
+    fail('HFARG TOKENS must not be more than 1000 for each ms of ttl_ms')
+  end
+  exclude('TOKENS', 'HOLD')
+  exclude('MINHOLD', 'HOLD')
+  exclude('MINHOLD', 'TOKENS')
+  return w, guard
+end
+
+local function acquire(key, args, hold)
+  local w, guard = wanted(args, hold)
+  local lock = try('HLEN', key) == 0 and absent(key, w.owner) or read(key, w.owner)
+  local us = clock()
+  settle(lock, us)
+  local mine, reply = try_take(lock, us, w, guard)
+  if mine then return yours(lock, w, ask.TOKENS) end
+  if reply then return reply end
+  if not lock.foreign then commit(lock, us) end
+  return refuse(lock, us)
+end
+
+-- Plain case: nobody has the lock, and nothing is remembered of it.
+local function plain_take(key, owner, ttl)
+  local us = clock()
+  local fence, ends = next_fence(us, 0), digits(ms(us) + ttl + 1)
+  create(key, ends, 'owner', owner, 'until', ends, 'fence', digits(fence))
+  return fence
+end
+
+-- Plain case: somebody else holds the lock.
+local function plain_busy(key, owner)
+  local v, now = try('HMGET', key, 'owner', 'until', 'state'), ms(clock())
+  local holder, ends, state, waiters = v[1], number(v[2], MAX_MS), v[3], 0
+  if not holder or holder == owner or #holder > MAX_BYTES or not ends or now >= ends then
+    return nil
+  end
+  if state then
+    if #state < LINE_BYTES then return nil end
+    waiters = select(3, unpack_(LINE, state))
+  end
+  return { 0, ends - now, holder, waiters, 'held' }
+end
+
 -- holdfast_acquire
 -- Takes the lock if it is free. Never waits, never overtakes the line.
 -- KEYS    lock
--- ARGV    owner, ttl_ms [, fence_block [, guard_ms]]
--- Reply   1, fence, ttl_ms, holds, fence_block | 0, pttl_ms, owner, waiters
--- Errors  HFARG HFJOIN HFTYPE HFSERVER
+-- ARGV    owner ttl_ms [TOKENS n] [GUARD ms] [MINHOLD ms]
+-- Reply   fence | 1, fence, tokens (with TOKENS) | 0, pttl_ms, owner, waiters, why
+-- Errors  HFARG HFJOIN HFOPTION HFTYPE HFSERVER
 -- Repeat  safe: the same owner gets the same fence again and the lease starts anew
+local ACQUIRE = form(2, 'owner ttl_ms [TOKENS n] [GUARD ms] [MINHOLD ms]')
 local function holdfast_acquire(keys, args)
-  local key = only_key(keys)
-  arity(args, 2, 4, 'owner, ttl_ms [, fence_block [, guard_ms]]')
-  local owner, ttl = owner_arg(args[1]), ttl_arg(args[2])
-  return acquire(key, owner, ttl, block_arg(args[3], ttl), '', guard_arg(args[4], ttl))
+  local key, owner, ttl = only_key(keys), args[1], known_ttl[args[2]]
+  if #args == 2 and ttl and is_owner(owner) then
+    local reply = try('HLEN', key) == 0 and plain_take(key, owner, ttl) or plain_busy(key, owner)
+    if reply then return reply end
+  end
+  options(args, ACQUIRE)
+  return acquire(key, args)
 end
 
 -- holdfast_acquire_reentrant
--- Takes the lock as a joinable one, or adds a hold to the one that this owner has. The lock is
--- free when every hold is released.
+-- Takes the lock as a joinable one, or adds a hold to the one that this owner has. The lock is free
+-- when every hold is released.
 -- KEYS    lock
--- ARGV    owner, ttl_ms, hold [, guard_ms]
--- Reply   1, fence, ttl_ms, holds, fence_block | 0, pttl_ms, owner, waiters
--- Errors  HFARG HFFULL HFJOIN HFTYPE HFSERVER
+-- ARGV    owner ttl_ms hold [GUARD ms]
+-- Reply   1, fence, holds | 0, pttl_ms, owner, waiters, why
+-- Errors  HFARG HFFULL HFJOIN HFOPTION HFTYPE HFSERVER
 -- Repeat  safe: holds are a set of ids, the same id counts once
+local ACQUIRE_REENTRANT = form(3, 'owner ttl_ms hold [GUARD ms]')
 local function holdfast_acquire_reentrant(keys, args)
   local key = only_key(keys)
-  arity(args, 3, 4, 'owner, ttl_ms, hold [, guard_ms]')
-  local owner, ttl = owner_arg(args[1]), ttl_arg(args[2])
-  return acquire(key, owner, ttl, 1, hold_arg(args[3], 1), guard_arg(args[4], ttl))
+  options(args, ACQUIRE_REENTRANT)
+  return acquire(key, args, text_arg(args[3], 'hold', 1, MAX_HOLD_BYTES))
 end
 
--- holdfast_acquire_all
--- Takes several plain locks in one step, if all of them are free, or none of them. Never waits, never
--- overtakes a line. Each has an owner, a lease and a token of its own. In Cluster the keys must be in
--- one hash slot.
--- KEYS    lock [lock ...]
--- ARGV    ttl_ms, guard_ms, owner [owner ...]
--- Reply   1, ttl_ms, fence [fence ...] | 0, pttl_ms, owner, waiters, number
--- Errors  HFARG HFJOIN HFTYPE HFSERVER
--- Repeat  safe: the same owners get the same fences again and the leases start anew
-local function holdfast_acquire_all(keys, args)
-  several_keys(keys)
-  arity(args, 3, 102, 'ttl_ms, guard_ms, owner [owner ...]')
-  if #args ~= #keys + 2 then fail('HFARG owner is needed for each of the keys') end
-  local ttl = ttl_arg(args[1])
-  local guard = args[2] ~= '' and guard_arg(args[2], ttl) or 0
-  for n = 1, #keys do owner_arg(args[n + 2]) end
+-- Plain case: renews a lease with waiters behind it. Reports whether it did.
+local function plain_renew_line(key, state, ends, us)
+  local head, tail, count, turn, top = unpack_(LINE, state)
+  if not (head < tail and tail <= MAX_PLACE) or top > us and top > last then return false end
+  local expires = ends + LINE_MS
+  call('HSET', key, 'until', digits(ends), 'state',
+    pack(LINE, head, tail, count, turn, top, expires))
+  call('PEXPIREAT', key, digits(expires))
+  return true
+end
+
+-- Plain case: renews a lease that runs, with the token that the caller names, if it does.
+local function plain_renew(key, v, args)
+  local ttl, n, state = known_ttl[args[2]], #args, v[4]
+  local ends, fence = number(v[2], MAX_MS), number(v[3], MAX_TOKEN)
+  if v[1] ~= args[1] or not ttl or not ends or not fence
+    or n ~= 2 and (n ~= 4 or args[3] ~= 'FENCE' or args[4] ~= v[3]) then
+    return nil
+  end
   local us = clock()
-  local closed, locks, reply, steps = too_young(guard, us), {}, { 1, ttl }, 0
-  for n, key in ipairs(keys) do
-    local found = read(key, args[n + 2])
-    if found then found.steps = steps end -- all lines together are passed over no further than one
-    local lock, refusal = available(key, found, us, args[n + 2], ttl, guard, closed)
-    if found then steps = found.steps end
-    if refusal then
-      refusal[5] = n
-      return refusal
-    end
-    locks[n] = lock or false
+  local now = ms(us)
+  if now >= ends or fence > us and fence > last then return nil end
+  ends = max(ends, now + ttl + 1)
+  if not state then
+    local text = digits(ends)
+    call('HSET', key, 'until', text)
+    call('PEXPIREAT', key, text)
+  elseif #state ~= LINE_BYTES or not plain_renew_line(key, state, ends, us) then
+    return nil
   end
-  for n, key in ipairs(keys) do
-    local got = locks[n] and hold_on(key, locks[n], us, ttl, 1, '', '', guard)
-      or take(key, us, args[n + 2], ttl, 1, '', '', guard, 0)
-    reply[n + 2] = got[2]
-  end
-  return reply
+  call('HLEN', key) -- as below
+  return fence
 end
 
 -- holdfast_renew
--- Starts the lease anew, and confirms a lock that was handed over. Never revives an ended lease.
--- With fence, only the lock with that token is renewed, not a later one of the same owner. With hold,
--- only a joinable lock that has it.
+-- Starts the lease anew, and confirms a lock that was handed over. Never revives an ended lease,
+-- never shortens one. With FENCE, only the lock with that token is renewed, not a later one of the
+-- same owner. With HOLD, only a joinable lock that has it. RAISE is for a lock that is held on
+-- several servers at once: the token becomes at least that.
 -- KEYS    lock
--- ARGV    owner, ttl_ms [, channel [, fence [, hold]]]
--- Reply   1, fence, ttl_ms, holds, fence_block | 0, pttl_ms, owner, waiters
--- Errors  HFARG HFTYPE HFSERVER
--- Repeat  safe: it only starts the lease anew
+-- ARGV    owner ttl_ms [FENCE token] [HOLD id] [RAISE token]
+-- Reply   fence | 0, pttl_ms, owner, waiters, why
+-- Errors  HFARG HFOPTION HFTYPE HFSERVER
+-- Repeat  safe: it only starts the lease anew, and a token is never lowered
+local RENEW = form(2, 'owner ttl_ms [FENCE token] [HOLD id] [RAISE token]')
 local function holdfast_renew(keys, args)
   local key = only_key(keys)
-  arity(args, 2, 5, 'owner, ttl_ms [, channel [, fence [, hold]]]')
+  local v = fields(key)
+  local reply = plain_renew(key, v, args)
+  if reply then return reply end
+  options(args, RENEW)
   local owner, ttl = owner_arg(args[1]), ttl_arg(args[2])
-  local channel = args[3] and channel_arg(args[3])
-  local fence = args[4] and integer_arg(args[4], 'fence', MAX_FENCE)
-  local hold = args[5] and hold_arg(args[5], 1)
-  return renew(key, owner, ttl, channel, fence, hold)
+  local fence, hold, raise = ask.FENCE, ask.HOLD, ask.RAISE
+  local lock, us = parse(key, v, owner), clock()
+  if raise and raise > us + AHEAD_US then
+    fail('HFARG RAISE must be no more than 60 s ahead of the clock of this server')
+  end
+  settle(lock, us)
+  -- A memory that forgot the lock begins here: its vote counts again when that is old enough.
+  if raise and not held_by(lock, owner) then age(us) end
+  if lock.foreign then return refuse(lock, us) end
+  local mine = held_by(lock, owner)
+    and (not fence or fence == lock.fence or raise == lock.fence) -- the last: it is a repeat
+  if mine and hold then
+    mine = lock.holds > 0 and select(2, scan_holds(read_holds(lock), hold)) ~= nil
+  end
+  if mine then
+    lock.guard = longest_guard(lock, 0, ttl)
+    too_young(lock.guard, us)
+    prolong(lock, us, ttl)
+    confirm(lock)
+    if raise and raise > lock.fence then
+      lock.fence, lock.top = raise, max(raise, lock.top)
+    end
+  end
+  commit(lock, us, mine)
+  if not mine then return disown(lock, us, owner, fence) end
+  call('HLEN', key) -- a read after the writes: client tracking covers the key from here on
+  return lock.fence
 end
 
--- holdfast_raise
--- A renewal for a lock that is held on several servers at once: it also makes the token raised, if
--- it is lower. The tokens that this server gives out later are then above it, although another
--- server gave it.
--- KEYS    lock
--- ARGV    owner, ttl_ms, raised [, channel]
--- Reply   1, fence, ttl_ms, holds, fence_block | 0, pttl_ms, owner, waiters
--- Errors  HFARG HFTYPE HFSERVER
--- Repeat  safe: a token is never lowered
-local function holdfast_raise(keys, args)
-  local key = only_key(keys)
-  arity(args, 3, 4, 'owner, ttl_ms, raised [, channel]')
-  local owner, ttl = owner_arg(args[1]), ttl_arg(args[2])
-  local raised = integer_arg(args[3], 'raised', MAX_FENCE)
-  local channel = args[4] and channel_arg(args[4])
-  return renew(key, owner, ttl, channel, nil, nil, raised)
+-- Plain case: hands on a lease that runs to the waiter at the head, who listens here and has no
+-- holds and no minimum.
+local function plain_hand_over(key, v)
+  local head, tail, count, turn, top, expires = unpack_(LINE, v[4])
+  local ends, fence, us = number(v[2], MAX_MS), number(v[3], MAX_TOKEN), clock()
+  local now = ms(us)
+  if not ends or not fence or now >= ends or us <= top or top < fence
+    or not (head >= 0 and head < tail and tail <= MAX_PLACE and count >= 1 and turn >= 0) then
+    return nil
+  end
+  local at_head = place(head)
+  local w = unpack_waiter(try('HGET', key, at_head) or '')
+  if not w or w.holds ~= '' or w.minimum > 0 or subscribers(w.channel) == 0 then return nil end
+  local held, was = us - fence, expires
+  fence = next_fence(us, top)
+  top, ends = run_end(fence, w.tokens, us), now + min(w.ttl, PROVISIONAL_MS) + 1
+  local token, text = digits(fence), digits(ends)
+  if head + 1 == tail and top == fence then -- it was the last one, and there is nothing to remember
+    call('HDEL', key, at_head, 'at:' .. w.owner, 'state')
+    call('HSET', key, 'owner', w.owner, 'until', text, 'fence', token, 'channel', w.channel)
+    call('PEXPIREAT', key, text)
+  else
+    expires = head + 1 == tail and ends or ends + LINE_MS
+    local moves = head + 1 == tail or math.abs(expires - was) > SLACK_MS
+    turn = turn == 0 and held or math.floor((7 * turn + held) / 8)
+    call('HDEL', key, at_head, 'at:' .. w.owner)
+    call('HSET', key, 'owner', w.owner, 'until', text, 'fence', token, 'channel', w.channel,
+      'state', pack(LINE, head + 1, tail, count - 1, turn, top, moves and expires or was))
+    if moves then call('PEXPIREAT', key, digits(expires)) end
+  end
+  local told = try('SPUBLISH', w.channel, grant_text(key, fence, ends, top - fence + 1, w.owner))
+  if type(told) ~= 'number' then -- nobody was told: it goes on to the next
+    local lock = read(key)
+    pass_on(lock, us)
+    commit(lock, us)
+  end
+  return 1
+end
+
+-- Plain case: gives back a plain lock without a line, with a run or a guard or without. Its key
+-- ends with the lease, so there is no need to ask the time, unless a token may be ahead of it.
+local function plain_release(key, v, used)
+  local state, top = v[4], number(v[3], MAX_TOKEN)
+  if not top or not v[2] or v[2] == '0' then return nil end
+  if state then
+    if #state == LINE_BYTES + MORE_BYTES then -- a guard does not matter; a record is longer
+      local holds, _, kept, due = unpack_(MORE, state, LINE_BYTES + 1)
+      if holds ~= 0 or kept ~= 0 or due ~= 0 then return nil end
+    elseif #state ~= LINE_BYTES then
+      return nil
+    end
+    local head, tail = unpack_(LINE, state)
+    if head ~= tail then return not used and #state == LINE_BYTES and plain_hand_over(key, v) end
+    if used and used > top then top = used end
+  end
+  if top > last and top > clock() then return nil end
+  call('DEL', key)
+  return 1
 end
 
 -- holdfast_release
--- Gives back one hold of a joinable lock ('*': all of them), or a plain lock (no hold, or ''). The
--- last one frees the lock, or hands it to the next in line. With last_fence, the last token that was
--- used of a reserved run, the next holder's token is above that one, not above the whole run.
+-- Gives back a plain lock, or with HOLD one hold of a joinable one, or with ALL all that the owner
+-- has. The last one frees the lock, or hands it to the next in line. A minimum is kept. LAST is the
+-- last token of a run that was used: the next holder's token is above that one, not above the whole
+-- run.
 -- KEYS    lock
--- ARGV    owner [, hold [, last_fence]]
--- Reply   1, 0 | 1, holds | 0, pttl_ms, owner, waiters
--- Errors  HFARG HFTYPE HFSERVER
--- Repeat  safe: the second reply says 'not yours' or, with other holds left, how many
+-- ARGV    owner [HOLD id | ALL] [LAST token]
+-- Reply   1 | 1, holds (with HOLD) | 0, pttl_ms, owner, waiters, why
+-- Errors  HFARG HFJOIN HFOPTION HFTYPE HFSERVER
+-- Repeat  safe: the second reply is a refusal or, with other holds left, how many
+local RELEASE = form(1, 'owner [HOLD id | ALL] [LAST token]')
 local function holdfast_release(keys, args)
   local key = only_key(keys)
-  arity(args, 1, 3, 'owner [, hold [, last_fence]]')
-  local owner, hold = args[1], args[2] or ''
-  local used = args[3] and integer_arg(args[3], 'last_fence', MAX_FENCE)
-  local v = try('HMGET', key, 'owner', 'until', 'fence', 'state')
-  -- The common case: nothing but an owner and a lease. Without a line the key ends with the lease,
-  -- so there is no need to ask the time.
-  if v[1] == owner and hold == '' and not v[4] then
-    local fence = number(v[3], MAX_TOKEN)
-    if fence and v[2] then
-      call('DEL', key)
-      if fence > last then note(fence, clock()) end
-      return { 1, 0 }
+  local v = fields(key)
+  local plain_used = #args == 3 and args[2] == 'LAST' and integer_arg(args[3], 'LAST', MAX_FENCE)
+  if v[1] == args[1] and (#args == 1 or plain_used) then
+    local reply = plain_release(key, v, plain_used)
+    if reply then return reply end
+  end
+  options(args, RELEASE)
+  exclude('HOLD', 'ALL')
+  exclude('HOLD', 'LAST')
+  local owner, hold, all, used = owner_arg(args[1]), ask.HOLD, ask.ALL, ask.LAST
+  local lock, us = parse(key, v, owner), clock()
+  settle(lock, us)
+  if lock.foreign then return refuse(lock, us) end
+  if not held_by(lock, owner) then
+    commit(lock, us)
+    return disown(lock, us, owner)
+  end
+  if not all and (lock.holds > 0) ~= (hold ~= nil) then join_error(lock.holds > 0, 'has') end
+  confirm(lock)
+  local left = give_back(lock, us, hold, all, used)
+  commit(lock, us)
+  return hold and { 1, left or lock.holds } or 1
+end
+
+-- Plain case: a waiter asks again.
+local function plain_ask(key, owner, at, head, tail, entry)
+  local mine = at >= head and at < tail and unpack_waiter(call('HGET', key, place(at)) or '')
+  if not mine or mine.owner ~= owner or mine.holds ~= '' then return nil end
+  call('HSET', key, place(at), entry)
+  return at - head + 1
+end
+
+-- Plain case: somebody holds the lock, and the caller joins a line without gaps at its tail.
+local function plain_join(key, v, args)
+  local owner, ttl, channel = args[1], known_ttl[args[2]], args[4]
+  local state, ends, fence = v[4], number(v[2], MAX_MS), number(v[3], MAX_TOKEN)
+  if #args ~= 4 or args[3] ~= 'CHANNEL' or not ttl or not known_channel[channel] or not v[1]
+    or v[1] == owner or #v[1] > MAX_BYTES or not ends or not fence
+    or state and #state ~= LINE_BYTES or not is_owner(owner)
+    or not redis.acl_check_cmd('SPUBLISH', channel, '') then
+    return nil
+  end
+  local us, head, tail, count, turn, top, was = clock(), 0, 0, 0, 0, fence, 0
+  local now = ms(us)
+  if now >= ends then return nil end
+  if state then
+    head, tail, count, turn, top, was = unpack_(LINE, state)
+    if not (head >= 0 and count >= 0 and tail - head == count and count < MAX_WAITERS
+      and tail < MAX_PLACE and turn >= 0 and top >= fence) then
+      return nil
     end
   end
-  owner_arg(owner)
-  if hold ~= ALL_HOLDS then hold_arg(hold, 0) end
-  local lock = parse(key, v, owner)
-  if not lock or lock.foreign then return busy(lock) end
-  local us = clock()
-  lock = settle(key, lock, us)
-  if not lock then return busy(lock) end
-  local mine, left = held_by(lock, owner), nil
-  if mine then left = give_back(key, lock, us, hold, used) end
-  commit(key, lock, us)
-  if not mine then return busy(lock, us) end
-  return { 1, left or math.max(1, lock.holds) }
+  local entry = pack(ENTRY, ttl, 1, now, 0, 0, #channel) .. channel .. owner
+  local nth = count + 1
+  if v[5] then
+    nth = plain_ask(key, owner, number(v[5], MAX_PLACE) or -1, head, tail, entry)
+    if not nth then return nil end
+  else
+    if us - fence > POLL_MS * 1000 then return nil end -- there may be dead ones to sweep
+    if count == 0 then head, tail = 0, 0 end
+    local expires = ends + LINE_MS
+    local moves = count == 0 or math.abs(expires - was) > SLACK_MS
+    call('HSET', key, place(tail), entry, 'at:' .. owner, digits(tail),
+      'state', pack(LINE, head, tail + 1, count + 1, turn, top, moves and expires or was))
+    if moves then call('PEXPIREAT', key, digits(expires)) end
+  end
+  return { 0, ends - now, v[1], nth, 'held', now + 1, fence, subscribers(channel) }
 end
 
 -- holdfast_wait
 -- Takes the lock, or joins the line for it. Asked again, it says how the line stands. The lock is
--- handed to the first in line by writing it in as the owner and publishing
--- 'fence until_ms fence_block owner' on its channel ('': none, the waiter polls by asking again).
--- With max_wait_ms, nobody joins whose turn is expected later than that: position is then what it
--- would have been, negative. With hold, the lock is joinable.
+-- handed to the first in line by writing it in as the owner and publishing a grant on its CHANNEL;
+-- without one the waiter polls, by asking again. With MAXWAIT, nobody joins whose turn is expected
+-- later than that: position is then what it would have been, negative. With HOLD, the lock is
+-- joinable.
 -- KEYS    lock
--- ARGV    owner, ttl_ms, channel [, fence_block [, max_wait_ms [, hold [, guard_ms]]]]
--- Reply   1, fence, ttl_ms, holds, fence_block | 0, pttl_ms, owner, position, server_ms, fence, subscribers
--- Errors  HFARG HFFULL HFJOIN HFTYPE HFSERVER
--- Repeat  safe: one place in the line per owner; the owner of the lock gets the same fence again, for a whole lease
+-- ARGV    owner ttl_ms [CHANNEL channel] [MAXWAIT ms] [HOLD id] [TOKENS n] [GUARD ms] [MINHOLD ms]
+-- Reply   as acquire and acquire_reentrant | 0, pttl_ms, owner, position, why, server_ms, fence, subscribers
+-- Errors  HFARG HFFULL HFJOIN HFOPTION HFTYPE HFSERVER
+-- Repeat  safe: one place in the line per owner; its owner gets the same fence again
+local WAIT = form(2,
+  'owner ttl_ms [CHANNEL channel] [MAXWAIT ms] [HOLD id] [TOKENS n] [GUARD ms] [MINHOLD ms]')
 local function holdfast_wait(keys, args)
   local key = only_key(keys)
-  arity(args, 3, 7, 'owner, ttl_ms, channel [, fence_block [, max_wait_ms [, hold [, guard_ms]]]]')
-  local owner, ttl, channel = owner_arg(args[1]), ttl_arg(args[2]), channel_arg(args[3])
-  local block = block_arg(args[4], ttl)
-  local max_wait = args[5] and integer_arg(args[5], 'max_wait_ms', MAX_TTL_MS)
-  local hold, guard = args[6] and hold_arg(args[6], 0) or '', guard_arg(args[7], ttl)
-  local lock, us = read_place(key, owner), clock()
-  local closed, reply = too_young(guard, us), nil
-  lock = settle(key, lock, us)
-  if not lock then
-    reply = take(key, us, owner, ttl, block, hold, channel, guard, closed)
-  elseif held_by(lock, owner) then
-    reply = hold_on(key, lock, us, ttl, block, hold, channel, guard)
+  local v = fields_and_place(key, args[1] or '')
+  local reply = plain_join(key, v, args)
+  if reply then return reply end
+  options(args, WAIT)
+  local w, guard = wanted(args, ask.HOLD)
+  local lock, us = parse(key, v, w.owner), clock()
+  settle(lock, us)
+  local mine
+  mine, reply = try_take(lock, us, w, guard)
+  if mine then return yours(lock, w, ask.TOKENS) end
+  -- There may be no line that the caller could be in.
+  local at = ask.MAXWAIT and lock.closed > ask.MAXWAIT and -1 or 0
+  if not reply and not lock.foreign
+    and (lock.ends > 0 or ms(us) < lock.kept or has_line(lock)) then
+    lock.guard = longest_guard(lock, guard, w.ttl)
+    w.asked = ms(us)
+    at = queue(lock, us, w, ask.MAXWAIT)
   end
-  if reply and reply[1] == 1 then return reply end
-  local here = subscribers(channel)
-  if reply then
-    local late = max_wait and reply[2] > max_wait
-    return { 0, reply[2], reply[3], late and -1 or 0, ms(us), 0, here }
-  end
-  if lock.foreign then return { 0, lock.pttl, lock.owner, 0, ms(us), 0, here } end
-  keep_to(lock, guard, ttl)
-  local w = { owner = owner, ttl = ttl, block = block, channel = channel, holds = '' }
-  w.asked = ms(us)
-  local at = queue(key, lock, us, w, hold, max_wait)
-  commit(key, lock, us)
-  reply = busy(lock, us)
-  return { 0, reply[2], reply[3], at, ms(us), lock.fence, here }
+  if not lock.foreign then commit(lock, us) end
+  reply = reply or refuse(lock, us)
+  reply[4], reply[6], reply[7] = at, ms(us) + 1, lock.fence
+  reply[8] = subscribers(w.channel)
+  return reply
 end
 
 -- holdfast_leave
--- Gives up waiting. If the lock was handed over meanwhile (the messages crossed), it is given back
--- and goes to the next in line; with fence only if its token is that one, and then the reply is of that.
+-- Gives up waiting, or a lock that nobody worked under (a lost reply, a grant that crossed with
+-- this): it goes to the next in line, and no minimum is kept. With FENCE, only a lock with that
+-- token, and never a place in line.
 -- KEYS    lock
--- ARGV    owner [, hold [, fence]]
--- Reply   1 | 0
--- Errors  HFARG HFTYPE HFSERVER
--- Repeat  safe: the second reply is 0
+-- ARGV    owner [HOLD id] [FENCE token]
+-- Reply   1 | 0, pttl_ms, owner, waiters, why
+-- Errors  HFARG HFOPTION HFTYPE HFSERVER
+-- Repeat  safe: the second reply is a refusal
+local LEAVE = form(1, 'owner [HOLD id] [FENCE token]')
 local function holdfast_leave(keys, args)
   local key = only_key(keys)
-  arity(args, 1, 3, 'owner [, hold [, fence]]')
-  local owner = owner_arg(args[1])
-  local hold = args[2] and hold_arg(args[2], 0) or ''
-  local fence = args[3] and integer_arg(args[3], 'fence', MAX_FENCE)
-  local lock = read_place(key, owner)
-  if not lock or lock.foreign then return { 0 } end
-  local us = clock()
-  -- Who names a token asks what became of that: a place in line is not it.
-  local left = unqueue(key, lock, hold) and not fence
-  lock = settle(key, lock, us)
-  if held_by(lock, owner) and (not fence or lock.fence == fence) then
-    left = give_back(key, lock, us, hold) ~= nil or left
+  options(args, LEAVE)
+  local owner, hold, fence = owner_arg(args[1]), ask.HOLD, ask.FENCE
+  local lock, us = parse(key, fields_and_place(key, owner), owner), clock()
+  if lock.foreign then return refuse(lock, us) end
+  local left = not fence and not lock.absent and unqueue(lock, hold)
+  lock.caller = nil -- the reply tells nobody of a new grant: a message must
+  settle(lock, us)
+  local mine = held_by(lock, owner) and (not fence or lock.fence == fence)
+  if mine and (lock.holds > 0) == (hold ~= nil) then
+    lock.kept = 0
+    left = give_back(lock, us, hold) ~= nil or left
   end
-  if lock then commit(key, lock, us) end
-  return { left and 1 or 0 }
+  commit(lock, us)
+  return left and 1 or disown(lock, us, owner, fence)
 end
 
 -- holdfast_break
--- Takes the lock from its holder, for operators. It goes to the next in line. The holder is told,
--- if it left a channel: 'broken fence owner_bytes owner reason' (owner_bytes: the length of owner).
+-- Takes the lock from its holder, for operators, or from this OWNER only. It goes to the next in
+-- line, also where it was kept. The key remembers for 10 s to 10 min who was broken and why, but
+-- not with FORGET, which drops an older record too.
 -- KEYS    lock
--- ARGV    [reason]
--- Reply   1, owner, fence | 0, '', 0
--- Errors  HFARG HFTYPE HFSERVER
--- Repeat  not safe: it breaks the next holder's lock
+-- ARGV    [OWNER owner] [REASON text | FORGET]
+-- Reply   1, owner, fence | 0, pttl_ms, owner, waiters, why
+-- Errors  HFARG HFOPTION HFTYPE HFSERVER
+-- Repeat  safe with OWNER; without, it breaks the next holder's lock
+local BREAK = form(0, '[OWNER owner] [REASON text | FORGET]')
 local function holdfast_break(keys, args)
   local key = only_key(keys)
-  arity(args, 0, 1, '[reason]')
-  local reason = text_arg(args[1] or '', 'reason', 0, MAX_BYTES)
-  local lock = read(key)
-  if not lock then return { 0, '', 0 } end
-  if lock.foreign then
+  options(args, BREAK)
+  exclude('FORGET', 'REASON')
+  local lock, us = read(key), clock()
+  local now, owner, fence = ms(us), lock.owner, lock.fence
+  local held, other = lock.foreign or now < lock.ends, ask.OWNER and ask.OWNER ~= owner
+  if held and not other and lock.foreign then
     call('DEL', key)
-    return { 1, lock.owner, 0 }
+    return { 1, owner, 0 }
   end
-  local us = clock()
-  local owner, fence, held = lock.owner, lock.fence, ms(us) <= lock.ends
-  local channel = held and call('HGET', key, 'channel')
-  pass_on(key, lock, us)
-  commit(key, lock, us)
-  if not held then return { 0, '', 0 } end
-  if channel and channel ~= '' and #channel <= MAX_BYTES then
-    try('SPUBLISH', channel, format('broken %d %d ', fence, #owner) .. owner .. ' ' .. reason)
+  local broken = not lock.foreign and not other and (held or now < lock.kept)
+  local channel = broken and held and call('HGET', key, 'channel')
+  if broken then
+    if held and not ask.FORGET then
+      lock.broken, lock.victim, lock.reason = fence, owner, ask.REASON or ''
+      lock.recorded = min(max(lock.ends, now + RECORD_MIN_MS), now + RECORD_MAX_MS)
+    end
+    lock.kept, lock.writes = 0, true
+    pass_on(lock, us)
+  else
+    settle(lock, us)
   end
-  return { 1, owner, fence }
+  if ask.FORGET and lock.recorded > 0 and (broken or not ask.OWNER or ask.OWNER == lock.victim) then
+    if not broken and now < lock.recorded then
+      broken, owner, fence = true, lock.victim, lock.broken
+    end
+    lock.recorded, lock.writes = 0, true
+  end
+  if not lock.foreign then commit(lock, us) end
+  if channel and #channel <= MAX_BYTES then try('SPUBLISH', channel, 'look ' .. owner) end
+  return broken and { 1, owner, fence } or refuse(lock, us)
 end
 
 -- holdfast_inspect
--- Says who holds the lock and how many wait. Changes nothing. fence is 0 for a plain string of
--- another service.
+-- Says who has the lock, how many wait, and why nobody else gets it. Changes nothing. fence is 0
+-- for a plain string of another service.
 -- KEYS    lock
 -- ARGV    -
--- Reply   held, owner, holds, fence, pttl_ms, waiters
--- Errors  HFARG HFTYPE HFSERVER
+-- Reply   held, owner, holds, fence, pttl_ms, waiters, why
+-- Errors  HFARG HFOPTION HFTYPE HFSERVER
 -- Repeat  safe: no writes
+local INSPECT = form(0, 'none')
 local function holdfast_inspect(keys, args)
   local key = only_key(keys)
-  arity(args, 0, 0, 'none')
-  local lock = read(key)
-  if not lock then return { 0, '', 0, 0, 0, 0 } end
-  if lock.foreign then return { 1, lock.owner, 1, 0, lock.pttl, 0 } end
-  local left = lock.ends - ms(clock())
-  if left < 0 then return { 0, '', 0, 0, 0, lock.count } end
-  return { 1, lock.owner, math.max(1, lock.holds), lock.fence, left, lock.count }
+  options(args, INSPECT)
+  local lock, us = read(key), clock()
+  local owner, pttl, why = state_of(lock, us)
+  local held, fence = (why == 'held' or why == 'foreign') and 1 or 0, lock.fence
+  if owner == '' then fence = 0 end
+  return { held, owner, held * max(1, lock.holds), fence, pttl, lock.count, why }
 end
 
 -- holdfast_memory
@@ -1051,21 +1296,20 @@ end
 -- forget. With what it said before that, it remembers again, if it is the same process with the
 -- same replication id. Only who may load the library may say that.
 -- KEYS    -
--- ARGV    [run_id, replid, since_us]
+-- ARGV    [run_id replid since_us]
 -- Reply   run_id, replid, since_us
 -- Errors  HFARG HFSERVER
 -- Repeat  safe
 local function holdfast_memory(keys, args)
   if #keys > 1 then fail('HFARG at most one key is possible, to choose the node') end
-  arity(args, 0, 3, '[run_id, replid, since_us]')
-  local run, id, since = args[1], args[2], args[3]
-  if run then since = integer_arg(since or '', 'since_us', MAX_FENCE) end
+  expect(#args == 0 or #args == 3, '[run_id replid since_us]')
+  local since = args[3] and integer_arg(args[3], 'since_us', MAX_FENCE)
   if since and not redis.acl_check_cmd('FUNCTION', 'LOAD', '') then
     fail('HFARG since_us is only for those who may use FUNCTION LOAD')
   end
   age(clock())
   local process = call('INFO', 'server'):match('\nrun_id:(%x+)')
-  if since and run == process and id == history then born = math.min(born, since) end
+  if since and args[1] == process and args[2] == history then born = min(born, since) end
   return { process, history, digits(born) }
 end
 
@@ -1078,7 +1322,7 @@ end
 -- Repeat  safe: no writes
 local function holdfast_version(keys, args)
   if #keys > 1 then fail('HFARG at most one key is possible, to choose the node') end
-  arity(args, 0, 0, 'none')
+  expect(#args == 0, 'none')
   return VERSION
 end
 
@@ -1089,12 +1333,10 @@ end
 register('holdfast_acquire', holdfast_acquire)
 register('holdfast_acquire_reentrant', holdfast_acquire_reentrant)
 register('holdfast_renew', holdfast_renew, 'allow-oom')
-register('holdfast_raise', holdfast_raise, 'allow-oom')
 register('holdfast_release', holdfast_release, 'allow-oom')
 register('holdfast_wait', holdfast_wait)
 register('holdfast_leave', holdfast_leave, 'allow-oom')
 register('holdfast_break', holdfast_break, 'allow-oom')
 register('holdfast_inspect', holdfast_inspect, 'no-writes')
-register('holdfast_acquire_all', holdfast_acquire_all)
 register('holdfast_memory', holdfast_memory, 'allow-oom')
 register('holdfast_version', holdfast_version, 'no-writes')

@@ -16,14 +16,18 @@ type block struct {
 	name    string
 	purpose string
 	lines   map[string]string
+	form    []string // how a function with words is called: the whole, its name, its fixed arguments, its usage
 	body    string
 }
 
 var (
 	registered = regexp.MustCompile(`(?m)^register\('([^']*)', (\w+)`)
 	labelled   = regexp.MustCompile(`^(KEYS|ARGV|Reply|Errors|Repeat) +(\S.*)$`)
+	formed     = regexp.MustCompile(`\nlocal (\w+) = form\((\d+),\s+'([^']*)'\)$`)
 	arityCall  = regexp.MustCompile(`\n  arity\(args, (\d+), (\d+), '([^']*)'\)`)
+	expected   = regexp.MustCompile(`\n  expect\(#args [^\n]*, '([^']*)'\)`)
 	argument   = regexp.MustCompile(`\bargs\[(\d+)\]`)
+	word       = regexp.MustCompile(`[A-Z]+`)
 )
 
 // parseBlock finds a function in the source and reads the comment above it. The findings say what
@@ -37,6 +41,9 @@ func parseBlock(source, name string) (b block, findings []string) {
 		return b, findings
 	}
 	b.body, _, _ = strings.Cut(after, "\nend")
+	if m := formed.FindStringSubmatch(before); m != nil {
+		b.form, before = m, strings.TrimSuffix(before, m[0])
+	}
 	all := strings.Split(before, "\n")
 	first := len(all)
 	for first > 0 && strings.HasPrefix(all[first-1], "-- ") {
@@ -72,9 +79,50 @@ func parseBlock(source, name string) (b block, findings []string) {
 	return b, findings
 }
 
-// checkArity compares the ARGV line with the function's arity call and with the arguments that it
-// reads.
-func (b block) checkArity() (findings []string) {
+// checkArguments compares the ARGV line with what the function says if the arguments are wrong: the
+// form of a function with words, or the arity of one that has none.
+func (b block) checkArguments(words []string) (findings []string) {
+	finding := func(format string, args ...any) {
+		findings = append(findings, b.name+": "+fmt.Sprintf(format, args...))
+	}
+	names := b.lines["ARGV"]
+	if names == "-" {
+		names = "none"
+	}
+	switch m, n := arityCall.FindStringSubmatch(b.body), expected.FindStringSubmatch(b.body); {
+	case b.form != nil:
+		fixed, _, _ := strings.Cut(names, "[")
+		if least := strconv.Itoa(len(strings.Fields(fixed))); b.form[2] != least && names != "none" {
+			finding("form says %s fixed arguments, but ARGV is %q", b.form[2], names)
+		}
+		if b.form[3] != names {
+			finding("form says %q, but ARGV is %q", b.form[3], names)
+		}
+		if !strings.Contains(b.body, "options(args, "+b.form[1]+")") {
+			finding("reads no options by %s", b.form[1])
+		}
+		if !slices.Contains(strings.Fields(b.lines["Errors"]), "HFOPTION") {
+			finding("can fail with HFOPTION, but Errors does not say so")
+		}
+		for _, w := range word.FindAllString(names, -1) {
+			if !slices.Contains(words, w) {
+				finding("Go does not know the word %s", w)
+			}
+		}
+	case m != nil:
+		findings = append(findings, b.checkArity(m[1], m[2], m[3])...)
+	case n != nil:
+		if n[1] != names {
+			finding("the error says %q, but ARGV is %q", n[1], names)
+		}
+	default:
+		finding("does not look at the number of its arguments")
+	}
+	return findings
+}
+
+// checkArity compares the ARGV line with a call of arity, and with the arguments that are read.
+func (b block) checkArity(low, high, said string) (findings []string) {
 	finding := func(format string, args ...any) {
 		findings = append(findings, b.name+": "+fmt.Sprintf(format, args...))
 	}
@@ -86,21 +134,16 @@ func (b block) checkArity() (findings []string) {
 	optional, repeated := strings.CutSuffix(optional, " ...]")
 	least := countNames(required)
 	most := least + countNames(optional)
-	m := arityCall.FindStringSubmatch(b.body)
-	if m == nil {
-		finding("has no arity call")
-		return findings
-	}
 	if repeated { // a hundred times at most; they are read all at once
-		most, _ = strconv.Atoi(m[2])
+		most, _ = strconv.Atoi(high)
 		if most != least+99*countNames(optional) {
 			most = -1
 		}
 	}
-	if m[1] != strconv.Itoa(least) || m[2] != strconv.Itoa(most) {
-		finding("arity(%s, %s), but ARGV %q means %d to %d", m[1], m[2], b.lines["ARGV"], least, most)
+	if low != strconv.Itoa(least) || high != strconv.Itoa(most) {
+		finding("arity(%s, %s), but ARGV %q means %d to %d", low, high, b.lines["ARGV"], least, most)
 	}
-	if said := m[3]; said != names && (said != "none" || names != "") {
+	if said != names && (said != "none" || names != "") {
 		finding("the arity error says %q, but ARGV is %q", said, names)
 	}
 	read := map[string]bool{}

@@ -10,9 +10,11 @@
 // There are two libraries: the locks, functions.Source, and the writes with a fencing token,
 // functions.GuardSource. Each call is about the one in Options.Source, and leaves the other alone.
 //
-// It overwrites only what is Holdfast's and not newer. If a node has a newer library, another
-// library under our name, or another library that registers a function of ours, the loader refuses
-// before it has written to any node. Options.Force overrides that. FUNCTION FLUSH is never sent.
+// It overwrites only what is Holdfast's, not newer, and of the same contract: the major number of a
+// version is that of the contract, and callers of one do not understand another. If a node has a
+// newer library, one of an older contract, another library under our name, or another library that
+// registers a function of ours, the loader refuses before it has written to any node. Options.Force
+// overrides that. FUNCTION FLUSH is never sent.
 //
 // The user needs +role +function|list +function|load, in a cluster +cluster|nodes too, and
 // +function|delete for Unload and for Options.Force over another's library; no keys and no

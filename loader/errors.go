@@ -13,6 +13,9 @@ import (
 var (
 	// ErrDowngrade: the node runs a newer library. The error is a *DowngradeError.
 	ErrDowngrade = errors.New("the server runs a newer library")
+	// ErrContract: the node runs a library of an older contract, whose callers do not understand the
+	// one offered. The error is a *ContractError.
+	ErrContract = errors.New("the server runs a library of another contract")
 	// ErrForeign: another library has our name, or registers a function of ours. The error is a
 	// *ForeignError.
 	ErrForeign = errors.New("the name belongs to another library")
@@ -58,6 +61,19 @@ func (e *DowngradeError) Error() string {
 
 // Is makes errors.Is(err, ErrDowngrade) true.
 func (e *DowngradeError) Is(target error) bool { return target == ErrDowngrade }
+
+// ContractError says which versions are concerned. It is an ErrContract.
+type ContractError struct {
+	Running, Offered string
+}
+
+func (e *ContractError) Error() string {
+	return fmt.Sprintf("%v: %s, not %s; callers and locks of one do not go with the other, "+
+		"so load it with force when nobody uses the older one", ErrContract, e.Running, e.Offered)
+}
+
+// Is makes errors.Is(err, ErrContract) true.
+func (e *ContractError) Is(target error) bool { return target == ErrContract }
 
 // ForeignError says who has what is ours. It is an ErrForeign.
 type ForeignError struct {

@@ -83,7 +83,7 @@ func ExampleOptions_rollBack() {
 		log.Fatal(err)
 	}
 
-	older := source("0.9.0") // functions/holdfast.lua of an earlier release
+	older := source("2.0.0-rc.1") // functions/holdfast.lua of an earlier release
 	_, err = loader.Load(ctx, client, loader.Options{Source: older})
 	var downgrade *loader.DowngradeError
 	if errors.As(err, &downgrade) {
@@ -92,6 +92,6 @@ func ExampleOptions_rollBack() {
 	report, err := loader.Load(ctx, client, loader.Options{Source: older, Force: true})
 	fmt.Println(report.Nodes[0].Action, err)
 	// Output:
-	// refused: true 0.9.0
+	// refused: true 2.0.0-rc.1
 	// downgraded <nil>
 }

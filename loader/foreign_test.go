@@ -12,7 +12,7 @@ import (
 
 const (
 	impostor = "#!lua name=holdfast\nredis.register_function('their_lock', function() return 1 end)"
-	squatter = "#!lua name=squatter\nredis.register_function('holdfast_acquire', function() return 1 end)"
+	squatter = "#!lua name=squatter\nredis.register_function('Holdfast_acquire', function() return 1 end)"
 	neighbor = "#!lua name=neighbor\nredis.register_function('their_lock', function() return 1 end)"
 )
 
@@ -45,7 +45,8 @@ func TestALibraryWithOurFunctionsIsRefused(t *testing.T) {
 	_, err := loader.Load(ctx, client, opt)
 	var foreign *loader.ForeignError
 	require.ErrorAs(t, err, &foreign)
-	require.Equal(t, loader.ForeignError{Library: "squatter", Functions: []string{"holdfast_acquire"}}, *foreign)
+	require.Equal(t, loader.ForeignError{Library: "squatter", Functions: []string{"Holdfast_acquire"}}, *foreign,
+		"to the server it is the same name")
 	require.Equal(t, squatter, codeOf(t, d.Nodes()[0], "squatter"))
 
 	opt.Force = true

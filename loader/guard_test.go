@@ -74,7 +74,7 @@ func TestTheGuardLibraryIsNotDowngraded(t *testing.T) {
 	d := server.Single(t, server.Owned())
 	client, opt := connect(t, d)
 	d.Load(t)
-	opt.Source = guardSource("0.9.0")
+	opt.Source = guardSource(olderGuard)
 	_, err := loader.Load(ctx, client, opt)
 	require.NoError(t, err)
 	opt.Source = functions.GuardSource
@@ -82,17 +82,17 @@ func TestTheGuardLibraryIsNotDowngraded(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []loader.Action{loader.Upgraded}, actions(report))
 
-	opt.Source = guardSource("0.9.0")
+	opt.Source = guardSource(olderGuard)
 	_, err = loader.Load(ctx, client, opt)
 	var downgrade *loader.DowngradeError
 	require.ErrorAs(t, err, &downgrade)
-	require.Equal(t, loader.DowngradeError{Running: functions.GuardVersion, Offered: "0.9.0"}, *downgrade)
+	require.Equal(t, loader.DowngradeError{Running: functions.GuardVersion, Offered: olderGuard}, *downgrade)
 	requireGuard(t, d, functions.GuardSource)
 	opt.Force = true
 	report, err = loader.Load(ctx, client, opt)
 	require.NoError(t, err)
 	require.Equal(t, []loader.Action{loader.Downgraded}, actions(report))
-	requireGuard(t, d, guardSource("0.9.0"))
+	requireGuard(t, d, guardSource(olderGuard))
 	requireEverywhere(t, d, functions.Source)
 }
 
@@ -145,7 +145,7 @@ func TestTheGuardLibraryEndsNoMemory(t *testing.T) {
 		return values
 	}
 	before := memory()
-	for _, version := range []string{"0.9.0", functions.GuardVersion} {
+	for _, version := range []string{olderGuard, functions.GuardVersion} {
 		opt.Source = guardSource(version)
 		_, err := loader.Load(ctx, client, opt)
 		require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidiscompat"
@@ -44,6 +45,14 @@ func (l library) foreign() error {
 	return nil
 }
 
+// contract returns why callers of this library would not understand the other one, or nil.
+func (l library) contract(offered library) error {
+	if major(l.version) == major(offered.version) {
+		return nil
+	}
+	return &ContractError{Running: l.version, Offered: offered.version}
+}
+
 // differs compares what a node has with what it should have: Unchanged and nil if they are the
 // same.
 func (l library) differs(want library) (Action, error) {
@@ -59,6 +68,9 @@ func (l library) differs(want library) (Action, error) {
 	err := fmt.Errorf("%w: it is %s, it should be %s", ErrDiffers, l.version, want.version)
 	switch compareVersions(l.version, want.version) {
 	case -1:
+		if contract := l.contract(want); contract != nil {
+			err = fmt.Errorf("%w: %w", ErrDiffers, contract)
+		}
 		return Outdated, err
 	case 1:
 		return Newer, err
@@ -111,7 +123,8 @@ func codeOf(ctx context.Context, adapter rueidiscompat.Cmdable, name string) (st
 func (id identity) ours(lib rueidiscompat.Library) []string {
 	var names []string
 	for _, function := range lib.Functions {
-		if slices.Contains(id.functions, function.Name) {
+		// To the server, names that differ only in the case of their letters are one.
+		if slices.ContainsFunc(id.functions, func(name string) bool { return strings.EqualFold(name, function.Name) }) {
 			names = append(names, function.Name)
 		}
 	}

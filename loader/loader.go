@@ -19,8 +19,9 @@ type Options struct {
 	// DryRun looks and decides, but writes nothing. The report says what would be done.
 	DryRun bool
 
-	// Force loads over a newer library and over another library under our name, and deletes other
-	// libraries that register a function of ours. Unload with Force deletes what has our name even
+	// Force loads over a newer library, over one of an older contract (another major number), and
+	// over another library under our name, and deletes other libraries that register a function of
+	// ours. Unload with Force deletes what has our name even
 	// if it is not Holdfast.
 	Force bool
 
@@ -47,10 +48,10 @@ type Options struct {
 // Load brings the library to every primary of the client's deployment and blocks until every node
 // has it, replicas too.
 //
-// It first looks at all primaries. If one of them refuses (ErrDowngrade, ErrForeign), nothing is
-// written anywhere. Then it writes to all primaries whose code differs, at once. A primary that
-// fails does not stop the others: an upgrade is compatible with its callers, so a mixture of
-// versions is safe until Load is called again. If a primary was demoted meanwhile, its successor is
+// It first looks at all primaries. If one of them refuses (ErrDowngrade, ErrContract,
+// ErrForeign), nothing is written anywhere. Then it writes to all primaries whose code differs, at once. A primary that
+// fails does not stop the others: an upgrade within a major number is compatible with its callers,
+// so a mixture of versions is safe until Load is called again. If a primary was demoted meanwhile, its successor is
 // loaded, once. Finally Load looks at every node. That look decides about a write whose outcome is
 // unknown, because the connection broke.
 //

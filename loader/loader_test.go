@@ -60,7 +60,7 @@ func TestFromNothingToUnloaded(t *testing.T) {
 func TestUpgradeAndRollBack(t *testing.T) {
 	ofKinds(t, func(t *testing.T, d *server.Deployment, primaries, replicas int) {
 		client, opt := connect(t, d)
-		opt.Source = source("0.9.0")
+		opt.Source = source(older)
 		_, err := loader.Load(ctx, client, opt)
 		require.NoError(t, err)
 
@@ -68,15 +68,15 @@ func TestUpgradeAndRollBack(t *testing.T) {
 		report, err := loader.Load(ctx, client, opt)
 		require.NoError(t, err)
 		require.Equal(t, repeat(primaries, loader.Upgraded, replicas, loader.Followed), actions(report))
-		require.Equal(t, "0.9.0", report.Nodes[0].Before)
+		require.Equal(t, older, report.Nodes[0].Before)
 		require.Equal(t, functions.Version, report.Nodes[0].After)
 
-		opt.Source = source("0.9.0")
+		opt.Source = source(older)
 		report, err = loader.Load(ctx, client, opt)
 		require.ErrorIs(t, err, loader.ErrDowngrade)
 		var downgrade *loader.DowngradeError
 		require.ErrorAs(t, err, &downgrade)
-		require.Equal(t, loader.DowngradeError{Running: functions.Version, Offered: "0.9.0"}, *downgrade)
+		require.Equal(t, loader.DowngradeError{Running: functions.Version, Offered: older}, *downgrade)
 		require.Equal(t, repeat(primaries, loader.Refused, replicas, loader.HeldBack), actions(report))
 		requireEverywhere(t, d, functions.Source)
 
@@ -84,7 +84,7 @@ func TestUpgradeAndRollBack(t *testing.T) {
 		report, err = loader.Load(ctx, client, opt)
 		require.NoError(t, err)
 		require.Equal(t, repeat(primaries, loader.Downgraded, replicas, loader.Followed), actions(report))
-		requireEverywhere(t, d, source("0.9.0"))
+		requireEverywhere(t, d, source(older))
 	})
 }
 
@@ -92,7 +92,7 @@ func TestUpgradeAndRollBack(t *testing.T) {
 func TestTheMemoryIsCarriedOverAnUpgrade(t *testing.T) {
 	eachKind(t, func(t *testing.T, d *server.Deployment, _, _ int) {
 		client, opt := connect(t, d)
-		opt.Source = source("0.9.0")
+		opt.Source = source(older)
 		_, err := loader.Load(ctx, client, opt)
 		require.NoError(t, err)
 		since := func() (all []string) {
@@ -113,7 +113,7 @@ func TestTheMemoryIsCarriedOverAnUpgrade(t *testing.T) {
 		_, err = loader.Load(ctx, client, opt)
 		require.NoError(t, err)
 		require.Equal(t, before, since())
-		opt.Source, opt.Force = source("0.9.0"), true
+		opt.Source, opt.Force = source(older), true
 		_, err = loader.Load(ctx, client, opt)
 		require.NoError(t, err)
 		require.Equal(t, before, since())
@@ -142,6 +142,33 @@ func TestDryRunWritesNothing(t *testing.T) {
 	requireEverywhere(t, d, functions.Source)
 }
 
+// Callers of an older contract would not understand the library: it is not put over theirs unless
+// that is forced.
+func TestAnOlderContractIsRefused(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	client, opt := connect(t, d)
+	old := source("1.99.0")
+	put(t, d.Nodes()[0], old)
+
+	report, err := loader.Load(ctx, client, opt)
+	var contract *loader.ContractError
+	require.ErrorAs(t, err, &contract)
+	require.ErrorIs(t, err, loader.ErrContract)
+	require.NotErrorIs(t, err, loader.ErrDowngrade)
+	require.Equal(t, loader.ContractError{Running: "1.99.0", Offered: functions.Version}, *contract)
+	require.Equal(t, []loader.Action{loader.Refused}, actions(report))
+	requireEverywhere(t, d, old)
+	_, err = loader.Verify(ctx, client, opt)
+	require.ErrorIs(t, err, loader.ErrDiffers)
+	require.ErrorIs(t, err, loader.ErrContract)
+
+	opt.Force = true
+	report, err = loader.Load(ctx, client, opt)
+	require.NoError(t, err)
+	require.Equal(t, []loader.Action{loader.Upgraded}, actions(report))
+	requireEverywhere(t, d, functions.Source)
+}
+
 // One primary of three refuses: the others stay as they are, so that a deployment is not left half
 // downgraded.
 func TestOneRefusalHoldsAllBack(t *testing.T) {
@@ -166,8 +193,8 @@ func TestVerifySaysWhatDiffers(t *testing.T) {
 		source string
 		want   loader.Action
 	}{
-		{source("0.9.0"), loader.Outdated},
-		{source("1.0.0-rc.1"), loader.Outdated},
+		{source("1.9.0"), loader.Outdated},
+		{source(older), loader.Outdated},
 		{source("10.0.0"), loader.Newer},
 		{functions.Source + "\n-- patched", loader.Differs},
 		{"#!lua name=holdfast\nredis.register_function('holdfast_mine', function() end)", loader.Foreign},

@@ -74,6 +74,12 @@ func source(version string) string {
 	return strings.Replace(functions.Source, "local VERSION = '"+functions.Version+"'", "local VERSION = '"+version+"'", 1)
 }
 
+// The versions before those of functions, of the same contracts.
+const (
+	older      = functions.Version + "-rc.1"
+	olderGuard = functions.GuardVersion + "-rc.1"
+)
+
 // put loads a source on one node, past the loader.
 func put(t *testing.T, n *server.Node, source string) {
 	t.Helper()

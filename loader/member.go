@@ -126,6 +126,9 @@ func replied(err error) bool {
 
 // confirm looks at one node after the change and makes its entry final.
 func (r *run) confirm(ctx context.Context, m *member, job task) {
+	if errors.Is(m.failed, ErrDemoted) {
+		m.Role = cluster.Replica // it said so itself; another node's view may be older
+	}
 	action, seen, err := r.awaitCheck(ctx, m, job)
 	followed := m.Role == cluster.Replica && m.seen && differs(job, m.first)
 	switch {

@@ -32,7 +32,7 @@ const (
 
 // Why nothing was done.
 const (
-	Refused    Action = "refused"     // NodeReport.Err wraps ErrDowngrade or ErrForeign
+	Refused    Action = "refused"     // NodeReport.Err wraps ErrDowngrade, ErrContract or ErrForeign
 	HeldBack   Action = "held back"   // another node refused, so nothing was written here either
 	NotChecked Action = "not checked" // NodeReport.Detail says why the node was not asked
 	Failed     Action = "failed"      // NodeReport.Err says why

@@ -97,28 +97,30 @@ func (r *run) hold(nodes []cluster.Node, job task, refused bool) {
 }
 
 // write does the task at all primaries. Where one turns out not to be a primary any more, it does
-// the task at the successors, once.
+// the task at the successors, and at theirs.
 func (r *run) write(ctx context.Context, nodes []cluster.Node, job task) error {
 	r.each(primaries(nodes), func(m *member) { r.writeOne(ctx, m, job) })
-	demoted := map[string]bool{}
-	for _, m := range r.members {
-		if errors.Is(m.failed, ErrDemoted) {
-			demoted[m.Addr] = true
+	for known := 0; ; {
+		demoted := map[string]bool{}
+		for _, m := range r.members {
+			if errors.Is(m.failed, ErrDemoted) {
+				demoted[m.Addr] = true
+			}
 		}
-	}
-	if len(demoted) == 0 {
-		return nil
-	}
-	successors, err := r.successors(ctx, demoted)
-	if err != nil {
-		return err
-	}
-	r.each(successors, func(m *member) {
-		if m.tried == "" {
-			r.writeOne(ctx, m, job)
+		if len(demoted) == known {
+			return nil
 		}
-	})
-	return nil
+		known = len(demoted)
+		successors, err := r.successors(ctx, demoted)
+		if err != nil {
+			return err
+		}
+		r.each(successors, func(m *member) {
+			if m.tried == "" {
+				r.writeOne(ctx, m, job)
+			}
+		})
+	}
 }
 
 // writeOne looks and decides again, because the plan may be as old as the slowest node's answer.

@@ -46,6 +46,9 @@ func (l loading) decide(found library) (Action, error) {
 	}
 	switch compareVersions(found.version, l.offered.version) {
 	case -1:
+		if err := found.contract(l.offered); err != nil && !l.force {
+			return Refused, err
+		}
 		return Upgraded, nil
 	case 1:
 		if !l.force {

@@ -52,6 +52,12 @@ func parseVersion(text string) (version, bool) {
 	return v, true
 }
 
+// major is the first number of a version: that of the contract between a library and its callers.
+func major(text string) uint64 {
+	v, _ := parseVersion(text)
+	return v.numbers[0]
+}
+
 // compareVersions orders two versions as semver.org's section 11 does: -1, 0, 1. What is not a
 // version counts as the lowest.
 func compareVersions(a, b string) int {

@@ -30,8 +30,7 @@ func (s *Server) Take(name string, lease time.Duration) (giveBack func()) {
 	key, ttl := s.key("Take", name), strconv.FormatInt(lease.Milliseconds(), 10)
 	for {
 		s.do("Take", "DEL", key)
-		reply := s.do("Take", "FCALL", functions.Acquire, "1", key, owner, ttl).([]any)
-		if reply[0] == int64(1) {
+		if _, taken := s.do("Take", "FCALL", functions.Acquire, "1", key, owner, ttl).(int64); taken {
 			break
 		}
 		// A client was quicker. It had a microsecond, and has to be that quick again.
@@ -40,11 +39,11 @@ func (s *Server) Take(name string, lease time.Duration) (giveBack func()) {
 }
 
 // Break takes a lock from its holder as Client.Break does, with that reason, and gives it to the
-// next in line. A holder that has waited for the lock or renewed it is told the reason
-// (client.ErrBroken); another one notices as with Take. Break does nothing to a free lock.
+// next in line. The holder notices as with Take, but learns the reason (client.ErrBroken); one that
+// waited for the lock notices at once. Break does nothing to a free lock.
 func (s *Server) Break(name, reason string) {
 	s.tb.Helper()
-	s.do("Break", "FCALL", functions.Break, "1", s.key("Break", name), reason)
+	s.do("Break", "FCALL", functions.Break, "1", s.key("Break", name), functions.OptReason, reason)
 }
 
 // Delete deletes a lock and its line, as an operator's DEL or an eviction does. Its holder and
@@ -73,11 +72,11 @@ func (s *Server) Inspect(name string) client.Info {
 	s.tb.Helper()
 	r := s.do("Inspect", "FCALL_RO", functions.Inspect, "1", s.key("Inspect", name)).([]any)
 	i := client.Info{
-		Name: name, Held: r[0] == int64(1), Holds: int(r[2].(int64)), Fence: r[3].(int64),
+		Name: name, Held: r[0] == int64(1), Holds: int(r[2].(int64)),
 		Remaining: time.Duration(r[4].(int64)) * time.Millisecond, Waiters: int(r[5].(int64)),
 	}
 	if i.Held {
-		i.Holder.Owner = r[1].(string)
+		i.Holder.Owner, i.Fence = r[1].(string), r[3].(int64)
 	}
 	return i
 }

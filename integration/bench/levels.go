@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/quorum"
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
 )
@@ -80,13 +81,13 @@ func levelRivals() []rival {
 func quorumRival() rival {
 	r := holdfastRival()
 	r.Name, r.Level, r.Quorum = fmt.Sprintf("%s on %d servers", holdfastName, majors), true, true
-	r.Settings = "client.OpenQuorum, with servers that remember for long enough"
+	r.Settings = "quorum.Open, with servers that remember for long enough"
 	r.Open = func(_ context.Context, p place, u use) (locker, error) {
 		var options []rueidis.ClientOption
 		for _, addr := range p.Redis {
 			options = append(options, place{Redis: []string{addr}}.option())
 		}
-		c, err := client.OpenQuorum(options, client.Config{Lease: u.Lease})
+		c, err := quorum.Open(options, client.Config{Lease: u.Lease})
 		if err != nil {
 			return nil, err
 		}

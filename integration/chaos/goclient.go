@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/quorum"
 )
 
 // goWorker uses the Go client as a program would that wants everything of it.
@@ -62,7 +63,7 @@ func startGo(j *job, workers []*worker) (func(), error) {
 // open opens a client of the level that most are at.
 func (j *job) open(config client.Config) (*client.Client, error) {
 	if j.Quorum {
-		return client.OpenQuorum(j.options(), config)
+		return quorum.Open(j.options(), config)
 	}
 	return client.Open(j.option(), config)
 }

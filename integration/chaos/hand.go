@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"time"
+
+	"github.com/holdfast-go/holdfast/functions"
 )
 
 // hand is what an operator does. What concerns a lock is done at each primary that takes it.
@@ -21,7 +23,7 @@ func (l *lane) hand(k kind) error {
 		}
 		switch k {
 		case lockBreak:
-			return some(primaries, "FCALL", "holdfast_break", "1", prefix+name, "chaos")
+			return some(primaries, "FCALL", functions.Break, "1", prefix+name, functions.OptReason, "chaos")
 		case keyDelete:
 			return some(primaries, "DEL", prefix+name)
 		case voteDelete:

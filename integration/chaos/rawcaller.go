@@ -41,8 +41,8 @@ func startRaw(j *job, workers []*worker) (func(), error) {
 // answer is the reply of a function: yes or no, and the number behind it.
 type answer struct {
 	yes    bool
-	number int64   // the token, or how long the other one's lease lasts
-	rest   []int64 // of the reply from the fourth part on
+	number int64 // the token, or how long the other one's lease lasts
+	hears  int64 // of a wait that was refused: how many hear its channel
 }
 
 // patience is how long a raw caller waits for an answer.
@@ -58,33 +58,34 @@ func (r *rawWorker) ask(function, key string, args ...string) (a answer, err err
 	return read(r.redis.Do(ctx, command), function)
 }
 
-// read makes an answer of the reply of a function.
+// read makes an answer of the reply of a function: the first integer is 0 for a refusal and for nothing
+// else.
 func read(reply rueidis.RedisResult, function string) (a answer, err error) {
-	list, err := reply.ToArray()
+	m, err := reply.ToMessage()
 	if err != nil {
 		return a, err
 	}
-	if len(list) == 0 {
-		return a, errors.New(function + " replied nothing")
+	if m.IsInt64() {
+		a.yes = true
+		a.number, err = m.AsInt64()
+		return a, err
 	}
-	yes, err := list[0].AsInt64()
+	list, err := m.ToArray()
 	if err != nil {
 		return a, err
 	}
-	a.yes = yes == 1
-	if len(list) > 1 {
-		if a.number, err = list[1].AsInt64(); err != nil {
-			return a, err
-		}
+	if len(list) < 2 {
+		return a, errors.New(function + " replied too little")
 	}
-	for i := 3; i < len(list); i++ {
-		n, err := list[i].AsInt64()
-		if err != nil {
-			return a, err
-		}
-		a.rest = append(a.rest, n)
+	first, err := list[0].AsInt64()
+	if err != nil {
+		return a, err
 	}
-	return a, nil
+	a.yes = first != 0
+	if a.number, err = list[1].AsInt64(); err == nil && len(list) > 7 {
+		a.hears, err = list[7].AsInt64()
+	}
+	return a, err
 }
 
 // rawOutcome is what a raw caller makes of an error: the server's words, or that there are none.
@@ -117,7 +118,15 @@ func (l *rawLock) guarded(args ...string) []string {
 	if l.Guard == 0 {
 		return args
 	}
-	return append(args, strconv.FormatInt(l.Guard.Milliseconds(), 10))
+	return append(args, functions.OptGuard, strconv.FormatInt(l.Guard.Milliseconds(), 10))
+}
+
+// held are the words that name a hold.
+func (l *rawLock) held(hold string) []string {
+	if hold == "" {
+		return nil
+	}
+	return []string{functions.OptHold, hold}
 }
 
 func (l *rawLock) ttl() string { return strconv.FormatInt(l.lease.Milliseconds(), 10) }
@@ -165,7 +174,7 @@ func (l *rawLock) try() string {
 		sent := now()
 		var a answer
 		if l.hold == "" {
-			a, err = l.ask(functions.Acquire, l.key, l.guarded(l.owner, l.ttl(), "1")...)
+			a, err = l.ask(functions.Acquire, l.key, l.guarded(l.owner, l.ttl())...)
 		} else {
 			a, err = l.ask(functions.AcquireReentrant, l.key,
 				l.guarded(l.owner, l.ttl(), l.hold)...)
@@ -191,19 +200,22 @@ func (l *rawLock) wait(limit time.Duration) string {
 	for outcome := "timeout"; ; {
 		sent := now()
 		pause := 50 * time.Millisecond
-		a, err := l.ask(functions.Wait, l.key,
-			l.guarded(l.owner, l.ttl(), channel, "1", "60000", l.hold)...)
+		words := l.guarded(l.owner, l.ttl(), functions.OptMaxWait, "60000")
+		if channel != "" {
+			words = append(words, functions.OptChannel, channel)
+		}
+		a, err := l.ask(functions.Wait, l.key, append(words, l.held(l.hold)...)...)
 		switch {
 		case err != nil:
 			outcome = rawOutcome(err)
 		case a.yes:
 			l.granted(sent, a.number)
 			return "ok"
-		default: // in line: position, server_ms, fence, subscribers
+		default: // in line
 			outcome = "timeout"
 			pause = min(max(time.Duration(a.number)*time.Millisecond, 20*time.Millisecond),
 				1500*time.Millisecond)
-			if channel == "" || a.rest[3] == 0 {
+			if channel == "" || a.hears == 0 {
 				pause = min(pause, 20*time.Millisecond+l.some(time.Second))
 			}
 		}
@@ -231,7 +243,7 @@ func (l *rawLock) subscribe(ctx context.Context) (name string, granted <-chan st
 		for ctx.Err() == nil { // subscribes again when the connection was lost
 			_ = l.redis.Receive(ctx, l.redis.B().Ssubscribe().Channel(channel).Build(),
 				func(m rueidis.PubSubMessage) {
-					if !strings.HasSuffix(m.Message, " "+l.owner) {
+					if !strings.Contains(m.Message, " "+l.owner+" ") {
 						return
 					}
 					select {
@@ -255,7 +267,8 @@ func (l *rawLock) subscribe(ctx context.Context) (name string, granted <-chan st
 // it.
 func (l *rawLock) undo(function string) {
 	for range 3 {
-		if _, err := l.ask(function, l.key, l.owner, l.hold); err == nil {
+		words := append([]string{l.owner}, l.held(l.hold)...)
+		if _, err := l.ask(function, l.key, words...); err == nil {
 			return
 		}
 	}
@@ -289,17 +302,17 @@ func (l *rawLock) work(id int64, start stamp, got func()) {
 	at, done := now(), false
 	l.called("release", l.name, l.level, 0, func() (string, int64) {
 		defer func() { at = now() }()
-		hold := l.hold
-		if hold != "" {
-			hold = "*"
+		words := []string{l.owner}
+		if l.hold != "" {
+			words = append(words, functions.OptAll)
 		}
 		for range 3 {
-			a, err := l.ask(functions.Release, l.key, l.owner, hold)
+			a, err := l.ask(functions.Release, l.key, words...)
 			if err != nil {
 				continue
 			}
 			if l.chance(0.1) { // a repeat is safe
-				_, _ = l.ask(functions.Release, l.key, l.owner, hold)
+				_, _ = l.ask(functions.Release, l.key, words...)
 			}
 			if done = a.yes; !done {
 				return "lost", l.token
@@ -371,7 +384,7 @@ func (l *rawLock) join() {
 		if !a.yes {
 			return "lost", 0
 		}
-		_, _ = l.ask(functions.Release, l.key, l.owner, "second")
+		_, _ = l.ask(functions.Release, l.key, append([]string{l.owner}, l.held("second")...)...)
 		return "ok", a.number
 	})
 }

@@ -14,11 +14,9 @@ func TestABadConfigNamesItsField(t *testing.T) {
 	e := lay(t, share(t, "default", defaultSpec(t)))
 	year := 366 * 24 * time.Hour
 	for field, configs := range map[string][]client.Config{
-		"Prefix":   {{Prefix: "a{b"}, {Prefix: "a{}b"}},
-		"Lease":    {{Lease: -1}, {Lease: 9 * time.Millisecond}, {Lease: year}},
-		"MaxWait":  {{MaxWait: -1}},
-		"Tries":    {{Tries: -1}},
-		"Interval": {{Interval: -1}},
+		"Prefix":  {{Prefix: "a{b"}, {Prefix: "a{}b"}, {Prefix: "a\n"}, {Prefix: strings.Repeat("x", 480)}},
+		"Lease":   {{Lease: -1}, {Lease: 9 * time.Millisecond}, {Lease: year}},
+		"MaxWait": {{MaxWait: -1}},
 		"RenewEvery": {{RenewEvery: -1}, {RenewEvery: 30 * time.Second}, {Lease: time.Second, RenewEvery: time.Second},
 			{Lease: time.Second, RenewEvery: 990 * time.Millisecond}, {Lease: 10 * time.Millisecond, RenewEvery: 8 * time.Millisecond}},
 		"MinHold":     {{MinHold: -1}, {MinHold: year}},
@@ -39,8 +37,8 @@ func TestABadConfigNamesItsField(t *testing.T) {
 	for field, opt := range map[string]client.Option{
 		"Lease":       client.WithLease(0),
 		"MaxWait":     client.WithMaxWait(-1),
-		"Tries":       client.WithPolling(-1, time.Second),
-		"Interval":    client.WithPolling(1, 0),
+		"tries":       client.WithPolling(-1, time.Second),
+		"interval":    client.WithPolling(1, 0),
 		"RenewEvery":  client.WithRenewal(time.Hour),
 		"MinHold":     client.WithMinHold(-1),
 		"MaxRenewals": client.WithMaxRenewals(-1),

@@ -17,7 +17,7 @@ func TestInspect(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
 		c := e.open(client.Config{Lease: testbed.Long, Label: "nightly"})
 		info := e.inspect(c, "a")
-		require.Equal(t, client.Info{Name: "a"}, info, "free")
+		require.Equal(t, client.Info{Name: "a", Why: functions.WhyFree}, info)
 		require.False(t, e.Exists("a"))
 		l := e.Take(c, "a")
 		waiting := e.Acquire(e.Ctx, e.open(client.Config{}), "a")

@@ -30,8 +30,9 @@ func TestRenewFor(t *testing.T) {
 		fence := l.Fence()
 		require.NoError(t, l.RenewFor(e.Ctx, time.Second))
 		require.LessOrEqual(t, l.Remaining(), time.Second, "shorter at once")
-		require.LessOrEqual(t, e.remaining(c, "a"), time.Second)
-		e.renewals("a", 4)
+		require.Greater(t, e.remaining(c, "a"), 59*time.Minute, "here only")
+		before := e.calls()
+		e.Eventually("renewals", func() bool { return e.calls() >= before+4 })
 		require.NoError(t, l.Context().Err(), "it is renewed as often as the new lease needs")
 		require.Equal(t, fence, l.Fence())
 		for _, bad := range []time.Duration{-1, time.Millisecond, 367 * 24 * time.Hour} {
@@ -92,9 +93,10 @@ func TestMinHold(t *testing.T) {
 func TestMinHoldIsNotPassedOnEarlier(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
 		const least = 500 * time.Millisecond
-		c := e.open(client.Config{Lease: testbed.Long, MinHold: least})
+		cfg := client.Config{Lease: testbed.Long, MinHold: least}
+		holder, c := e.open(cfg), e.open(cfg)
 		taken := time.Now()
-		l := e.Take(c, "a")
+		l := e.Take(holder, "a")
 		next := e.Acquire(e.Ctx, c, "a")
 		e.Line(c, "a", 1)
 		third := e.Acquire(e.Ctx, c, "a") // behind it in the process
@@ -152,7 +154,6 @@ func TestWithoutReentry(t *testing.T) {
 		only(t, client.ErrTimeout, err)
 		// What was started under the lock takes it for itself after that.
 		waiting := e.Acquire(context.WithoutCancel(outer.Context()), c, "a", client.WithoutReentry())
-		e.Line(c, "a", 1)
 		e.Release(outer)
 		next := e.Locked(waiting).Lock
 		require.Greater(t, next.Fence(), outer.Fence())

@@ -65,9 +65,9 @@ func TestTryAcquireSaysWhoHasIt(t *testing.T) {
 
 func TestTryAcquireOvertakesNobody(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
-		c := e.open(client.Config{Lease: testbed.Long})
+		c, waiter := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
 		l := e.Take(c, "a")
-		waiting := e.Acquire(e.Ctx, c, "a")
+		waiting := e.Acquire(e.Ctx, waiter, "a")
 		e.Line(c, "a", 1)
 		stop := make(chan struct{})
 		overtook := make(chan int, 1)

@@ -75,8 +75,8 @@ func TestAcquireTakesOverFromADeadHolder(t *testing.T) {
 
 func TestMaxWaitEndsTheWait(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
-		c := e.open(client.Config{Lease: testbed.Long, MaxWait: 200 * time.Millisecond})
-		l := e.Take(c, "a", client.WithLabel("holder"))
+		holder, c := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long, MaxWait: 200 * time.Millisecond})
+		l := e.Take(holder, "a", client.WithLabel("holder"))
 		started := time.Now()
 		_, err := c.Acquire(e.Ctx, "a")
 		waited := time.Since(started)
@@ -103,8 +103,9 @@ func TestMaxWaitEndsTheWait(t *testing.T) {
 
 func TestTheContextEndsTheWait(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
+		holder := e.open(client.Config{Lease: testbed.Long})
 		c, other := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
-		l := e.Take(c, "a")
+		l := e.Take(holder, "a")
 		cause := errors.New("shutting down")
 		ctx, cancel := context.WithCancelCause(e.Ctx)
 		first := e.Acquire(ctx, c, "a")
@@ -134,10 +135,11 @@ func TestTheContextEndsTheWait(t *testing.T) {
 
 func TestAGrantThatCrossesACancelGoesOn(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
+		holder := e.open(client.Config{Lease: testbed.Long})
 		c, other := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
 		for i := range 25 {
 			name := fmt.Sprint("a", i)
-			l := e.Take(c, name)
+			l := e.Take(holder, name)
 			ctx, cancel := context.WithCancel(e.Ctx)
 			first := e.Acquire(ctx, other, name)
 			e.Line(c, name, 1)
@@ -187,10 +189,10 @@ func TestGiveUpEarly(t *testing.T) {
 
 func TestPolling(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
-		c := e.open(client.Config{Lease: testbed.Long, Tries: 3, Interval: 20 * time.Millisecond})
+		c := e.open(client.Config{Lease: testbed.Long})
 		l := e.Take(c, "a")
 		before, started := e.calls(), time.Now()
-		_, err := c.Acquire(e.Ctx, "a")
+		_, err := c.Acquire(e.Ctx, "a", client.WithPolling(3, 20*time.Millisecond))
 		require.GreaterOrEqual(t, time.Since(started), 40*time.Millisecond)
 		only(t, client.ErrBusy, err, "its tries are used up")
 		require.Zero(t, as[*client.WaitError](e, err).Position, "not in line")

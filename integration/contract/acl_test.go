@@ -50,26 +50,28 @@ func (b *bed) aclTour(c *conn, key string) []failure {
 			b.tb.Errorf("%s left a key without a TTL", function)
 		}
 	}
+	channel := []string{functions.OptChannel, key + ":channel"}
 	call(functions.Break)
 	call(functions.Inspect)
-	call(functions.Acquire, "x", long, "10")
+	call(functions.Acquire, "x", long, functions.OptTokens, "10")
 	call(functions.Release, "x")
+	call(functions.Acquire, "x", long, functions.OptMinHold, long)
+	call(functions.Release, "x")
+	call(functions.Break, functions.OptForget)
 	call(functions.AcquireReentrant, "a", long, "g")
 	call(functions.AcquireReentrant, "a", long, "h")
 	call(functions.Acquire, "x", long)
-	call(functions.Release, "a", "h")
-	call(functions.Renew, "a", long, key+":channel")
-	call(functions.Raise, "a", long, "1", key+":channel")
-	call(functions.AcquireAll, long, "", "x")
+	call(functions.Release, "a", functions.OptHold, "h")
+	call(functions.Renew, "a", long)
 	for _, w := range []string{"b", "c", "d", "e"} {
-		call(functions.Wait, w, long, "")
+		call(functions.Wait, w, long)
 	}
 	call(functions.Leave, "c")
-	call(functions.Wait, "e", long, "")
-	call(functions.Release, "a", "g")
-	call(functions.Renew, "b", long, key+":channel")
-	call(functions.Wait, "f", long, key+":channel")
-	call(functions.Break, "why")
+	call(functions.Wait, "e", long)
+	call(functions.Release, "a", functions.OptHold, "g")
+	call(functions.Wait, append([]string{"b", long}, channel...)...)
+	call(functions.Wait, append([]string{"f", long}, channel...)...)
+	call(functions.Break, functions.OptReason, "why")
 	call(functions.Release, "d")
 	call(functions.Release, "e")
 	for _, o := range []string{"a", "b", "c", "d", "e", "f"} {
@@ -94,7 +96,7 @@ func TestMinimalACL(t *testing.T) {
 		want(t, c.do("SSUBSCRIBE", key+":channel"), []any{"ssubscribe", key + ":channel", 1})
 		b.take(key, "a", long)
 		b.wait(key, "b", key+":channel", 1)
-		want(t, b.call(functions.Release, key, "a"), []any{1, 0})
+		want(t, b.call(functions.Release, key, "a"), 1)
 		owner := grant(t, c.message()).owner
 		want(t, owner, "b")
 		b.c.do("DEL", key)
@@ -117,7 +119,7 @@ func TestMissingInnerCommandIsATellingError(t *testing.T) {
 				t.Errorf("%s is not needed", missing)
 			}
 			for _, e := range errs {
-				if !matches(e, prefix("HFSERVER ")) && !(missing == "+spublish" && matches(e, prefix("HFARG channel must "))) {
+				if !matches(e, prefix("HFSERVER ")) && !(missing == "+spublish" && matches(e, prefix("HFARG CHANNEL must "))) {
 					t.Errorf("without %s: %s", missing, e)
 				}
 				expectNoTraceOfLua(t, string(e))
@@ -145,7 +147,7 @@ func TestACLOfKeysAndChannels(t *testing.T) {
 		sub := b.subscribe(ch)
 		b.take(k, "a", long)
 		b.wait(k, "b", ch, 1) // by a user who may
-		want(t, c.fcall(functions.Release, k, "a"), []any{1, 0})
+		want(t, c.fcall(functions.Release, k, "a"), 1)
 		sub.silent()
 		b.expectFree(k)
 	}, server.Owned())
@@ -156,40 +158,57 @@ func TestChannelMustBeTheCallers(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		c := b.as(aclLine(t))
 		k, other := "lock:"+b.run, "other:"+b.run
-		refused := prefix("HFARG channel must be one that the caller may publish to")
-		want(t, c.fcall(functions.Wait, k, "a", long, other), refused)
+		refused := prefix("HFARG CHANNEL must be one that the caller may publish to")
+		want(t, c.fcall(functions.Wait, k, "a", long, functions.OptChannel, other), refused)
 		want(t, b.c.do("EXISTS", k), 0)
-		want(t, c.fcall(functions.Wait, k, "a", long, k+":channel"), []any{1, token, 600000, 1, 1})
+		b.take(k, "a", long)
+		b.wait(k, "x", other, 1) // known to be well-formed from now on
 		before := b.c.do("DUMP", k)
-		want(t, c.fcall(functions.Wait, k, "b", long, other), refused)
-		want(t, c.fcall(functions.Renew, k, "a", long, other), refused)
+		for _, owner := range []string{"a", "b", "x"} {
+			want(t, c.fcall(functions.Wait, k, owner, long, functions.OptChannel, other), refused)
+		}
 		want(t, b.c.do("DUMP", k), before)
-		want(t, c.fcall(functions.Renew, k, "a", long, k+":channel"), []any{1, token, 600000, 1, 1})
 		b.c.do("DEL", k)
 	}, server.Owned())
+}
+
+// One that may not be told is passed over, and the next has the lock, with and without the plain
+// case.
+func TestRefusedPublishGoesOnToTheNext(t *testing.T) {
+	each(t, func(_ *testing.T, b *bed) { refusedPublish(b) }, server.Owned())
+}
+
+func refusedPublish(b *bed) {
+	c := b.as(aclLine(b.tb))
+	for _, more := range [][]string{nil, {functions.OptMinHold, long}} {
+		k := "lock:" + b.run
+		sub, next := b.subscribe("other:"+b.run), b.subscribe(k+":channel")
+		b.take(k, "a", long)
+		args := append([]string{"b", long, functions.OptChannel, "other:" + b.run}, more...)
+		want(b.tb, b.call(functions.Wait, k, args...).([]any)[3], 1)
+		b.wait(k, "c", k+":channel", 2)
+		want(b.tb, c.fcall(functions.Release, k, "a"), 1)
+		want(b.tb, b.call(functions.Inspect, k), []any{1, "c", 1, token, between{1, 2001}, 0, functions.WhyHeld})
+		want(b.tb, grant(b.tb, next.message()).owner, "c")
+		sub.silent()
+		b.c.do("DEL", k)
+	}
 }
 
 // A call that is refused a write tells nobody of what was not written.
 func TestNobodyIsToldOfWhatWasNotWritten(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		for _, missing := range []string{"+hset", "+hdel", "+pexpireat"} {
-			rules := slices.DeleteFunc(aclLine(t), func(r string) bool { return r == missing })
-			c := b.as(rules)
+			c := b.as(slices.DeleteFunc(aclLine(t), func(r string) bool { return r == missing }))
 			k := "lock:" + b.run + missing
-			holder, waiter := b.subscribe(k+":holder"), b.subscribe(k+":waiter")
-			b.take(k, "a", long)
-			b.call(functions.Renew, k, "a", long, k+":holder")
-			b.wait(k, "b", k+":waiter", 1)
-			for _, call := range [][]string{{functions.Break, "why"}, {functions.Release, "a"}, {functions.Leave, "a"}} {
+			waiter := b.subscribe(k + ":waiter")
+			for _, call := range [][]string{{functions.Break}, {functions.Release, "a"}, {functions.Leave, "a"}} {
+				b.take(k, "a", long)
+				b.wait(k, "b", k+":waiter", 1)
 				want(t, c.fcall(call[0], k, call[1:]...), prefix("HFSERVER "))
-				holder.silent()
 				waiter.silent()
 				b.c.do("DEL", k)
-				b.take(k, "a", long)
-				b.call(functions.Renew, k, "a", long, k+":holder")
-				b.wait(k, "b", k+":waiter", 1)
 			}
-			b.c.do("DEL", k)
 		}
 	}, server.Owned())
 }
@@ -204,7 +223,7 @@ func TestPartialACLLeavesNoKeyForEver(t *testing.T) {
 			}
 			c := b.as(rules)
 			k := "lock:" + b.run + also
-			for _, call := range [][]string{{functions.Acquire, "a", long}, {functions.AcquireReentrant, "a", long, "h"}, {functions.Wait, "a", long, k, "10"}} {
+			for _, call := range [][]string{{functions.Acquire, "a", long}, {functions.AcquireReentrant, "a", long, "h"}, {functions.Wait, "a", long, functions.OptTokens, "10"}} {
 				want(t, c.fcall(call[0], k, call[1:]...), prefix("HFSERVER "))
 				want(t, b.c.do("EXISTS", k), 0)
 			}

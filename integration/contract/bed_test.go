@@ -1,8 +1,11 @@
 package contract
 
 import (
+	"cmp"
 	"crypto/rand"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -21,6 +24,8 @@ type bed struct {
 	addr string
 	c    *conn // RESP2
 	run  string
+
+	source string // the library, if it is not the usual one
 }
 
 // lay loads the library on the first primary of a deployment.
@@ -54,7 +59,7 @@ func (b *bed) dial(resp int) *conn {
 
 func (b *bed) load() {
 	b.tb.Helper()
-	want(b.tb, b.c.do("FUNCTION", "LOAD", "REPLACE", functions.Source), functions.Library)
+	want(b.tb, b.c.do("FUNCTION", "LOAD", "REPLACE", cmp.Or(b.source, functions.Source)), functions.Library)
 }
 
 // key returns a name that no other test uses, on a server that others may use.
@@ -93,27 +98,55 @@ func (c *conn) fcall(function, key string, args ...string) any {
 func (b *bed) take(key, owner, ttl string, more ...string) int64 {
 	b.tb.Helper()
 	got := b.call(functions.Acquire, key, append([]string{owner, ttl}, more...)...)
-	want(b.tb, got, []any{1, token, number(ttl), 1, anything})
-	return got.([]any)[1].(int64)
+	if run, ok := got.([]any); ok {
+		want(b.tb, got, []any{1, token, anything})
+		got = run[1]
+	}
+	want(b.tb, got, token)
+	return got.(int64)
 }
 
-// wait joins a line and must get the position.
+// inLine is what a waiter is told behind a holder.
+func inLine(owner string, position any) []any {
+	return []any{0, pttl, owner, position, functions.WhyHeld, serverMS, token, anything}
+}
+
+// wait joins a line and must get the position. channel may be "".
 func (b *bed) wait(key, owner, channel string, position int) {
 	b.tb.Helper()
-	got := b.call(functions.Wait, key, owner, long, channel)
-	want(b.tb, got, []any{0, anything, anything, position, anything, token, anything})
+	args := []string{owner, long}
+	if channel != "" {
+		args = append(args, functions.OptChannel, channel)
+	}
+	want(b.tb, b.call(functions.Wait, key, args...), []any{0, pttl, anything, position, functions.WhyHeld, serverMS, token, anything})
 }
 
 // expectLock asserts what inspect says, the token and the remaining lease aside.
 func (b *bed) expectLock(key, owner string, holds, waiters int) {
 	b.tb.Helper()
-	want(b.tb, b.call(functions.Inspect, key), []any{1, owner, holds, token, between{0, 31536000000}, waiters})
+	want(b.tb, b.call(functions.Inspect, key), []any{1, owner, holds, token, between{0, 31536000000}, waiters, functions.WhyHeld})
+}
+
+// free is what inspect says of a lock that nobody has or wants, and gone what others are told.
+var (
+	free = []any{0, "", 0, 0, 0, 0, functions.WhyFree}
+	gone = []any{0, 0, "", 0, functions.WhyFree}
+)
+
+// busy is what others are told of a lock that is held.
+func busy(owner string, waiters any) []any {
+	return []any{0, pttl, owner, waiters, functions.WhyHeld}
 }
 
 func (b *bed) expectFree(key string) {
 	b.tb.Helper()
-	want(b.tb, b.call(functions.Inspect, key), []any{0, "", 0, 0, 0, 0})
+	want(b.tb, b.call(functions.Inspect, key), free)
 	want(b.tb, b.c.do("EXISTS", key), 0)
+}
+
+func (b *bed) expectOwner(key, owner string) {
+	b.tb.Helper()
+	want(b.tb, b.call(functions.Inspect, key).([]any)[1], owner)
 }
 
 // end puts the end of a lease into the past. The key stays as long as its line lets it.
@@ -148,23 +181,23 @@ func (c *conn) silent() {
 
 // told is a grant message, taken apart.
 type told struct {
-	fence, until, block int64
-	owner               string
+	fence, until, tokens int64
+	owner, key           string
 }
 
 func grant(tb testing.TB, message string) told {
 	tb.Helper()
-	parts := strings.SplitN(message, " ", 4)
-	if len(parts) != 4 {
+	parts := strings.SplitN(message, " ", 5)
+	if len(parts) != 5 || number(parts[3]) > int64(len(parts[4])) {
 		tb.Fatalf("not a grant: %q", message)
 	}
-	return told{number(parts[0]), number(parts[1]), number(parts[2]), parts[3]}
+	owner, key := parts[4][:number(parts[3])], parts[4][number(parts[3]):]
+	return told{number(parts[0]), number(parts[1]), number(parts[2]), owner, strings.TrimPrefix(key, " ")}
 }
 
 func (b *bed) serverMS() int64 {
 	b.tb.Helper()
-	t := b.c.do("TIME").([]any)
-	return number(t[0].(string))*1000 + number(t[1].(string))/1000
+	return b.now() / 1000
 }
 
 // eventually polls a condition of the server, which tells nobody when it becomes true.
@@ -198,4 +231,20 @@ func (b *bed) dirty() int64 {
 	_, text, _ = strings.Cut(text, field)
 	text, _, _ = strings.Cut(text, "\r\n")
 	return number(text)
+}
+
+// doubles is a field of the key as the library packs it.
+func doubles(all ...float64) string {
+	var b []byte
+	for _, x := range all {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+	}
+	return string(b)
+}
+
+// now is the server's time in microseconds.
+func (b *bed) now() int64 {
+	b.tb.Helper()
+	t := b.c.do("TIME").([]any)
+	return number(t[0].(string))*1_000_000 + number(t[1].(string))
 }

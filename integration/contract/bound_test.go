@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
 )
 
 // fill lets owners w0 to w<n-1> wait for what 'holder' has, many calls on their way at once.
@@ -21,18 +22,20 @@ func (b *bed) fillBehind(key, holder, channel string, n int) {
 	for from := 0; from < n; from += window {
 		to := min(from+window, n)
 		for i := from; i < to; i++ {
-			b.c.send("FCALL", functions.Wait, "1", key, fmt.Sprint("w", i), long, channel)
+			b.c.send("FCALL", functions.Wait, "1", key, fmt.Sprint("w", i), long, functions.OptChannel, channel)
 		}
 		for i := from; i < to; i++ {
-			want(b.tb, b.c.receive(ioWithin), []any{0, anything, holder, i + 1, anything, token, anything})
+			want(b.tb, b.c.receive(ioWithin), []any{0, anything, holder, i + 1, functions.WhyHeld, serverMS, token, anything})
 		}
 	}
 }
 
 // content is all of a large hash, sorted: its order may change when it is only read.
-func (b *bed) content(key string) string {
-	b.tb.Helper()
-	flat := b.c.do("HGETALL", key).([]any)
+func (b *bed) content(key string) string { return b.c.content(key) }
+
+func (c *conn) content(key string) string {
+	c.tb.Helper()
+	flat := c.do("HGETALL", key).([]any)
 	pairs := make([]string, 0, len(flat)/2)
 	for i := 0; i < len(flat); i += 2 {
 		pairs = append(pairs, fmt.Sprintf("%q=%q", flat[i], flat[i+1]))
@@ -49,14 +52,14 @@ func TestLineAtItsBound(t *testing.T) {
 		b.fill(k, "nobody", functions.MaxWaiters)
 		before := b.content(k)
 		full := failure("HFFULL the line has 5000 waiters, no more are possible")
-		want(t, b.call(functions.Wait, k, "one more", long, ""), full)
+		want(t, b.call(functions.Wait, k, "one more", long), full)
 		want(t, b.content(k), before)
-		want(t, b.call(functions.Acquire, k, "one more", long), []any{0, anything, "holder", functions.MaxWaiters})
-		want(t, b.call(functions.Wait, k, "w4999", long, "nobody"), []any{0, anything, "holder", 5000, anything, token, 0})
-		want(t, b.call(functions.Leave, k, "w2500"), []any{1})
-		want(t, b.call(functions.Wait, k, "w4999", long, "nobody"), []any{0, anything, "holder", 4999, anything, token, 0})
-		want(t, b.call(functions.Wait, k, "one more", long, "nobody"), []any{0, anything, "holder", 5000, anything, token, 0})
-		want(t, b.call(functions.Wait, k, "two more", long, ""), full)
+		want(t, b.call(functions.Acquire, k, "one more", long), busy("holder", functions.MaxWaiters))
+		want(t, b.call(functions.Wait, k, "w4999", long, functions.OptChannel, "nobody"), inLine("holder", 5000))
+		want(t, b.call(functions.Leave, k, "w2500"), 1)
+		want(t, b.call(functions.Wait, k, "w4999", long, functions.OptChannel, "nobody"), inLine("holder", 4999))
+		want(t, b.call(functions.Wait, k, "one more", long, functions.OptChannel, "nobody"), inLine("holder", 5000))
+		want(t, b.call(functions.Wait, k, "two more", long), full)
 	})
 }
 
@@ -68,16 +71,16 @@ func TestLineOfDeadWaitersIsTakenApartInSteps(t *testing.T) {
 		b.take(k, "holder", long)
 		b.fill(k, "nobody", functions.MaxWaiters-1)
 		b.wait(k, "alive", "", functions.MaxWaiters)
-		want(t, b.call(functions.Release, k, "holder"), []any{1, 0})
+		want(t, b.call(functions.Release, k, "holder"), 1)
 		for left := functions.MaxWaiters - steps; left > 0; left -= steps {
-			want(t, b.call(functions.Inspect, k), []any{0, "", 0, 0, 0, left})
-			want(t, b.c.do("PTTL", k), between{50_000, 60_000})
+			want(t, b.call(functions.Inspect, k), []any{0, "", 0, 0, 0, left, functions.WhyServing})
+			want(t, b.c.do("PTTL", k), between{39_000, 80_000})
 			b.expectNoTrace(k, left)
 			if left > steps {
-				want(t, b.call(functions.Acquire, k, "passer-by", long), []any{0, 0, "", left - steps})
+				want(t, b.call(functions.Acquire, k, "passer-by", long), []any{0, 0, "", left - steps, functions.WhyServing})
 			}
 		}
-		want(t, b.call(functions.Acquire, k, "passer-by", long), []any{0, between{1, 2000}, "alive", 0})
+		want(t, b.call(functions.Acquire, k, "passer-by", long), busy("alive", 0))
 		b.expectLock(k, "alive", 1, 0)
 		b.expectNoTrace(k, 0)
 	})
@@ -89,14 +92,14 @@ func TestJoinBehindALineOfDeadWaiters(t *testing.T) {
 		k := b.key("k")
 		b.take(k, "holder", long)
 		b.fill(k, "nobody", 2*steps+1)
-		want(t, b.call(functions.Release, k, "holder"), []any{1, 0})
-		want(t, b.call(functions.Wait, k, "new", long, ""), []any{0, 0, "", 2, anything, token, 0})
-		want(t, b.call(functions.Wait, k, "new", long, ""), []any{1, token, 600000, 1, 1})
+		want(t, b.call(functions.Release, k, "holder"), 1)
+		want(t, b.call(functions.Wait, k, "new", long), []any{0, 0, "", 2, functions.WhyServing, serverMS, token, 0})
+		want(t, b.call(functions.Wait, k, "new", long), token)
 		b.expectNoTrace(k, 0)
 
 		b.fillBehind(k, "new", "nobody", steps+1)
-		want(t, b.call(functions.Release, k, "new"), []any{1, 0})
-		want(t, b.call(functions.Renew, k, "new", long), []any{0, 0, "", 0})
+		want(t, b.call(functions.Release, k, "new"), 1)
+		want(t, b.call(functions.Renew, k, "new", long), gone)
 		b.expectFree(k)
 	})
 }
@@ -111,11 +114,11 @@ func TestPositionsAmongHoles(t *testing.T) {
 		k := b.key("k")
 		const n = 600
 		b.take(k, "holder", long)
-		b.fill(k, "", n)
+		b.fill(k, "nobody", n)
 		left := 0
 		for i := range n {
 			if i%3 != 1 { // runs of two between those that stay
-				want(t, b.call(functions.Leave, k, fmt.Sprint("w", i)), []any{1})
+				want(t, b.call(functions.Leave, k, fmt.Sprint("w", i)), 1)
 				left++
 			}
 		}
@@ -124,8 +127,8 @@ func TestPositionsAmongHoles(t *testing.T) {
 			if i >= steps {
 				exact = between{steps + 1, n - int64(left)}
 			}
-			got := b.call(functions.Wait, k, fmt.Sprint("w", 3*i+1), long, "")
-			want(t, got, []any{0, anything, "holder", exact, anything, token, 0})
+			got := b.call(functions.Wait, k, fmt.Sprint("w", 3*i+1), long)
+			want(t, got, inLine("holder", exact))
 		}
 		b.expectNoTrace(k, n/3)
 	})
@@ -135,17 +138,50 @@ func TestHoldsAtTheirBound(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		k := b.key("k")
 		for i := range functions.MaxHolds {
-			want(t, b.call(functions.AcquireReentrant, k, "a", long, fmt.Sprint("h", i)), []any{1, token, 600000, i + 1, 1})
+			want(t, b.call(functions.AcquireReentrant, k, "a", long, fmt.Sprint("h", i)), []any{1, token, i + 1})
 		}
 		before := b.c.do("DUMP", k)
 		full := failure("HFFULL the lock has 128 holds, no more are possible")
 		want(t, b.call(functions.AcquireReentrant, k, "a", long, "one more"), full)
-		want(t, b.call(functions.Wait, k, "a", long, "", "1", long, "one more"), full)
+		want(t, b.call(functions.Wait, k, "a", long, functions.OptHold, "one more"), full)
 		want(t, b.c.do("DUMP", k), before)
-		want(t, b.call(functions.AcquireReentrant, k, "a", long, "h7"), []any{1, token, 600000, functions.MaxHolds, 1})
+		want(t, b.call(functions.AcquireReentrant, k, "a", long, "h7"), []any{1, token, functions.MaxHolds})
 		for i := range functions.MaxHolds {
-			want(t, b.call(functions.Release, k, "a", fmt.Sprint("h", i)), []any{1, functions.MaxHolds - 1 - i})
+			want(t, b.call(functions.Release, k, "a", functions.OptHold, fmt.Sprint("h", i)), []any{1, functions.MaxHolds - 1 - i})
 		}
 		b.expectFree(k)
 	})
+}
+
+// The ids of holds are written when they change, not by every call: with many of them that would be
+// kilobytes to each replica.
+func TestHoldsAreWrittenWhenTheyChange(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		k := b.key("k")
+		id := func(i int) string { return fmt.Sprint(strings.Repeat("h", functions.MaxHoldBytes-3), 100+i) }
+		for i := range 100 {
+			want(t, b.call(functions.AcquireReentrant, k, "a", long, id(i)), []any{1, token, i + 1})
+		}
+		monitor := b.dial(2)
+		want(t, monitor.do("MONITOR"), "OK")
+		for _, call := range [][]string{{functions.Renew, "a", long}, {functions.AcquireReentrant, "a", long, id(7)}, {functions.Wait, "b", long},
+			{functions.Wait, "b", long}, {functions.Leave, "b"}, {functions.Acquire, "c", long}, {functions.Release, "a", "HOLD", "unknown"}} {
+			b.call(call[0], k, call[1:]...)
+		}
+		b.c.do("ECHO", "the end")
+		for line := ""; !strings.Contains(line, "the end"); line = monitor.receive(ioWithin).(string) {
+			if strings.Contains(line, " lua]") && len(line) > 1000 {
+				t.Errorf("%d bytes are written: %.200s", len(line), line)
+			}
+		}
+	}, server.Owned())
+}
+
+// expectNoTrace asserts that the hash has fields for as many waiters as there are, and besides at
+// most two for the holes before each of them.
+func (b *bed) expectNoTrace(key string, waiters int) {
+	b.tb.Helper()
+	s, _ := parseLook(b.c.do("EVAL", look, "1", key))
+	want(b.tb, s.waiting, 2*waiters)
+	want(b.tb, s.marks, between{0, int64(2 * waiters)})
 }

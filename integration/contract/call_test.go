@@ -2,47 +2,145 @@ package contract
 
 import (
 	"math/big"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/functions"
 )
 
-// valid says by the README's words, not by the library's means, whether the arguments are within
-// their bounds.
-func (c call) valid() bool {
-	owner := func() bool { return size(c.arg(0), 1, functions.MaxBytes) }
-	ttl := func() bool { return integer(c.arg(1), functions.MaxTTL) }
-	block := func(i int) bool {
-		return len(c.args) <= i || integer(c.args[i], min(functions.MaxBlock, 1000*number(c.arg(1))))
-	}
-	n := len(c.args)
-	switch c.function {
-	case functions.Acquire:
-		return (n == 2 || n == 3) && owner() && ttl() && block(2)
-	case functions.AcquireReentrant:
-		return n == 3 && owner() && ttl() && size(c.args[2], 1, functions.MaxHoldBytes) && c.args[2] != allHolds
-	case functions.Renew:
-		return n >= 2 && n <= 5 && owner() && ttl() && size(c.arg(2), 0, functions.MaxBytes) &&
-			(n < 4 || integer(c.args[3], 1<<53-1)) && (n < 5 || size(c.args[4], 1, functions.MaxHoldBytes) && c.args[4] != allHolds)
-	case functions.Raise: // far below the clock, or far ahead of it
-		return n >= 3 && n <= 4 && owner() && ttl() && integer(c.args[2], 1<<40) && size(c.arg(3), 0, functions.MaxBytes)
-	case functions.Release:
-		return n >= 1 && n <= 3 && owner() && (n == 1 || size(c.args[1], 0, functions.MaxHoldBytes)) &&
-			(n < 3 || integer(c.args[2], 1<<53-1))
-	case functions.Wait:
-		return n >= 3 && n <= 6 && owner() && ttl() && size(c.args[2], 0, functions.MaxBytes) && block(3) &&
-			(n < 5 || integer(c.args[4], functions.MaxTTL)) && size(c.arg(5), 0, functions.MaxHoldBytes) && c.arg(5) != allHolds
-	case functions.Leave:
-		return n >= 1 && n <= 3 && owner() && size(c.arg(1), 0, functions.MaxHoldBytes) && c.arg(1) != allHolds &&
-			(n < 3 || integer(c.args[2], 1<<53-1))
-	case functions.Break:
-		return n == 0 || n == 1 && size(c.args[0], 0, functions.MaxBytes)
-	}
-	return n == 0
+// call is one call as it is sent.
+type call struct {
+	function string
+	lock     int
+	args     []string
 }
 
-// allHolds is no id: to release, it means all holds of an owner.
-const allHolds = "*"
+// fixed is how many arguments stand before the words of a function, and options which words it knows.
+var (
+	fixed = map[string]int{functions.Acquire: 2, functions.AcquireReentrant: 3, functions.Renew: 2, functions.Release: 1,
+		functions.Wait: 2, functions.Leave: 1}
+	options = map[string][]string{
+		functions.Acquire:          {functions.OptTokens, functions.OptGuard, functions.OptMinHold},
+		functions.AcquireReentrant: {functions.OptGuard},
+		functions.Renew:            {functions.OptFence, functions.OptHold, functions.OptRaise},
+		functions.Release:          {functions.OptHold, functions.OptAll, functions.OptLast},
+		functions.Wait: {functions.OptChannel, functions.OptMaxWait, functions.OptHold, functions.OptTokens, functions.OptGuard,
+			functions.OptMinHold},
+		functions.Leave: {functions.OptHold, functions.OptFence},
+		functions.Break: {functions.OptOwner, functions.OptReason, functions.OptForget},
+	}
+	// exclusive are the words of which one makes the other useless.
+	exclusive = [][2]string{{functions.OptHold, functions.OptAll}, {functions.OptHold, functions.OptLast}, {functions.OptHold, functions.OptTokens},
+		{functions.OptHold, functions.OptMinHold}, {functions.OptMinHold, functions.OptTokens}, {functions.OptForget, functions.OptReason}}
+	bounds = map[string]int64{functions.OptTokens: functions.MaxTokens, functions.OptGuard: functions.MaxTTL, functions.OptMinHold: functions.MaxTTL,
+		functions.OptMaxWait: functions.MaxTTL, functions.OptFence: 1<<53 - 1, functions.OptRaise: 1<<53 - 1, functions.OptLast: 1<<53 - 1}
+	lengths = map[string][2]int{functions.OptHold: {1, functions.MaxHoldBytes}, functions.OptOwner: {1, functions.MaxBytes},
+		functions.OptReason: {0, functions.MaxBytes}, functions.OptChannel: {1, functions.MaxBytes}}
+)
+
+// alone reports whether a word has no value.
+func alone(word string) bool { return word == functions.OptAll || word == functions.OptForget }
+
+func (c call) arg(i int) string {
+	if i < len(c.args) {
+		return c.args[i]
+	}
+	return ""
+}
+
+// option returns the value of a word, and whether it is there. Only for calls that are right.
+func (c call) option(word string) (string, bool) {
+	for i := fixed[c.function]; i < len(c.args); i++ {
+		switch is := strings.ToUpper(c.args[i]); {
+		case is == word && alone(word):
+			return "", true
+		case is == word:
+			return c.arg(i + 1), true
+		case !alone(is):
+			i++
+		}
+	}
+	if word == functions.OptHold && c.function == functions.AcquireReentrant {
+		return c.arg(2), true
+	}
+	return "", false
+}
+
+func (c call) has(word string) bool { _, is := c.option(word); return is }
+
+func (c call) guarded() bool { return c.has(functions.OptGuard) }
+
+func (c call) number(word string) int64 {
+	text, _ := c.option(word)
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
+
+// waiter is what a call asks for that takes the lock.
+func (c call) waiter() waiter {
+	w := waiter{owner: c.arg(0), tokens: max(1, c.number(functions.OptTokens)), minimum: c.has(functions.OptMinHold)}
+	w.channel, _ = c.option(functions.OptChannel)
+	if hold, one := c.option(functions.OptHold); one {
+		w.holds = []string{hold}
+	}
+	return w
+}
+
+// either is any of several replies.
+type either []any
+
+// wrong says by README's words, not by the library's means, which errors the call can have.
+func (c call) wrong() (codes either) {
+	misuse := func(right bool) {
+		if !right {
+			codes = append(codes, prefix("HFARG "))
+		}
+	}
+	n := fixed[c.function]
+	if len(c.args) < n {
+		return either{prefix("HFARG wrong number of arguments")}
+	}
+	if n > 0 {
+		misuse(size(c.args[0], 1, functions.MaxBytes))
+	}
+	ttl := int64(functions.MaxTTL)
+	if n > 1 {
+		misuse(integer(c.args[1], functions.MaxTTL))
+		ttl, _ = strconv.ParseInt(c.args[1], 10, 64)
+	}
+	if n > 2 {
+		misuse(size(c.args[2], 1, functions.MaxHoldBytes))
+	}
+	given := map[string]bool{}
+	for i := n; i < len(c.args); i++ {
+		word := strings.ToUpper(c.args[i])
+		if !slices.Contains(options[c.function], word) {
+			return append(codes, prefix("HFOPTION "))
+		}
+		misuse(!given[word])
+		given[word] = true
+		if alone(word) {
+			continue
+		}
+		i++
+		value := c.arg(i)
+		misuse(i < len(c.args))
+		if most, number := bounds[word]; number {
+			misuse(integer(value, most))
+			n, _ := strconv.ParseInt(value, 10, 64)
+			misuse(word != functions.OptGuard || n >= ttl)
+			misuse(word != functions.OptTokens || n <= 1000*ttl)
+			misuse(word != functions.OptRaise || n < 1<<52) // more than 60 s ahead of the clock
+		} else {
+			misuse(size(value, lengths[word][0], lengths[word][1]))
+		}
+	}
+	for _, pair := range exclusive {
+		misuse(!given[pair[0]] || !given[pair[1]])
+	}
+	return codes
+}
 
 func size(text string, least, most int) bool {
 	return len(text) >= least && len(text) <= most && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f })
@@ -56,15 +154,29 @@ func integer(text string, most int64) bool {
 	return n.Cmp(big.NewInt(most)) <= 0
 }
 
+// notIntegers are what an integer argument must refuse, whatever its bounds.
+var notIntegers = []string{"", "0", "-1", "+1", "01", "1.0", "1.5", "1e3", "0x10", "nan", "NaN", "inf", "-inf", " 1", "1 ", "1\n", "1\x00",
+	"\x001", "one", "१", "9007199254740992", "9007199254740993", "18446744073709551616", strings.Repeat("9", 512<<10), "1,000"}
+
 var (
 	// Few of them are frequent, so that the one that waits, holds or was skipped is often the one
 	// that calls.
 	names   = []string{"a", "b", "c", "d", "e", "a", "b", "c", "d", "e", "a", "b", "c", "f", "g", "h", "i", "j", "k k", "1 2 3", strings.Repeat("o", functions.MaxBytes)}
 	badName = []string{"", "a\x00", "a\nb", "\x7f", strings.Repeat("x", functions.MaxBytes+1), strings.Repeat("y", 512<<10)}
-	holdIDs = []string{"h1", "h2", allHolds, "3:abc", "0:", " ", strings.Repeat("h", functions.MaxHoldBytes)}
-	blocks  = []string{"1", "2", "10", "100", "1000000"}
-	leases  = []string{long, "600001", "31536000000"} // none that ends by itself while a test runs
+	holdIDs = []string{"h1", "h2", "*", "3:abc", "0:", " ", strings.Repeat("h", functions.MaxHoldBytes)}
+	leases  = []string{long, long, "600001", nearYear} // none that ends by itself while a test runs
 	numbers = append([]string{"31536000001", "1000001"}, notIntegers...)
+	// good are values of the words. What begins with @ is a token of the lock: see player.resolve
+	good = map[string][]string{
+		functions.OptTokens: {"1", "2", "10", "100"}, functions.OptGuard: {nearYear}, functions.OptMinHold: {long, nearYear}, functions.OptMaxWait: {year},
+		functions.OptHold: holdIDs, functions.OptFence: {"@fence", "@fence", "@broken", "1", "9007199254740991"}, functions.OptRaise: {"1", "@fence", "@next"},
+		functions.OptLast: {"1", "@fence", "9007199254740991"}, functions.OptOwner: names, functions.OptReason: {"", "it hung", "a b"},
+	}
+)
+
+const (
+	year     = "31536000000"
+	nearYear = "31535000000" // who waits for a year at most waits for that
 )
 
 // source decodes bytes into calls; at its end it gives zeros.
@@ -82,67 +194,58 @@ func (s *source) next() int {
 // pick returns one of the good values, or, rarely, a hostile one.
 func (s *source) pick(good, bad []string) string {
 	n := s.next()
-	if n >= 250 && len(bad) > 0 {
+	if n >= 252 && len(bad) > 0 {
 		return bad[s.next()%len(bad)]
 	}
 	return good[n%len(good)]
 }
 
-// call decodes one call, of the right number of arguments but for one in 256.
+// Waiting and giving back are frequent, breaking is rare.
+var frequent = []string{functions.Acquire, functions.Acquire, functions.Acquire, functions.AcquireReentrant, functions.Renew, functions.Renew,
+	functions.Release, functions.Release, functions.Release, functions.Wait, functions.Wait, functions.Wait, functions.Wait, functions.Leave,
+	functions.Break, functions.Inspect}
+
+// call decodes one call. Half of them have no words that could be left out.
 func (s *source) call(locks int, channels []string) call {
-	all := functions.Names()[:9]
-	// Waiting is frequent, breaking is rare.
-	c := call{function: append(all, functions.Wait, functions.Wait, functions.Release, functions.Acquire)[s.next()%13], lock: s.next() % locks}
-	if c.function == functions.Break && s.next()%4 > 0 {
-		c.function = functions.Leave
+	c := call{function: frequent[s.next()%len(frequent)], lock: s.next() % locks}
+	if fixed[c.function] > 0 {
+		c.args = append(c.args, s.pick(names, badName))
 	}
-	owner, ttl := s.pick(names, badName), s.pick(leases, numbers)
-	more := s.next()
-	switch c.function {
-	case functions.Acquire:
-		c.args = append([]string{owner, ttl}, s.some(more%3 == 0, blocks, numbers)...)
-	case functions.AcquireReentrant:
-		c.args = []string{owner, ttl, s.pick(holdIDs, badName)}
-	case functions.Renew:
-		c.args = append([]string{owner, ttl}, s.some(more%2 == 0, channels, badName[1:])...)
-		if len(c.args) == 3 && more%8 == 0 {
-			c.args = append(c.args, s.pick([]string{"1", "9007199254740991"}, numbers)) // another token
-		}
-		if len(c.args) == 4 && more%16 == 0 {
-			c.args = append(c.args, s.pick(holdIDs, badName))
-		}
-	case functions.Raise:
-		c.args = append([]string{owner, ttl, s.pick([]string{"1", "1000000", "9007199254740991"}, numbers)}, s.some(more%2 == 0, channels, badName[1:])...)
-	case functions.Release:
-		c.args = append([]string{owner}, s.some(more%3 == 0, append(holdIDs, "", ""), badName[1:])...)
-		if len(c.args) == 2 && more%2 == 0 {
-			c.args = append(c.args, s.pick([]string{"1", "9007199254740991"}, numbers))
-		}
-	case functions.Wait:
-		c.args = append([]string{owner, ttl, s.pick(channels, badName[1:])}, s.some(more%3 == 0, blocks, numbers)...)
-		if len(c.args) == 4 && more%2 == 0 {
-			c.args = append(c.args, s.pick(leases[2:], numbers)) // a year: never refused
-		}
-		if len(c.args) == 5 && more%4 == 0 {
-			c.args = append(c.args, s.pick(append(holdIDs, ""), badName[1:]))
-		}
-	case functions.Leave:
-		c.args = append([]string{owner}, s.some(more%2 == 0, append(holdIDs, ""), badName[1:])...)
-		if len(c.args) == 2 && more%4 == 0 {
-			c.args = append(c.args, s.pick([]string{"1", "9007199254740991"}, numbers))
-		}
-	case functions.Break:
-		c.args = s.some(more%2 == 0, names, badName[1:])
+	if fixed[c.function] > 1 {
+		c.args = append(c.args, s.pick(leases, numbers))
 	}
-	if more == 255 {
-		c.args = append(c.args, "1", "1", "1")
+	if fixed[c.function] > 2 {
+		c.args = append(c.args, s.pick(holdIDs, badName))
+	}
+	if c.function == functions.Wait && s.next()%4 > 0 {
+		c.args = append(c.args, functions.OptChannel, s.pick(channels, badName))
+	}
+	for n := s.next() % 8; n > 3 && len(options[c.function]) > 0; n -= 3 {
+		word := options[c.function][s.next()%len(options[c.function])]
+		if word == functions.OptGuard && s.next()%8 > 0 {
+			continue // the lock is nobody's for long then
+		}
+		bad := numbers
+		if _, text := lengths[word]; text {
+			bad = badName
+		}
+		values := good[word]
+		if word == functions.OptChannel {
+			values = channels
+		}
+		if s.next()%16 == 0 {
+			word = strings.ToLower(word)
+		}
+		c.args = append(c.args, word)
+		if !alone(strings.ToUpper(word)) {
+			c.args = append(c.args, s.pick(values, bad))
+		}
+	}
+	switch s.next() {
+	case 255:
+		c.args = append(c.args, []string{"1", "NX", functions.OptHold, "", strings.Repeat("z", 600)}[s.next()%5])
+	case 254:
+		c.args = c.args[:len(c.args)/2]
 	}
 	return c
-}
-
-func (s *source) some(wanted bool, good, bad []string) []string {
-	if !wanted {
-		return nil
-	}
-	return []string{s.pick(good, bad)}
 }

@@ -1,37 +1,43 @@
 package contract
 
 import (
+	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-const whole = "owner a until 99999999999999 fence 5 state "
+const far = "9999999999999"
 
 // craftedKeys are keys as they are written by hand, each of which was once more than a call could take.
-var craftedKeys = map[string]string{
-	"a line of 2^52 places":         whole + `"0 4503599627370496 1 0 5 0"`,
-	"a line behind 2^53":            whole + `"9007199254740992 9007199254740994 1 0 5 0"`,
-	"the same, as a state was once": whole + `"9007199254740992 9007199254740994 1 0 5 "`,
-	"a line at the end of numbers":  whole + `"4503599627370495 4503599627370496 1 0 5 0"`,
-	"marks that point back":         whole + `"0 9 9 0 5 0" w:0 >0 w:1 >0 w:2 <0 w:3 >99 at:b 5`,
-	"a token near 2^53":             "owner a until 99999999999999 fence 9007199252740991",
-	"top near 2^53":                 whole + `"0 0 0 0 9007199252740991 0"`,
-	"holds without the field":       whole + `"0 0 0 0 5 7"`,
-	"a place of another":            whole + `"0 2 2 0 5 0" w:0 "1000 1 1 0 0 c" at:b 0 at:c 0`,
+var craftedKeys = map[string][]string{
+	"a line of 2^52 places":        {"state", doubles(0, 1<<52, 1, 0, 5, 0)},
+	"a line behind 2^53":           {"state", doubles(1<<53, 1<<53+2, 1, 0, 5, 0)},
+	"a line at the end of numbers": {"state", doubles(1<<52-1, 1<<52, 1, 0, 5, 0)},
+	"marks that point back":        {"state", doubles(0, 9, 9, 0, 5, 0), "w:0", ">0", "w:1", ">0", "w:2", "<0", "w:3", ">99", "at:b", "5"},
+	"a token near 2^53":            {"fence", "9007199252740991"},
+	"top near 2^53":                {"state", doubles(0, 0, 0, 0, 9007199252740991, 0)},
+	"no numbers":                   {"state", doubles(math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN())},
+	"no numbers among more":        {"state", doubles(0, 0, 0, 0, 5, 0, math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN())},
+	"endless numbers":              {"state", doubles(0, 2, math.Inf(1), math.Inf(1), 5, math.Inf(1)), "w:0", entry(waiting{channel: "ch", owner: "c"})},
+	"places between places":        {"state", doubles(0.5, 3.5, 2, 0, 5, 0), "w:0", entry(waiting{channel: "ch", owner: "c"}), "at:b", "1"},
+	"holds without the field":      {"state", doubles(0, 0, 0, 0, 5, 0, 7, 0, 0, 0, 9, 0, 0, 0)},
+	"a record without an end":      {"state", doubles(0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 9, 5, 1e14, 512) + "why"},
+	"a place of another":           {"state", doubles(0, 2, 2, 0, 5, 0), "w:0", entry(waiting{owner: "c"}), "at:b", "0", "at:c", "0"},
+	"an entry that says too much":  {"state", doubles(0, 1, 1, 0, 5, 0), "w:0", entry(waiting{owner: "c"})[:32] + "\xff\xff\xff\xffc", "at:c", "0"},
 }
 
 func TestCraftedKeys(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
-		for name, text := range craftedKeys {
-			for _, call := range slices.Concat(lockCalls, [][]string{{functions.Wait, "b", long, ""}, {functions.Leave, "b"}, {functions.Leave, "c"}}) {
-				for _, until := range []string{"99999999999999", "1"} {
+		for name, fields := range craftedKeys {
+			for _, call := range slices.Concat(lockCalls, [][]string{{functions.Wait, "b", long}, {functions.Wait, "b", long, "CHANNEL", "ch"},
+				{functions.Leave, "b"}, {functions.Leave, "c"}, {functions.Break, "FORGET"}}) {
+				for _, until := range []string{far, "1"} {
 					k := b.key(name)
 					b.c.do("DEL", k)
-					b.c.do(append([]string{"HSET", k}, words(strings.Replace(text, "99999999999999", until, 1))...)...)
+					b.c.do(append([]string{"HSET", k, "owner", "a", "until", until, "fence", "5"}, fields...)...)
 					got := any(nil)
 					calls := b.inner(func() { got = b.call(call[0], k, call[1:]...) })
 					if f, bad := got.(failure); bad && !allowed.MatchString(string(f)) {
@@ -48,26 +54,16 @@ func TestCraftedKeys(t *testing.T) {
 
 // A mark of a hole never points back: else the calls would go round in it for ever.
 func TestMarksOnlyPointForward(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		k := b.key("k")
-		for _, mark := range []string{">0", ">3", ">2", "<0", ">9", ">99999999999999999999", ">0x9", ">"} {
-			want(t, b.c.do("HSET", k, "owner", "a", "until", "99999999999999", "fence", "5", "state", "0 9 5 0 5 0", "w:3", mark, "w:8", "1000 1 1 0 0 b", "at:b", "8"), 7)
-			want(t, b.call(functions.Wait, k, "b", long, ""), []any{0, anything, "a", 1, anything, 5, 0})
-			want(t, b.call(functions.Release, k, "a"), []any{1, 0})
-			want(t, b.call(functions.Release, k, "b"), []any{1, 0})
-			b.expectFree(k)
-		}
-	})
+	each(t, func(_ *testing.T, b *bed) { marksPointForward(b, b.key("k")) })
 }
 
-// words splits at blanks outside of double quotes.
-func words(text string) (all []string) {
-	for i, part := range strings.Split(text, `"`) {
-		if i%2 == 1 {
-			all = append(all, part)
-		} else {
-			all = append(all, strings.Fields(part)...)
-		}
+func marksPointForward(b *bed, k string) {
+	for _, mark := range []string{">0", ">3", ">2", "<0", ">9", ">99999999999999999999", ">0x9", ">"} {
+		want(b.tb, b.c.do("HSET", k, "owner", "a", "until", far, "fence", "5", "state", doubles(0, 9, 5, 0, 5, 0), "w:3", mark,
+			"w:8", entry(waiting{owner: "b"}), "at:b", "8"), 7)
+		want(b.tb, b.call(functions.Wait, k, "b", long), []any{0, anything, "a", 1, functions.WhyHeld, serverMS, 5, 0})
+		want(b.tb, b.call(functions.Release, k, "a"), 1)
+		want(b.tb, b.call(functions.Release, k, "b"), 1)
+		b.expectFree(k)
 	}
-	return all
 }

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,27 +11,28 @@ import (
 // lockCalls are right calls of all functions that take a lock's key.
 var lockCalls = [][]string{
 	{functions.Acquire, "a", long}, {functions.AcquireReentrant, "a", long, "h"}, {functions.Renew, "a", long}, {functions.Release, "a"},
-	{functions.Wait, "a", long, ""}, {functions.Leave, "a"}, {functions.Inspect}, {functions.Break},
+	{functions.Wait, "a", long}, {functions.Leave, "a"}, {functions.Inspect}, {functions.Break},
 }
 
 // A plain SET of another service is a lock: nobody takes it, even by the same name, and only break
 // removes it.
 func TestPlainStringIsALockOfSomeoneElse(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
-		for ttl, pttl := range map[string]any{"": int64(-1), long: between{599_000, 600_000}} {
+		for ttl, pttl := range map[string]any{"": int64(-1), long: whole} {
 			k := b.key("k" + ttl)
 			set := []string{"SET", k, "a", "NX"}
 			if ttl != "" {
 				set = append(set, "PX", ttl)
 			}
 			want(t, b.c.do(set...), "OK")
-			busy := []any{0, pttl, "a", 0}
+			busy := []any{0, pttl, "a", 0, functions.WhyForeign}
 			for _, call := range lockCalls[:4] {
 				want(t, b.call(call[0], k, call[1:]...), busy)
 			}
-			want(t, b.call(functions.Wait, k, "a", long, ""), append(busy, between{1, 1 << 53}, 0, 0))
-			want(t, b.call(functions.Leave, k, "a"), []any{0})
-			want(t, b.call(functions.Inspect, k), []any{1, "a", 1, 0, pttl, 0})
+			want(t, b.call(functions.Wait, k, "a", long), append(slices.Clone(busy), serverMS, 0, 0))
+			want(t, b.call(functions.Leave, k, "a"), busy)
+			want(t, b.call(functions.Break, k, "OWNER", "b"), busy)
+			want(t, b.call(functions.Inspect, k), []any{1, "a", 1, 0, pttl, 0, functions.WhyForeign})
 			want(t, b.c.do("GET", k), "a")
 			want(t, b.c.do("PTTL", k), pttl)
 			want(t, b.call(functions.Break, k), []any{1, "a", 0})
@@ -45,9 +47,9 @@ func TestLongPlainStringIsCut(t *testing.T) {
 		k := b.key("k")
 		value := strings.Repeat("v", functions.MaxBytes)
 		want(t, b.c.do("SET", k, value+strings.Repeat("w", 512<<10)), "OK")
-		want(t, b.call(functions.Acquire, k, "a", long), []any{0, -1, value, 0})
+		want(t, b.call(functions.Acquire, k, "a", long), []any{0, -1, value, 0, functions.WhyForeign})
 		want(t, b.c.do("SET", k, ""), "OK")
-		want(t, b.call(functions.Inspect, k), []any{1, "", 1, 0, -1, 0})
+		want(t, b.call(functions.Inspect, k), []any{1, "", 1, 0, -1, 0, functions.WhyForeign})
 	})
 }
 
@@ -58,10 +60,10 @@ func TestPlainSetRespectsOurLock(t *testing.T) {
 		k := b.key("k")
 		b.take(k, "a", long)
 		want(t, b.c.do("SET", k, "theirs", "NX", "PX", long), nil)
-		want(t, b.call(functions.Release, k, "a"), []any{1, 0})
+		want(t, b.call(functions.Release, k, "a"), 1)
 		want(t, b.c.do("SET", k, "theirs", "NX", "PX", "20"), "OK")
-		want(t, b.call(functions.Acquire, k, "a", long), []any{0, between{0, 20}, "theirs", 0})
-		eventually(t, "their lease ends", func() bool { return matches(b.call(functions.Acquire, k, "a", long), []any{1, token, 600000, 1, 1}) })
+		want(t, b.call(functions.Acquire, k, "a", long), []any{0, between{0, 20}, "theirs", 0, functions.WhyForeign})
+		eventually(t, "their lease ends", func() bool { return matches(b.call(functions.Acquire, k, "a", long), token) })
 	})
 }
 
@@ -71,16 +73,15 @@ func TestForeignKeysStayUntouched(t *testing.T) {
 	makers := map[string][]string{
 		"list": {"RPUSH", "x"}, "set": {"SADD", "x"}, "zset": {"ZADD", "1", "x"}, stream: {"XADD", "*", "f", "v"}, "hash": {"HSET", "f", "v"},
 		"hash with an owner":            {"HSET", "owner", "a"},
-		"hash without a token":          {"HSET", "owner", "a", "until", "99999999999999"},
+		"hash without a token":          {"HSET", "owner", "a", "until", far},
 		"hash without an end":           {"HSET", "owner", "a", "fence", "1"},
-		"hash with a broken state":      {"HSET", "owner", "a", "until", "99999999999999", "fence", "1", "state", "1 2 3"},
-		"hash with a state behind 2^52": {"HSET", "owner", "a", "until", "99999999999999", "fence", "1", "state", "9007199254740992 9007199254740994 1 0 1 0"},
-		"hash with a line backwards":    {"HSET", "owner", "a", "until", "99999999999999", "fence", "1", "state", "5 4 1 0 1 0"},
-		"hash with top below the token": {"HSET", "owner", "a", "until", "99999999999999", "fence", "5", "state", "0 0 0 0 4 0"},
-		"hash with a token in hex":      {"HSET", "owner", "a", "until", "99999999999999", "fence", "0x10"},
-		"hash with a token in exponent": {"HSET", "owner", "a", "until", "99999999999999", "fence", "1e3"},
-		"hash with a token and a blank": {"HSET", "owner", "a", "until", "99999999999999", "fence", " 5"},
-		"hash with a negative token":    {"HSET", "owner", "a", "until", "99999999999999", "fence", "-5"},
+		"hash with a broken state":      {"HSET", "owner", "a", "until", far, "fence", "1", "state", "1 2 3"},
+		"hash with a state behind 2^52": {"HSET", "owner", "a", "until", far, "fence", "1", "state", doubles(1<<53, 1<<53+2, 1, 0, 1, 0)},
+		"hash with a line backwards":    {"HSET", "owner", "a", "until", far, "fence", "1", "state", doubles(5, 4, 1, 0, 1, 0)},
+		"hash with a token in hex":      {"HSET", "owner", "a", "until", far, "fence", "0x10"},
+		"hash with a token in exponent": {"HSET", "owner", "a", "until", far, "fence", "1e3"},
+		"hash with a token and a blank": {"HSET", "owner", "a", "until", far, "fence", " 5"},
+		"hash with a negative token":    {"HSET", "owner", "a", "until", far, "fence", "-5"},
 		"hash with other numbers":       {"HSET", "owner", "a", "until", "soon", "fence", "many"},
 	}
 	each(t, func(t *testing.T, b *bed) {

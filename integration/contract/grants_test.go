@@ -1,6 +1,8 @@
 package contract
 
 import (
+	"cmp"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,29 +20,13 @@ func TestWaiterSubscribedAtAReplicaIsNeverGranted(t *testing.T) {
 		k, ch := b.key("k"), b.key("channel")
 		want(t, replica.do("SSUBSCRIBE", ch), []any{"ssubscribe", ch, 1})
 		fence := b.take(k, "a", long)
-		got := b.call(functions.Wait, k, "astray", long, ch)
-		want(t, got, []any{0, anything, "a", 1, anything, between{fence, fence}, 0})
+		got := b.call(functions.Wait, k, "astray", long, functions.OptChannel, ch)
+		want(t, got, []any{0, left, "a", 1, functions.WhyHeld, serverMS, fence, 0})
 		b.wait(k, "b", "", 2)
-		want(t, b.call(functions.Release, k, "a"), []any{1, 0})
+		want(t, b.call(functions.Release, k, "a"), 1)
 		b.expectOwner(k, "b")
 		want(t, b.c.do("WAIT", "1", "10000"), 1)
 		replica.silent()
-	})
-}
-
-// The reply to wait says whether a grant can be heard, and which token a grant must be above to be
-// newer than the reply.
-func TestWaitSaysSubscribersAndToken(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		k, ch := b.key("k"), b.key("channel")
-		fence := b.take(k, "a", long)
-		reply := func(n int) []any { return []any{0, anything, "a", 1, anything, between{fence, fence}, n} }
-		want(t, b.call(functions.Wait, k, "b", long, ch), reply(0))
-		b.subscribe(ch)
-		want(t, b.call(functions.Wait, k, "b", long, ch), reply(1))
-		b.subscribe(ch)
-		want(t, b.call(functions.Wait, k, "b", long, ch), reply(2))
-		want(t, b.call(functions.Wait, k, "b", long, ""), reply(0))
 	})
 }
 
@@ -49,7 +35,7 @@ func TestWaitSaysSubscribersAndToken(t *testing.T) {
 func TestPollerThatDoesNotAskIsPassedOver(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		k := b.key("k")
-		for _, ask := range [][]string{{functions.Release, "a"}, {functions.Break}, {functions.Leave, "a"}} {
+		for _, ask := range [][]string{{functions.Release, "a"}, {functions.Break, functions.OptForget}, {functions.Leave, "a"}} {
 			b.take(k, "a", long)
 			b.wait(k, "silent", "", 1)
 			b.wait(k, "asks", "", 2)
@@ -57,13 +43,13 @@ func TestPollerThatDoesNotAskIsPassedOver(t *testing.T) {
 			b.asked(k, 1, -functions.PollTTL+2000)
 			b.call(ask[0], k, ask[1:]...)
 			b.expectLock(k, "asks", 1, 0)
-			want(t, b.call(functions.Release, k, "asks"), []any{1, 0})
+			want(t, b.call(functions.Release, k, "asks"), 1)
 		}
 		b.take(k, "a", long)
 		b.wait(k, "late", "", 1)
 		b.asked(k, 0, -3_600_000)
 		b.end(k)
-		want(t, b.call(functions.Wait, k, "late", long, ""), []any{1, token, 600000, 1, 1})
+		want(t, b.call(functions.Wait, k, "late", long), token)
 	})
 }
 
@@ -71,9 +57,8 @@ func TestPollerThatDoesNotAskIsPassedOver(t *testing.T) {
 func (b *bed) asked(key string, place int64, ms int64) {
 	b.tb.Helper()
 	name := "w:" + itoa(place)
-	parts := strings.SplitN(b.c.do("HGET", key, name).(string), " ", 4)
-	parts[2] = itoa(b.serverMS() + ms)
-	want(b.tb, b.c.do("HSET", key, name, strings.Join(parts, " ")), 0)
+	entry := b.c.do("HGET", key, name).(string)
+	want(b.tb, b.c.do("HSET", key, name, entry[:16]+doubles(float64(b.serverMS()+ms))+entry[24:]), 0)
 }
 
 // Behind a lock that is held for long, each join drops the dead among the first three: no
@@ -94,57 +79,15 @@ func TestJoinSweepsTheHead(t *testing.T) {
 			}
 		}
 		want(t, b.c.do("HSET", k, "fence", "1000000"), 0) // held for long
-		want(t, b.call(functions.Wait, k, "new1", long, ""), []any{0, anything, "a", 5, anything, 1000000, 0})
-		want(t, b.call(functions.Wait, k, "new2", long, ""), []any{0, anything, "a", 5, anything, 1000000, 0})
+		want(t, b.call(functions.Wait, k, "new1", long), []any{0, left, "a", 5, functions.WhyHeld, serverMS, 1000000, 0})
+		want(t, b.call(functions.Wait, k, "new2", long), []any{0, left, "a", 5, functions.WhyHeld, serverMS, 1000000, 0})
 		// a hole is a place
-		want(t, b.call(functions.Wait, k, "new3", long, ""), []any{0, anything, "a", 6, anything, 1000000, 0})
+		want(t, b.call(functions.Wait, k, "new3", long), []any{0, left, "a", 6, functions.WhyHeld, serverMS, 1000000, 0})
 		b.expectNoTrace(k, 6)
 		for i, owner := range []string{"listens", "fresh", "dead3", "new1", "new2", "new3"} {
-			got := b.call(functions.Wait, k, owner, long, map[string]string{"listens": ch, "fresh": "nobody"}[owner])
-			want(t, got, []any{0, anything, "a", i + 1, anything, 1000000, anything})
+			got := b.call(functions.Wait, k, owner, long, functions.OptChannel, ch)
+			want(t, got, []any{0, left, "a", i + 1, functions.WhyHeld, serverMS, 1000000, 1})
 		}
-	})
-}
-
-// renew and release are for who has the lock by the time they are done: they pass an ended lease on
-// first.
-func TestRenewAndReleaseOfWhoIsNext(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		k := b.key("k")
-		next := func() {
-			b.c.do("DEL", k)
-			b.take(k, "a", long)
-			b.wait(k, "b", "", 1)
-			b.wait(k, "c", "", 2)
-			b.end(k)
-		}
-		next()
-		want(t, b.call(functions.Renew, k, "b", long), []any{1, token, 600000, 1, 1})
-		b.expectLock(k, "b", 1, 1)
-		next()
-		want(t, b.call(functions.Release, k, "b"), []any{1, 0})
-		b.expectLock(k, "c", 1, 0)
-		next()
-		want(t, b.call(functions.Leave, k, "b"), []any{1})
-		b.expectLock(k, "c", 1, 0)
-	})
-}
-
-// leave that declines a grant names its token: a newer hold of the same owner stays.
-func TestLeaveOfOneGrant(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		k := b.key("k")
-		fence := b.take(k, "a", long)
-		want(t, b.call(functions.Leave, k, "a", "", itoa(fence-1)), []any{0})
-		want(t, b.call(functions.Leave, k, "a", "h", itoa(fence)), []any{0})
-		want(t, b.call(functions.Leave, k, "b", "", itoa(fence)), []any{0})
-		b.expectLock(k, "a", 1, 0)
-		b.wait(k, "b", "", 1)
-		// out of the line, whatever the token, but the reply is of the token
-		want(t, b.call(functions.Leave, k, "b", "", itoa(fence)), []any{0})
-		b.expectLock(k, "a", 1, 0)
-		want(t, b.call(functions.Leave, k, "a", "", itoa(fence)), []any{1})
-		b.expectFree(k)
 	})
 }
 
@@ -154,9 +97,9 @@ func TestShortestLeasesNeverLeaveHalfALock(t *testing.T) {
 		k, ch := b.key("k"), b.key("channel")
 		b.subscribe(ch)
 		calls := [][]string{
-			{functions.Acquire, "a", "1"}, {functions.Wait, "b", "1", ""}, {functions.Wait, "c", "1", ch}, {functions.Wait, "d", "1", "", "1", long, "h"},
-			{functions.Acquire, "e", "1"}, {functions.Release, "a"}, {functions.Wait, "a", "1", "nobody"}, {functions.Renew, "c", "1"},
-			{functions.Leave, "b"}, {functions.Wait, "b", "2", ch}, {functions.AcquireReentrant, "d", "1", "h"}, {functions.Break},
+			{functions.Acquire, "a", "1"}, {functions.Wait, "b", "1"}, {functions.Wait, "c", "1", "CHANNEL", ch}, {functions.Wait, "d", "1", "HOLD", "h"},
+			{functions.Acquire, "e", "1"}, {functions.Release, "a"}, {functions.Wait, "a", "1", "CHANNEL", "nobody"}, {functions.Renew, "c", "1"},
+			{functions.Leave, "b"}, {functions.Wait, "b", "2", "CHANNEL", ch, "MINHOLD", "1"}, {functions.AcquireReentrant, "d", "1", "h"}, {functions.Break, "FORGET"},
 		}
 		for i := range 4000 {
 			call := calls[(i*7+i/12)%len(calls)]
@@ -182,15 +125,15 @@ func TestShortestLeasesNeverLeaveHalfALock(t *testing.T) {
 func TestShortestLeaseBehindLargeEntries(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		k := b.key("k")
-		entry := fmt.Sprintf("1000 1 1 %d 6 ", 128*67) + strings.Repeat("64:"+strings.Repeat("h", 64), 128) + "nobodyx"
-		for _, call := range [][]string{{functions.Acquire, "other", long}, {functions.Wait, "other", long, ""}, {functions.Renew, "other", long}, {functions.Break}, {functions.Leave, "other"}} {
+		nobody := entry(waiting{holds: strings.Repeat("64:"+strings.Repeat("h", 64), 128), channel: "nobody", owner: "x"})
+		for _, call := range [][]string{{functions.Acquire, "other", long}, {functions.Wait, "other", long}, {functions.Renew, "other", long}, {functions.Break}, {functions.Leave, "other"}} {
 			b.c.do("DEL", k)
-			line := []string{"HSET", k, "owner", "a", "until", "1", "fence", "5", "state", "0 99 99 0 5 0"}
+			line := []string{"HSET", k, "owner", "a", "until", "1", "fence", "5", "state", doubles(0, 99, 99, 0, 5, 0)}
 			for i := range 98 {
-				line = append(line, fmt.Sprint("w:", i), entry)
+				line = append(line, fmt.Sprint("w:", i), nobody)
 			}
-			now := itoa(b.serverMS())
-			want(t, b.c.do(append(line, "w:98", "1 1 "+now+" 0 0 last", "at:last", "98")...), 104)
+			last := entry(waiting{ttl: 1, asked: float64(b.serverMS()), owner: "last"})
+			want(t, b.c.do(append(line, "w:98", last, "at:last", "98")...), 104)
 			got := b.call(call[0], k, call[1:]...)
 			fields, pttl := b.c.do("HMGET", k, "owner", "until", "fence"), b.c.do("PTTL", k)
 			if whole := matches(fields, []any{prefix(""), prefix(""), prefix("")}); pttl == int64(-1) || !whole && pttl != int64(-2) {
@@ -207,8 +150,8 @@ func TestWorkOfACallIsBounded(t *testing.T) {
 		b.take(k, "holder", long)
 		b.fill(k, "nobody", functions.MaxWaiters)
 		for _, call := range [][]string{
-			{functions.Leave, "w2500"}, {functions.Wait, "w4999", long, "nobody"}, {functions.Release, "holder"}, {functions.Acquire, "x", long},
-			{functions.Renew, "x", long}, {functions.Wait, "x", long, ""}, {functions.Release, "x"}, {functions.Leave, "y"}, {functions.Break},
+			{functions.Leave, "w2500"}, {functions.Wait, "w4999", long, "CHANNEL", "nobody"}, {functions.Release, "holder"}, {functions.Acquire, "x", long},
+			{functions.Renew, "x", long}, {functions.Wait, "x", long}, {functions.Release, "x"}, {functions.Leave, "y"}, {functions.Break},
 		} {
 			calls := b.inner(func() { b.call(call[0], k, call[1:]...) })
 			if calls["hget"] > 2*steps+3 || calls["pubsub|shardnumsub"] > steps+4 || calls["hset"] > 1 || calls["hdel"] > 1 {
@@ -216,4 +159,18 @@ func TestWorkOfACallIsBounded(t *testing.T) {
 			}
 		}
 	}, server.Owned())
+}
+
+// waiting is an entry of the line, as the library packs it.
+type waiting struct {
+	ttl, tokens, asked, minimum float64
+	holds, channel, owner       string
+}
+
+func entry(w waiting) string {
+	w.ttl, w.tokens = cmp.Or(w.ttl, 1000), cmp.Or(w.tokens, 1)
+	text := []byte(doubles(w.ttl, w.tokens, w.asked, w.minimum))
+	text = binary.LittleEndian.AppendUint16(text, uint16(len(w.holds)))
+	text = binary.LittleEndian.AppendUint16(text, uint16(len(w.channel)))
+	return string(text) + w.holds + w.channel + w.owner
 }

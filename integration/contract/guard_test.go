@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,32 +45,30 @@ func guarded(t *testing.T, test func(b *bed, k string)) {
 	}, server.Owned())
 }
 
-var (
-	left   = between{1, 600_000}
-	yes    = []any{1, token, 600000, 1, 1}
-	notYet = []any{0, left, "", 0}
-)
+var notYet = []any{0, left, "", 0, functions.WhySettling}
 
 func TestAYoungMemoryGrantsNothingGuarded(t *testing.T) {
 	guarded(t, func(b *bed, k string) {
-		tries := [][]string{
-			{functions.Acquire, "a", long, "1", guard}, {functions.AcquireReentrant, "a", long, "h", guard},
-			{functions.Wait, "a", long, "", "1", long, "", guard}, {functions.Wait, "a", long, "", "1", long, "h", guard},
+		tries := []step{
+			{functions.Acquire, []string{"a", long, "GUARD", guard}, token},
+			{functions.AcquireReentrant, []string{"a", long, "h", "GUARD", guard}, []any{1, token, 1}},
+			{functions.Wait, []string{"a", long, "GUARD", guard}, token},
+			{functions.Wait, []string{"a", long, "HOLD", "h", "GUARD", guard}, []any{1, token, 1}},
 		}
 		for _, try := range tries {
 			refused := notYet
-			if try[0] == functions.Wait {
-				refused = []any{0, left, "", 0, between{1, 1 << 50}, 0, 0}
+			if try.function == functions.Wait {
+				refused = append(slices.Clone(notYet), serverMS, 0, 0)
 			}
-			want(b.tb, b.call(try[0], k, try[1:]...), refused)
+			want(b.tb, b.c.run(try, k), refused)
 			b.expectFree(k)
 		}
 		b.take(k, "a", long)
-		want(b.tb, b.call(functions.Release, k, "a"), []any{1, 0})
+		want(b.tb, b.call(functions.Release, k, "a"), 1)
 		b.age()
 		for _, try := range tries {
-			want(b.tb, b.call(try[0], k, try[1:]...), yes)
-			want(b.tb, b.call(functions.Release, k, "a", "*"), []any{1, 0})
+			want(b.tb, b.c.run(try, k), try.reply)
+			want(b.tb, b.call(functions.Release, k, "a", "ALL"), 1)
 			b.expectFree(k)
 		}
 	})
@@ -78,26 +77,25 @@ func TestAYoungMemoryGrantsNothingGuarded(t *testing.T) {
 func TestAMemoryGrowsOld(t *testing.T) {
 	guarded(t, func(b *bed, k string) {
 		const short = "300"
-		got := b.call(functions.Acquire, k, "a", short, "1", short).([]any)
-		for got[0] == int64(0) {
-			want(b.tb, got, []any{0, between{1, 300}, "", 0})
-			got = b.call(functions.Acquire, k, "a", short, "1", short).([]any)
+		try := func() any { return b.call(functions.Acquire, k, "a", short, "GUARD", short) }
+		got := try()
+		for ; !matches(got, token); got = try() {
+			want(b.tb, got, []any{0, between{1, 300}, "", 0, functions.WhySettling})
 		}
-		want(b.tb, got, []any{1, token, 300, 1, 1})
 	})
 }
 
 func TestGuardedLocksThatAreRememberedGoOn(t *testing.T) {
 	guarded(t, func(b *bed, k string) {
-		b.age()
-		for _, hold := range []string{"", "h"} {
-			want(b.tb, b.call(functions.Wait, k, "a", long, "", "1", long, hold, guard), yes)
-			b.forget()
-			want(b.tb, b.call(functions.Renew, k, "a", long), yes)
-			want(b.tb, b.call(functions.Wait, k, "a", long, "", "1", long, hold, guard), yes)
-			want(b.tb, b.call(functions.Release, k, "a", hold), []any{1, 0})
-			want(b.tb, b.call(functions.Acquire, k, "b", long, "1", guard), notYet)
+		for _, hold := range [][]string{nil, {"HOLD", "h"}} {
 			b.age()
+			ask := append([]string{"a", long, "GUARD", guard}, hold...)
+			got := b.call(functions.Wait, k, ask...)
+			b.forget()
+			want(b.tb, b.call(functions.Renew, k, append([]string{"a", long}, hold...)...), token)
+			want(b.tb, b.call(functions.Wait, k, ask...), got)
+			b.call(functions.Release, k, append([]string{"a"}, hold...)...)
+			want(b.tb, b.call(functions.Acquire, k, "b", long, "GUARD", guard), notYet)
 		}
 	})
 }
@@ -105,42 +103,35 @@ func TestGuardedLocksThatAreRememberedGoOn(t *testing.T) {
 // A line that the server remembers may have moved on before the failover.
 func TestAYoungMemoryHandsNothingOver(t *testing.T) {
 	ends := map[string]func(b *bed, k string){
-		"release": func(b *bed, k string) { want(b.tb, b.call(functions.Release, k, "a"), []any{1, 0}) },
-		"leave":   func(b *bed, k string) { want(b.tb, b.call(functions.Leave, k, "a"), []any{1}) },
-		"break":   func(b *bed, k string) { want(b.tb, b.call(functions.Break, k), []any{1, "a", token}) },
+		"release": func(b *bed, k string) { want(b.tb, b.call(functions.Release, k, "a"), 1) },
+		"leave":   func(b *bed, k string) { want(b.tb, b.call(functions.Leave, k, "a"), 1) },
+		"break":   func(b *bed, k string) { want(b.tb, b.call(functions.Break, k, "FORGET"), []any{1, "a", token}) },
 		"lease":   func(b *bed, k string) { b.end(k) },
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			guarded(t, func(b *bed, k string) {
+				settling := func(position int) []any {
+					return []any{0, left, "", position, functions.WhySettling, serverMS, token, 0}
+				}
 				b.age()
-				want(b.tb, b.call(functions.Acquire, k, "a", long, "1", guard), yes)
+				want(b.tb, b.call(functions.Acquire, k, "a", long, "GUARD", guard), token)
 				b.wait(k, "b", "", 1)
 				b.wait(k, "c", "", 2)
 				b.forget()
 				end(b, k)
-				want(b.tb, b.call(functions.Wait, k, "b", long, ""), []any{0, left, "", 1, anything, token, 0})
-				want(b.tb, b.call(functions.Wait, k, "d", long, ""), []any{0, left, "", 3, anything, token, 0})
-				want(b.tb, b.call(functions.Acquire, k, "e", long), []any{0, left, "", 3})
-				want(b.tb, b.call(functions.Renew, k, "a", long), []any{0, left, "", 3})
-				want(b.tb, b.c.do("PTTL", k), between{59_000, 660_000})
+				want(b.tb, b.call(functions.Wait, k, "b", long), settling(1))
+				want(b.tb, b.call(functions.Wait, k, "d", long), settling(3))
+				want(b.tb, b.call(functions.Wait, k, "e", long, "MAXWAIT", "1000"), settling(-4))
+				want(b.tb, b.call(functions.Acquire, k, "e", long), []any{0, left, "", 3, functions.WhySettling})
+				want(b.tb, b.c.do("PTTL", k), between{39_000, 680_000})
 				b.age()
-				want(b.tb, b.call(functions.Wait, k, "c", long, ""), []any{0, between{1, 2000}, "b", 1, anything, token, 0})
-				want(b.tb, b.call(functions.Renew, k, "b", long), yes)
+				want(b.tb, b.call(functions.Wait, k, "c", long), []any{0, between{1, 2001}, "b", 1, functions.WhyHeld, serverMS, token, 0})
+				want(b.tb, b.call(functions.Renew, k, "b", long), token)
 				b.expectLock(k, "b", 1, 2)
 			})
 		})
 	}
-}
-
-// A lock keeps its guard, whoever took it: also one that only its waiters want guarded.
-func TestAWaitersGuardIsTheLocks(t *testing.T) {
-	guarded(t, func(b *bed, k string) {
-		b.take(k, "a", long)
-		want(b.tb, b.call(functions.Wait, k, "b", long, "", "1", long, "", guard), []any{0, left, "a", 1, anything, token, 0})
-		want(b.tb, b.call(functions.Release, k, "a"), []any{1, 0})
-		want(b.tb, b.call(functions.Acquire, k, "c", long), []any{0, left, "", 1})
-	})
 }
 
 // The holds that the server remembers may have been given back before the failover, and the lock
@@ -148,32 +139,14 @@ func TestAWaitersGuardIsTheLocks(t *testing.T) {
 func TestAYoungMemoryAddsNoHold(t *testing.T) {
 	guarded(t, func(b *bed, k string) {
 		b.age()
-		want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "1", guard), yes)
+		want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "1", "GUARD", guard), []any{1, token, 1})
 		b.forget()
-		want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "1", guard), yes)
-		want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "2"), []any{0, left, "a", 0})
-		want(b.tb, b.call(functions.Wait, k, "a", long, "", "1", long, "2"), []any{0, left, "a", 0, anything, 0, 0})
+		want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "1", "GUARD", guard), []any{1, token, 1})
+		want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "2"), []any{0, left, "a", 0, functions.WhySettling})
+		want(b.tb, b.call(functions.Wait, k, "a", long, "HOLD", "2"), []any{0, left, "a", 0, functions.WhySettling, serverMS, token, 0})
 		b.expectLock(k, "a", 1, 0)
 		b.age()
-		want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "2"), []any{1, token, 600000, 2, 1})
-	})
-}
-
-// A hold that the server has forgotten is not renewed by way of one that it remembers: that one's
-// release would free the lock.
-func TestARenewalNamesItsHold(t *testing.T) {
-	guarded(t, func(b *bed, k string) {
-		got := b.call(functions.AcquireReentrant, k, "a", long, "1").([]any)
-		fence := itoa(got[1].(int64))
-		want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "2"), []any{1, token, 600000, 2, 1})
-		want(b.tb, b.call(functions.Renew, k, "a", long, "", fence, "2"), []any{1, token, 600000, 2, 1})
-		want(b.tb, b.call(functions.Release, k, "a", "2"), []any{1, 1})
-		want(b.tb, b.call(functions.Renew, k, "a", long, "", fence, "2"), []any{0, left, "a", 0})
-		want(b.tb, b.call(functions.Renew, k, "a", long, "", fence, "1"), yes)
-		want(b.tb, b.call(functions.Renew, k, "a", long, "", fence, "*"), prefix("HFARG hold must not be '*'"))
-		want(b.tb, b.call(functions.Release, k, "a", "1"), []any{1, 0})
-		b.take(k, "plain", long)
-		want(b.tb, b.call(functions.Renew, k, "plain", long, "", fence, "1"), []any{0, left, "plain", 0})
+		want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "2"), []any{1, token, 2})
 	})
 }
 
@@ -200,22 +173,8 @@ func TestAMemoryIsThePrimarys(t *testing.T) {
 		})
 		const short = "1"
 		for range 3 {
-			want(t, replica.do("FCALL", functions.Acquire, "1", k, "a", short, "1", short), []any{0, 1, "", 0})
+			want(t, replica.do("FCALL", functions.Acquire, "1", k, "a", short, "GUARD", short), []any{0, 1, "", 0, functions.WhySettling})
 		}
-	})
-}
-
-// Who gives up early does so when the pause alone is too long.
-func TestAPauseIsTooLongForABoundedWait(t *testing.T) {
-	guarded(t, func(b *bed, k string) {
-		want(b.tb, b.call(functions.Wait, k, "a", long, "", "1", "1000", "", guard), []any{0, left, "", -1, anything, 0, 0})
-		b.expectFree(k)
-		b.age()
-		want(b.tb, b.call(functions.Acquire, k, "a", long, "1", guard), yes)
-		b.wait(k, "b", "", 1)
-		b.forget()
-		want(b.tb, b.call(functions.Release, k, "a"), []any{1, 0})
-		want(b.tb, b.call(functions.Wait, k, "c", long, "", "1", "1000"), []any{0, left, "", -2, anything, token, 0})
 	})
 }
 
@@ -223,37 +182,31 @@ func TestAPauseIsTooLongForABoundedWait(t *testing.T) {
 func TestAPauseBeginsWithTheFirstGuardedCall(t *testing.T) {
 	guarded(t, func(b *bed, k string) {
 		b.take(k, "a", long)
-		for _, call := range [][]string{{functions.Acquire, "b", long, "1", guard}, {functions.Wait, "b", long, "", "1", long, "", guard}} {
+		for _, call := range [][]string{{functions.Acquire, "b", long, "GUARD", guard}, {functions.Wait, "b", long, "GUARD", guard}, {functions.Renew, "b", long, "RAISE", "1"}} {
 			b.load()
 			b.call(call[0], k, call[1:]...)
-			now := b.c.do("TIME").([]any)
-			if since := number(b.memory()[2]); since > number(now[0].(string))*1_000_000+number(now[1].(string)) {
-				b.tb.Fatalf("%s did not let a memory begin: it is since %d, and before it was %v", call[0], since, now)
+			now := b.now()
+			if since := number(b.memory()[2]); since > now {
+				b.tb.Fatalf("%s did not let a memory begin: it is since %d, and before it was %d", call[0], since, now)
 			}
 		}
 	})
 }
 
-func TestNoLeaseIsLongerThanTheGuard(t *testing.T) {
-	guarded(t, func(b *bed, k string) {
-		const longer = "600001"
-		b.age()
-		for _, call := range [][]string{
-			{functions.Acquire, "a", longer, "1", guard}, {functions.AcquireReentrant, "a", longer, "h", guard}, {functions.Wait, "a", longer, "", "1", long, "", guard},
-		} {
-			want(b.tb, b.call(call[0], k, call[1:]...), prefix("HFARG guard_ms must not be less than ttl_ms"))
-		}
-		want(b.tb, b.call(functions.Acquire, k, "a", long, "1", guard), yes)
-		b.wait(k, "b", "", 1)
-		for _, call := range [][]string{
-			{functions.Renew, "a", longer}, {functions.Acquire, "a", longer}, {functions.Wait, "b", longer, ""}, {functions.Wait, "c", longer, ""},
-		} {
-			want(b.tb, b.call(call[0], k, call[1:]...), prefix("HFARG ttl_ms must not be more than the guard of the lock, 600000"))
-		}
-		b.expectLock(k, "a", 1, 1)
-		want(b.tb, b.call(functions.Wait, k, "b", longer, "", "1", long, "", longer), []any{0, left, "a", 1, anything, token, 0})
-		want(b.tb, b.call(functions.Renew, k, "a", longer), []any{1, token, 600001, 1, 1})
-	})
+// A lock keeps the longest guard and the longest lease that was asked for, and nobody's call fails
+// because of another one's argument.
+func TestALockKeepsTheLongestGuard(t *testing.T) { guarded(t, longestGuard) }
+
+func longestGuard(b *bed, k string) {
+	b.take(k, "a", long)
+	want(b.tb, b.call(functions.Wait, k, "b", "200", "GUARD", "250"), inLine("a", 1))
+	want(b.tb, b.call(functions.Renew, k, "a", long), token)
+	want(b.tb, b.call(functions.Acquire, k, "a", "700000"), token)
+	want(b.tb, b.call(functions.Release, k, "a"), 1)
+	b.age()
+	b.expectOwner(k, "") // only a call serves the line
+	b.forget()
+	want(b.tb, b.call(functions.Acquire, k, "c", "200"), []any{0, between{600_000, 700_000}, "", 1, functions.WhySettling})
 }
 
 func TestAMemoryIsCarriedOverALoad(t *testing.T) {
@@ -267,10 +220,10 @@ func TestAMemoryIsCarriedOverALoad(t *testing.T) {
 		}
 		for _, wrong := range [][]string{{"f00", before[1], "1"}, {before[0], "f00", "1"}, {before[0], before[1], "9007199254740991"}} {
 			b.memory(wrong...)
-			want(t, b.call(functions.Acquire, k, "a", long, "1", guard), notYet)
+			want(t, b.call(functions.Acquire, k, "a", long, "GUARD", guard), notYet)
 		}
 		for _, bad := range [][]string{{before[0]}, {before[0], before[1]}, {before[0], before[1], "0"}, {before[0], before[1], "x"}} {
-			want(t, b.c.do(append([]string{"FCALL", functions.Memory, "0"}, bad...)...), prefix("HFARG since_us must be"))
+			want(t, b.c.do(append([]string{"FCALL", functions.Memory, "0"}, bad...)...), prefix("HFARG "))
 		}
 		user := b.as(append(aclLine(t), "+info"))
 		call := append([]string{"FCALL", functions.Memory, "0"}, before...)
@@ -278,6 +231,6 @@ func TestAMemoryIsCarriedOverALoad(t *testing.T) {
 		if got := b.memory(before...); got[2] != "1" {
 			t.Fatalf("carried %v, and it is %v", before, got)
 		}
-		want(t, b.call(functions.Acquire, k, "a", long, "1", guard), yes)
+		want(t, b.call(functions.Acquire, k, "a", long, "GUARD", guard), token)
 	}, server.Owned())
 }

@@ -3,7 +3,9 @@ package contract
 import (
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -37,7 +39,7 @@ func newHostile(b *bed) *hostile {
 		rules = append(rules, strings.ReplaceAll(r, "lock:*", prefix+":*"))
 	}
 	h := &hostile{bed: b, user: b.as(rules), keys: []string{prefix + ":a", prefix + ":b"}, victim: b.key("victim")}
-	h.channels = []string{prefix + ":ch", prefix + ":ch2", "", "somebody's"}
+	h.channels = []string{prefix + ":ch", prefix + ":ch2", prefix + ":ch3", "somebody's"}
 	sub := b.dial(2)
 	want(b.tb, sub.do("SSUBSCRIBE", h.channels[0]), []any{"ssubscribe", h.channels[0], 1})
 	b.tb.Cleanup(func() { b.c.do(append([]string{"DEL"}, h.keys...)...) })
@@ -67,25 +69,39 @@ func (h *hostile) number(s *source) string {
 	return crafted[s.next()%len(crafted)]
 }
 
+// double decodes a number of the packed fields.
+func (h *hostile) double(s *source) float64 {
+	switch n := s.next(); n % 8 {
+	case 0:
+		return []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, 0.5, 1e18, 1 << 53, 1 << 52, 1e14, 1e300}[s.next()%10]
+	case 1:
+		x, _ := strconv.ParseFloat(h.number(s), 64)
+		return x
+	}
+	return float64(s.next() % 5)
+}
+
 func (h *hostile) state(s *source) string {
-	parts := make([]string, 6)
-	for i := range parts {
-		parts[i] = itoa(int64(s.next() % 5))
-		if s.next()%4 == 0 {
-			parts[i] = h.number(s)
-		}
+	now := float64(h.serverMS())
+	all := make([]float64, []int{6, 6, 6, 14, 14, 5}[s.next()%6])
+	for i := range all {
+		all[i] = h.double(s)
 	}
 	if s.next()%2 == 0 {
-		parts[4] = itoa(h.serverMS()*1000 + 1_000_000) // as top likely fits
+		all[4] = now*1000 + 1_000_000 // as top likely fits
 	}
-	switch text := strings.Join(parts, " "); s.next() % 16 {
+	text := doubles(all...)
+	if len(all) == 14 && s.next()%2 == 0 { // a minimum or a record that is likely believed
+		text = doubles(0, float64(s.next()%3), 1, 0, now*1000+1_000_000, now, float64(s.next()%2), 0, now+float64(s.next()*s.next()), 0, 30_000, 5,
+			now+float64(s.next()), 2) + "no" + names[s.next()%5]
+	}
+	switch s.next() % 16 {
 	case 0:
 		return text[:len(text)/2]
 	case 1:
-		return text + " 1"
-	default:
-		return text
+		return text + strings.Repeat("x", s.next()*5)
 	}
+	return text
 }
 
 // entry decodes a waiter, a mark of a hole that may point anywhere, or a broken one of either.
@@ -96,16 +112,15 @@ func (h *hostile) entry(s *source) string {
 	case 1:
 		return h.number(s)
 	}
-	holds, channel, owner := h.holds(s), h.channels[s.next()%4], names[s.next()%len(names)]
-	lengths := []string{itoa(int64(len(holds))), itoa(int64(len(channel)))}
-	if s.next()%8 == 0 {
-		lengths[s.next()%2] = h.number(s)
-	}
-	asked := itoa(h.serverMS())
+	w := waiting{ttl: 600_000, asked: float64(h.serverMS()), holds: h.holds(s), channel: h.channels[s.next()%4], owner: names[s.next()%len(names)]}
 	if s.next()%4 == 0 {
-		asked = h.number(s)
+		w.asked, w.minimum, w.tokens = h.double(s), h.double(s), h.double(s)
 	}
-	return strings.Join([]string{leases[s.next()%3], blocks[s.next()%5], asked, lengths[0], lengths[1], ""}, " ") + holds + channel + owner
+	text := entry(w)
+	if s.next()%8 == 0 {
+		text = text[:32] + string([]byte{byte(s.next()), byte(s.next()), byte(s.next()), byte(s.next())}) + text[36:]
+	}
+	return text
 }
 
 func (h *hostile) holds(s *source) string {
@@ -182,9 +197,7 @@ func (h *hostile) play(data []byte) {
 			c = h.c
 		}
 		call := s.call(2, h.channels[:3])
-		if call.function == functions.Acquire && len(call.args) == 3 && s.next()%2 == 0 {
-			call.args = append(call.args, leases[s.next()%3])
-		}
+		call = resolve(call, h.last, h.last)
 		h.step(c, call)
 		if h.played%16 == 0 {
 			h.checkOthers()
@@ -193,7 +206,7 @@ func (h *hostile) play(data []byte) {
 	h.checkOthers()
 }
 
-var allowed = regexp.MustCompile(`^HF(ARG|FULL|JOIN|TYPE) `)
+var allowed = regexp.MustCompile(`^HF(ARG|FULL|JOIN|OPTION|TYPE) `)
 
 // step makes one call, whose reply must be one of the contract, and counts what it executed.
 func (h *hostile) step(c *conn, call call) {
@@ -222,7 +235,7 @@ func (h *hostile) note(format string, args ...any) {
 }
 
 // checkOthers asserts that the locks of others are as they were, and that their tokens grow and
-// stay near the clock.
+// are the clock's.
 func (h *hostile) checkOthers() {
 	h.tb.Helper()
 	if now := h.content(h.victim); now != h.before {
@@ -231,11 +244,11 @@ func (h *hostile) checkOthers() {
 	k := h.victim + "2"
 	h.c.do("DEL", k)
 	fence := h.take(k, "other", long)
-	if most := h.serverMS()*1000 + 61_000_000; fence <= h.last || fence > most {
+	if most := (h.serverMS() + 1) * 1000; fence <= h.last || fence > most {
 		h.tb.Fatalf("somebody else's token is %d after %d, at most it may be %d\nthe last were:\n%s", fence, h.last, most, join(h.log))
 	}
 	h.last = fence
-	want(h.tb, h.call(functions.Release, k, "other"), []any{1, 0})
+	want(h.tb, h.call(functions.Release, k, "other"), 1)
 }
 
 // Nothing that a user writes into its own keys makes a call fail in Lua, blocks the server, or

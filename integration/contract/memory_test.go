@@ -20,21 +20,21 @@ func TestFullMemory(t *testing.T) {
 		full("1")
 		for _, lock := range []string{k, free} {
 			for _, call := range [][]string{
-				{functions.Acquire, "a", long}, {functions.AcquireReentrant, "a", long, "h"}, {functions.Wait, "a", long, ""}, {functions.Wait, "d", long, ""},
+				{functions.Acquire, "a", long}, {functions.AcquireReentrant, "a", long, "h"}, {functions.Wait, "a", long}, {functions.Wait, "d", long},
 			} {
 				want(t, b.call(call[0], lock, call[1:]...), prefix("OOM "))
 			}
 		}
 		want(t, b.c.do("EXISTS", free), 0)
 		want(t, b.c.do("DUMP", k), before)
-		want(t, b.call(functions.Inspect, k), []any{1, "a", 1, between{fence, fence}, between{1, 600_000}, 2})
-		want(t, b.call(functions.Renew, k, "a", long, "channel"), []any{1, between{fence, fence}, 600000, 1, 1})
-		want(t, b.call(functions.Release, k, "a"), []any{1, 0})
+		want(t, b.call(functions.Inspect, k), []any{1, "a", 1, fence, left, 2, functions.WhyHeld})
+		want(t, b.call(functions.Renew, k, "a", long), fence)
+		want(t, b.call(functions.Release, k, "a"), 1)
 		b.expectLock(k, "b", 1, 1)
-		want(t, b.call(functions.Renew, k, "b", long), []any{1, token, 600000, 1, 1})
-		want(t, b.call(functions.Break, k, "why"), []any{1, "b", token})
+		want(t, b.call(functions.Renew, k, "b", long), token)
+		want(t, b.call(functions.Break, k, "FORGET"), []any{1, "b", token})
 		b.expectLock(k, "c", 1, 0)
-		want(t, b.call(functions.Leave, k, "c"), []any{1})
+		want(t, b.call(functions.Leave, k, "c"), 1)
 		b.expectFree(k)
 		want(t, b.c.do("FCALL", functions.ReadVersion, "0"), functions.Version)
 		full("0")

@@ -1,70 +1,92 @@
 package contract
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/holdfast-go/holdfast/functions"
+)
 
 func (m *model) place(owner string) int {
 	return slices.IndexFunc(m.line, func(w waiter) bool { return w.owner == owner })
 }
 
 func (m *model) wait(w *world, c call) any {
-	next := waiter{c.arg(0), c.arg(2), integerOr(c.arg(3), 1), setOf(c.arg(5))}
+	next := c.waiter()
 	m.settle(w, next.owner)
+	reply, mine := m.tryTake(next, c)
+	if mine || reply == hfjoin {
+		return reply
+	}
+	position := 0
+	if reply == nil && !m.foreign {
+		at := m.place(next.owner)
+		if at < 0 {
+			at = len(m.line)
+			m.line = append(m.line, next)
+		}
+		if old := m.line[at]; (len(old.holds) > 0) != (len(next.holds) > 0) {
+			return hfjoin
+		}
+		next.holds = union(m.line[at].holds, next.holds)
+		m.line[at] = next
+		m.guarded = m.guarded || c.guarded()
+		position = at + 1
+	}
+	if reply == nil {
+		reply = m.refuse()
+	}
 	subscribers := 0
 	if w.alive[next.channel] {
 		subscribers = 1
 	}
-	switch {
-	case m.foreign:
-		return append(m.busy(), anything, 0, subscribers)
-	case !m.held:
-		m.take(next)
-		return m.yours(c.arg(1))
-	case m.owner == next.owner:
-		return m.holdOn(next, c.arg(1))
-	}
-	at := m.place(next.owner)
-	if at < 0 {
-		at = len(m.line)
-		m.line = append(m.line, next)
-	}
-	if old := m.line[at]; (len(old.holds) > 0) != (len(next.holds) > 0) {
-		return hfjoin
-	}
-	next.holds = union(slices.Clone(m.line[at].holds), next.holds)
-	m.line[at] = next
-	return []any{0, pttl, m.owner, at + 1, anything, m.knownFence(), subscribers}
+	r := slices.Clone(reply.([]any))
+	r[3] = position
+	return append(r, serverMS, m.knownFence(), subscribers)
 }
 
 func (m *model) knownFence() any {
+	if m.foreign || !m.held && !m.kept && m.broken == nil && len(m.line) == 0 {
+		return between{0, m.floor}
+	}
 	if m.fence == 0 {
 		return token
 	}
 	return between{m.fence, m.fence}
 }
 
-// leave never names the right token: other tests do. Who names one asks about that, not about its place.
-func (m *model) leave(w *world, owner, hold string, wrongFence bool) any {
-	left := m.leaveLine(owner, hold) && !wrongFence
-	m.settle(w, owner)
-	if m.held && m.owner == owner && !wrongFence {
-		if _, had := m.giveBackHold(w, hold, owner, 0); had {
-			left = true
+func (m *model) leave(w *world, c call) any {
+	owner, fence := c.arg(0), c.number(functions.OptFence)
+	hold, one := c.option(functions.OptHold)
+	if m.foreign {
+		return m.refuse()
+	}
+	left := !c.has(functions.OptFence) && m.unqueue(owner, hold, one)
+	m.settle(w, "")
+	if m.held && m.owner == owner && (fence == 0 || fence == m.fence) && one == (len(m.holds) > 0) {
+		switch at := slices.Index(m.holds, hold); {
+		case one && at < 0:
+		case one && len(m.holds) > 1:
+			m.holds, left = slices.Delete(slices.Clone(m.holds), at, at+1), true
+		default:
+			m.kept, left = false, true
+			m.end(w, "")
 		}
 	}
 	if left {
-		return []any{1}
+		return 1
 	}
-	return []any{0}
+	return m.disown(owner, fence)
 }
 
-func (m *model) leaveLine(owner, hold string) bool {
+// unqueue takes a waiter, or one of its holds, out of the line.
+func (m *model) unqueue(owner, hold string, one bool) bool {
 	at := m.place(owner)
-	if at < 0 {
+	if at < 0 || one != (len(m.line[at].holds) > 0) {
 		return false
 	}
 	id := slices.Index(m.line[at].holds, hold)
 	switch {
-	case id < 0 && (hold != "" || len(m.line[at].holds) > 0):
+	case one && id < 0:
 		return false
 	case len(m.line[at].holds) > 1:
 		m.line[at].holds = slices.Delete(slices.Clone(m.line[at].holds), id, id+1)

@@ -1,9 +1,7 @@
 package contract
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/holdfast-go/holdfast/functions"
 )
@@ -11,32 +9,43 @@ import (
 // waiter is one place in a line. A plain one has no holds.
 type waiter struct {
 	owner, channel string
-	block          int64
+	tokens         int64
+	minimum        bool
 	holds          []string
 }
 
-// model is what a lock should be. The zero value is a free one.
+// record is what a key remembers of a break.
+type record struct {
+	owner, reason string
+	fence         int64
+}
+
+// model is what a lock should be, as README.md says it. The zero value is a free one. The memory of
+// the server is always too young for a guard.
 type model struct {
 	key     string
-	held    bool // also when ended, until a call finds that
-	ended   bool
+	held    bool
+	ended   bool // the lease is over, and no call has found that yet
 	foreign bool // a plain string of someone else
 	owner   string
 	channel string
 	holds   []string // of a joinable lock
 	line    []waiter
+	guarded bool
+	kept    bool // nobody else gets it, whether it is held or not
+	due     bool // it will be kept when the grant is confirmed
+	broken  *record
 
 	provisional bool // handed over by the last call, and not confirmed
 
-	block   int64 // the longest run that was asked for
+	tokens  int64 // the longest run that was asked for
 	granted int64 // what the last reply said of it
 	fence   int64 // 0: a new holder, its token has not been seen yet
 	floor   int64 // the next new token must be above
 	ends    int64 // of the lease, as the last look saw it
 	forgot  bool  // the library was loaded anew since the lock was taken
 
-	floorBefore int64     // the last token before the last call
-	told        []tidings // messages that the last call should have sent
+	told []tidings // messages that the last call should have sent
 }
 
 // tidings is a message on a channel: a grant of this owner, or the exact text.
@@ -50,32 +59,13 @@ type world struct {
 
 const theirs = "theirs"
 
-var (
-	pttl   = between{0, functions.MaxTTL}
-	hfjoin = prefix("HFJOIN ")
-)
-
-// call is one call as it is sent.
-type call struct {
-	function string
-	lock     int
-	args     []string
-}
-
-func (c call) arg(i int) string {
-	if i < len(c.args) {
-		return c.args[i]
-	}
-	return ""
-}
-
 // expect changes the model as the call should change the lock, and returns what the call should
 // reply. An error changes nothing.
 func (w *world) expect(c call) any {
 	m := w.locks[c.lock]
 	m.told = nil
-	if !c.valid() {
-		return prefix("HFARG ")
+	if wrong := c.wrong(); len(wrong) > 0 {
+		return wrong
 	}
 	before := *m
 	before.line, before.holds = slices.Clone(m.line), slices.Clone(m.holds)
@@ -83,201 +73,166 @@ func (w *world) expect(c call) any {
 	if reply == hfjoin {
 		*m = before
 	}
+	if !m.held && !m.kept && m.broken == nil && len(m.line) == 0 { // the key goes
+		m.owner, m.guarded, m.channel, m.holds = "", false, "", nil
+	}
 	return reply
 }
 
 func (m *model) expect(w *world, c call) any {
 	switch c.function {
-	case functions.Acquire:
-		return m.acquire(w, c, "", integerOr(c.arg(2), 1))
-	case functions.AcquireReentrant:
-		return m.acquire(w, c, c.arg(2), 1)
+	case functions.Acquire, functions.AcquireReentrant:
+		return m.acquire(w, c)
 	case functions.Renew:
 		return m.renew(w, c)
-	case functions.Raise:
-		return m.raise(w, c)
 	case functions.Release:
-		return m.release(w, c.arg(0), c.arg(1), integerOr(c.arg(2), 0))
+		return m.release(w, c)
 	case functions.Wait:
 		return m.wait(w, c)
 	case functions.Leave:
-		return m.leave(w, c.arg(0), c.arg(1), len(c.args) == 3)
+		return m.leave(w, c)
 	case functions.Break:
-		return m.smash(w, c.arg(0))
+		return m.smash(w, c)
 	}
 	return m.inspect()
 }
 
-func integerOr(text string, otherwise int64) int64 {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return n
-	}
-	return otherwise
-}
-
-func setOf(hold string) []string {
-	if hold == "" {
-		return nil
-	}
-	return []string{hold}
-}
-
 // take makes someone the holder, with a token that is not known yet.
 func (m *model) take(next waiter) {
-	m.held, m.ended, m.forgot = true, false, false
-	m.owner, m.holds, m.channel, m.block, m.granted, m.fence = next.owner, next.holds, next.channel, next.block, 1, 0
+	m.held, m.ended, m.forgot, m.kept, m.due = true, false, false, false, false
+	m.owner, m.holds, m.channel, m.tokens, m.granted, m.fence = next.owner, next.holds, next.channel, next.tokens, 1, 0
 	m.provisional = false
 }
 
-// giveBack hands the lock to the first in line that can be told or asks just now, or frees it.
-func (m *model) giveBack(w *world, caller string) {
-	m.floor = max(m.floor, m.fence)
+// serve hands a lock that nobody holds to the first in line that can be told or asks just now.
+func (m *model) serve(w *world, caller string) {
 	m.told = nil
-	for len(m.line) > 0 {
+	for !m.kept && !m.guarded && len(m.line) > 0 {
 		next := m.line[0]
 		m.line = m.line[1:]
 		if next.channel == "" || w.alive[next.channel] || next.owner == caller {
 			m.take(next)
-			m.provisional = true
+			m.provisional, m.due = true, next.minimum
 			if next.channel != "" && next.owner != caller {
 				m.told = append(m.told, tidings{channel: next.channel, grant: next.owner})
 			}
 			return
 		}
 	}
-	m.held, m.ended = false, false
 }
 
+// end ends the lease, and serves the line.
+func (m *model) end(w *world, caller string) {
+	m.floor = max(m.floor, m.fence)
+	m.held, m.ended, m.due, m.provisional, m.holds = false, false, false, false, nil
+	m.serve(w, caller)
+}
+
+// settle finds a lease that is over before anything else.
 func (m *model) settle(w *world, caller string) {
-	if m.held && m.ended {
-		m.giveBack(w, caller)
-	}
-}
-
-func (m *model) busy() []any {
 	switch {
 	case m.foreign:
-		return []any{0, pttl, theirs, 0}
+	case m.held && m.ended:
+		m.end(w, caller)
 	case !m.held:
-		return []any{0, 0, "", 0}
+		m.serve(w, caller)
 	}
-	return []any{0, pttl, m.owner, len(m.line)}
 }
 
-func (m *model) yours(ttl string) []any {
-	return []any{1, token, number(ttl), max(1, len(m.holds)), between{1, m.block}}
+func (m *model) refuse() []any {
+	switch {
+	case m.foreign:
+		return []any{0, pttl, theirs, 0, functions.WhyForeign}
+	case m.held:
+		return busy(m.owner, len(m.line))
+	case m.kept:
+		return []any{0, pttl, m.owner, len(m.line), functions.WhyKept}
+	case len(m.line) > 0: // it is guarded
+		return []any{0, pttl, "", len(m.line), functions.WhySettling}
+	}
+	return gone
 }
 
-func (m *model) holdOn(next waiter, ttl string) any {
+// disown is a refusal of one that thinks that it has the lock.
+func (m *model) disown(owner string, fence int64) []any {
+	reply := slices.Clone(m.refuse())
+	if r := m.broken; r != nil && !m.foreign && (fence == r.fence || fence == 0 && owner == r.owner) {
+		reply[4] = functions.WhyBroken
+		if r.reason != "" {
+			reply[4] = functions.WhyBroken + " " + r.reason
+		}
+	}
+	return reply
+}
+
+func (m *model) yours(run bool) any {
+	fence := any(token)
+	if m.fence != 0 {
+		fence = between{m.fence, m.fence}
+	}
+	switch {
+	case len(m.holds) > 0:
+		return []any{1, fence, len(m.holds)}
+	case run:
+		return []any{1, fence, between{1, m.tokens}}
+	}
+	return fence
+}
+
+func (m *model) confirm() {
+	m.kept, m.due, m.provisional = m.kept || m.due, false, false
+}
+
+func (m *model) acquire(w *world, c call) any {
+	next := c.waiter()
+	m.settle(w, next.owner)
+	reply, mine := m.tryTake(next, c)
+	if mine || reply != nil {
+		return reply
+	}
+	return m.refuse()
+}
+
+// tryTake takes the lock if it is free, or holds on to it. It returns whether the lock is the
+// caller's, and the reply if that is all.
+func (m *model) tryTake(next waiter, c call) (reply any, mine bool) {
+	switch {
+	case m.foreign:
+	case m.held && m.owner == next.owner:
+		return m.holdOn(next, c)
+	case m.held || m.kept || len(m.line) > 0:
+	case m.guarded || c.guarded():
+		return []any{0, pttl, "", 0, functions.WhySettling}, false
+	default:
+		m.take(next)
+		m.kept = next.minimum
+		return m.yours(c.has(functions.OptTokens)), true
+	}
+	return nil, false
+}
+
+func (m *model) holdOn(next waiter, c call) (any, bool) {
 	if (len(m.holds) > 0) != (len(next.holds) > 0) {
-		return hfjoin
+		return hfjoin, false
 	}
-	m.provisional = false
-	m.holds = union(m.holds, next.holds)
-	m.block = max(m.block, next.block)
+	holds := union(m.holds, next.holds)
+	if len(holds) > len(m.holds) && (m.guarded || c.guarded()) {
+		return []any{0, pttl, m.owner, len(m.line), functions.WhySettling}, false
+	}
+	m.guarded = m.guarded || c.guarded()
+	m.confirm()
+	m.holds, m.tokens = holds, max(m.tokens, next.tokens)
 	if next.channel != "" {
 		m.channel = next.channel
 	}
-	return m.yours(ttl)
+	return m.yours(c.has(functions.OptTokens)), true
 }
 
 func union(a, b []string) []string {
 	for _, id := range b {
 		if !slices.Contains(a, id) {
-			a = append(a, id)
+			a = append(slices.Clone(a), id)
 		}
 	}
 	return a
-}
-
-func (m *model) acquire(w *world, c call, hold string, block int64) any {
-	next := waiter{c.arg(0), "", block, setOf(hold)}
-	m.settle(w, next.owner)
-	switch {
-	case m.foreign:
-	case !m.held:
-		m.take(next)
-		return m.yours(c.arg(1))
-	case m.owner == next.owner:
-		return m.holdOn(next, c.arg(1))
-	}
-	return m.busy()
-}
-
-func (m *model) renew(w *world, c call) any {
-	m.settle(w, c.arg(0))
-	if !m.held || m.owner != c.arg(0) || len(c.args) >= 4 && c.args[3] != strconv.FormatInt(m.fence, 10) ||
-		len(c.args) == 5 && !slices.Contains(m.holds, c.args[4]) {
-		return m.busy()
-	}
-	m.provisional = false
-	if len(c.args) >= 3 {
-		m.channel = c.args[2]
-	}
-	return m.yours(c.arg(1))
-}
-
-// raise is a renewal: tokens so low raise none.
-func (m *model) raise(w *world, c call) any {
-	return m.renew(w, call{function: functions.Renew, lock: c.lock, args: append(slices.Clone(c.args[:2]), c.args[3:]...)})
-}
-
-func (m *model) release(w *world, owner, hold string, lastFence int64) any {
-	m.settle(w, owner)
-	if !m.held || m.owner != owner {
-		return m.busy()
-	}
-	left, had := m.giveBackHold(w, hold, owner, lastFence)
-	if !had {
-		left = max(1, left)
-	}
-	return []any{1, left}
-}
-
-// giveBackHold returns how many holds are left, and whether the one that is given back was there.
-func (m *model) giveBackHold(w *world, hold, caller string, lastFence int64) (left int, had bool) {
-	at := slices.Index(m.holds, hold)
-	switch {
-	case hold == allHolds:
-	case at < 0 && (hold != "" || len(m.holds) > 0):
-		return len(m.holds), false
-	case len(m.holds) > 1:
-		m.holds = slices.Delete(slices.Clone(m.holds), at, at+1)
-		return len(m.holds), true
-	}
-	m.floor = max(m.floor, min(m.fence+m.granted-1, lastFence))
-	m.giveBack(w, caller)
-	return 0, true
-}
-
-func (m *model) smash(w *world, reason string) any {
-	if m.foreign {
-		m.foreign = false
-		return []any{1, theirs, 0}
-	}
-	if !m.held || m.ended {
-		m.settle(w, "")
-		return []any{0, "", 0}
-	}
-	owner, fence, channel := m.owner, m.fence, m.channel
-	m.giveBack(w, "")
-	if w.alive[channel] {
-		text := fmt.Sprintf("broken %d %d %s %s", fence, len(owner), owner, reason)
-		m.told = append(m.told, tidings{channel: channel, text: text})
-	}
-	return []any{1, owner, between{fence, fence}}
-}
-
-func (m *model) inspect() any {
-	switch {
-	case m.foreign:
-		return []any{1, theirs, 1, 0, pttl, 0}
-	case !m.held:
-		return []any{0, "", 0, 0, 0, 0}
-	case m.ended:
-		return []any{0, "", 0, 0, 0, len(m.line)}
-	case m.fence == 0:
-		return []any{1, m.owner, max(1, len(m.holds)), between{m.floor + 1, 1 << 53}, pttl, len(m.line)}
-	}
-	return []any{1, m.owner, max(1, len(m.holds)), between{m.fence, m.fence}, pttl, len(m.line)}
 }

@@ -2,53 +2,49 @@ package contract
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/functions"
 )
 
-// look reads how a call left a key: the end of its TTL, the end of the lease, what waiting fields
-// there are, without and with the marks of holes. Then it makes a provisional lease long, so that
-// none ends by itself before the model knows, and lets all who wait have asked just now.
-const look = `
-local v = redis.call('TYPE', KEYS[1]).ok
-if v ~= 'hash' then return { v, redis.call('PEXPIRETIME', KEYS[1]), 0, 0, 0, 0 } end
-local f = redis.call('HMGET', KEYS[1], 'until', 'state')
-local ttl, ends, n, marks = redis.call('PEXPIRETIME', KEYS[1]), tonumber(f[1]), 0, 0
-local t = redis.call('TIME')
-local now = t[1] * 1000 + math.floor(t[2] / 1000)
-local all = redis.call('HGETALL', KEYS[1])
-for i = 1, #all, 2 do
-  if all[i]:find('^w:') and all[i + 1]:find('^[<>]') then
-    marks = marks + 1
-  elseif all[i]:find('^w:') then
-    n = n + 1
-    redis.call('HSET', KEYS[1], all[i], (all[i + 1]:gsub('^(%d+ %d+) %d+', '%1 ' .. string.format('%.0f', now))))
-  elseif all[i]:find('^at:') then
-    n = n + 1
-  end
-end
-if ends > 1 and ends <= now + 2000 then
-  redis.call('HSET', KEYS[1], 'until', now + 600000)
-  redis.call('PEXPIREAT', KEYS[1], now + 600000 + (f[2] and not f[2]:find('^%d+ %d+ 0 ') and 60000 or 1))
-end
-return { v, ttl, ends, n, ends - now, marks }`
-
-// player plays calls on a server and on the model, and compares after each.
+// player plays calls on a server and on the model, and compares after each. Each lock has a twin,
+// on which the same calls run by the library without its plain cases: they must do the same.
 type player struct {
 	*bed
 	world
+	twins    []string // the twins' keys
+	tokens   []int64  // and their tokens
 	sub      *conn
-	channels []string // without the empty one
+	channels []string
 	played   int
 	log      []string // the last calls
+	seen     map[string]int
+}
+
+const twin = "slow_"
+
+// slow is the library without its plain cases, under other names.
+func slow() string {
+	text := regexp.MustCompile(`(local function plain_\w+\(.*\)\n)`).ReplaceAllString(functions.Source, "$1  if true then return nil end\n")
+	text = strings.ReplaceAll(text, "register('holdfast_", "register('"+twin)
+	return strings.Replace(text, "name="+functions.Library, "name=holdfast_slow", 1)
+}
+
+func (b *bed) loadSlow() {
+	b.tb.Helper()
+	want(b.tb, b.c.do("FUNCTION", "LOAD", "REPLACE", slow()), "holdfast_slow")
 }
 
 func newPlayer(b *bed) *player {
-	p := &player{bed: b, world: world{alive: map[string]bool{}}, sub: b.dial(2)}
+	p := &player{bed: b, world: world{alive: map[string]bool{}}, sub: b.dial(2), seen: map[string]int{}}
+	b.loadSlow()
+	b.tb.Cleanup(func() { b.c.do("FUNCTION", "DELETE", "holdfast_slow") })
 	for i := range 3 {
 		p.locks = append(p.locks, &model{key: b.key(fmt.Sprint("lock", i))})
+		p.twins, p.tokens = append(p.twins, b.key(fmt.Sprint("twin", i))), append(p.tokens, 0)
 	}
 	for i := range 4 {
 		p.channels = append(p.channels, b.key(fmt.Sprint("channel", i)))
@@ -64,17 +60,23 @@ func (p *player) play(data []byte) {
 	s := source(data)
 	for len(s) > 0 {
 		switch kind := s.next(); {
-		case kind < 16:
-			p.endLease(p.locks[s.next()%len(p.locks)])
-		case kind < 24:
+		case kind < 12:
+			p.endLease(s.next() % len(p.locks))
+		case kind < 18:
+			p.endMinimum(s.next() % len(p.locks))
+		case kind < 20:
+			p.endRecord(s.next() % len(p.locks))
+		case kind < 26:
 			ch := p.channels[s.next()%len(p.channels)]
 			p.listen(ch, !p.alive[ch])
-		case kind < 26:
+		case kind < 28:
 			p.reload()
-		case kind < 30:
-			p.setForeign(p.locks[s.next()%len(p.locks)])
+		case kind < 32:
+			p.setForeign(s.next() % len(p.locks))
+		case kind < 36:
+			p.delete(s.next() % len(p.locks))
 		default:
-			p.step(s.call(len(p.locks), append(p.channels, "", "", "no such channel")))
+			p.step(s.call(len(p.locks), append(p.channels, "no such channel")))
 		}
 		p.played++
 	}
@@ -90,19 +92,36 @@ func (p *player) fail(format string, args ...any) {
 	p.tb.Fatalf("after %d calls: %s\nthe last were:\n%s", p.played, fmt.Sprintf(format, args...), join(p.log))
 }
 
+// resolve puts the tokens of a lock in the place of what stands for them.
+func resolve(c call, fence, broken int64) call {
+	c.args = slices.Clone(c.args)
+	for i, arg := range c.args {
+		switch arg {
+		case "@fence":
+			c.args[i] = itoa(max(1, fence))
+		case "@next":
+			c.args[i] = itoa(fence + 1)
+		case "@broken":
+			c.args[i] = itoa(max(1, broken))
+		}
+	}
+	return c
+}
+
 // step makes one call and compares its reply, its messages, the key that it left, and what inspect
-// says.
+// says, with the model and with the twin.
 func (p *player) step(c call) {
 	p.tb.Helper()
 	m := p.locks[c.lock]
-	m.floorBefore = max(m.floor, m.fence)
-	ends, fence := m.ends, m.fence
-	expected := p.expect(c)
-	p.c.send(append([]string{"FCALL", c.function, "1", m.key}, c.args...)...)
-	p.c.send("EVAL", look, "1", m.key)
-	p.c.send("FCALL", functions.Inspect, "1", m.key)
-	got, key, now := p.c.receive(ioWithin), p.c.receive(ioWithin), p.c.receive(ioWithin)
-	p.note("lock %d: %s %.40q -> %s", c.lock, c.function, c.args, show(got))
+	floor, ends, fence := max(m.floor, m.fence), m.ends, m.fence
+	broken := int64(0)
+	if m.broken != nil {
+		broken = m.broken.fence
+	}
+	mine, slow := resolve(c, fence, broken), resolve(c, p.tokens[c.lock], 1)
+	expected := p.expect(mine)
+	got, key, now := p.run(mine, "", m.key)
+	p.note("lock %d: %s %.40q -> %s", c.lock, mine.function, mine.args, show(got))
 	if f, bad := got.(failure); bad {
 		expectNoTraceOfLua(p.tb, string(f))
 	}
@@ -110,174 +129,140 @@ func (p *player) step(c call) {
 		p.fail("got  %s\nwant %s", show(got), show(expected))
 	}
 	p.checkKey(m, key)
-	if m.held && !m.ended && len(m.holds) > 1 && m.fence == fence && m.ends < ends {
-		p.fail("with %d holds the lease was cut from %d to %d", len(m.holds), ends, m.ends)
+	if m.held && !m.ended && m.fence == fence && m.ends+2 < ends && m.ends != 0 {
+		p.fail("the lease was cut from %d to %d", ends, m.ends)
 	}
 	if want := m.inspect(); !matches(now, want) {
 		p.fail("inspect is %s\nwant %s", show(now), show(want))
 	}
-	if m.held && !m.ended && m.fence == 0 {
+	p.learn(m, got, now)
+	p.checkMessages(m, p.twins[c.lock], floor)
+	p.checkTwin(c, slow, got, key, now, broken != 0)
+	p.checkPositions(c.lock)
+	p.count(c.function, got)
+}
+
+// run makes a call, looks at the key and inspects it.
+func (p *player) run(c call, prefix, key string) (got any, s seen, now any) {
+	p.tb.Helper()
+	name := func(function string) string {
+		if prefix == "" {
+			return function
+		}
+		return strings.Replace(function, "holdfast_", prefix, 1)
+	}
+	p.c.send(append([]string{"FCALL", name(c.function), "1", key}, c.args...)...)
+	p.c.send("EVAL", look, "1", key)
+	p.c.send("FCALL", name(functions.Inspect), "1", key)
+	got, looked, now := p.c.receive(ioWithin), p.c.receive(ioWithin), p.c.receive(ioWithin)
+	s, ok := parseLook(looked)
+	if !ok {
+		p.fail("%s: look: %s", c.function, show(looked))
+	}
+	return got, s, now
+}
+
+// learn notes the token of a new holder, and how long its run is.
+func (p *player) learn(m *model, got, now any) {
+	p.tb.Helper()
+	if (m.held && !m.ended || !m.held && m.kept) && m.fence == 0 {
 		m.fence = now.([]any)[3].(int64)
 	}
-	if g, ok := got.([]any); ok && len(g) == 5 && g[0] == int64(1) {
-		if g[1] != m.fence {
-			p.fail("the reply says token %d, inspect %d", g[1], m.fence)
+	switch g := got.(type) {
+	case int64:
+		if g > 1 && g != m.fence {
+			p.fail("the reply says token %d, inspect %d", g, m.fence)
 		}
-		m.granted = g[4].(int64)
+	case []any:
+		if len(g) == 3 && g[0] == int64(1) && m.held && len(m.holds) == 0 && g[1] == m.fence {
+			m.granted = g[2].(int64)
+		}
 	}
-	p.checkMessages(m)
-	p.checkPositions(m)
+}
+
+// count notes which replies of which functions were seen.
+func (p *player) count(function string, got any) {
+	what := "yes"
+	switch g := got.(type) {
+	case failure:
+		what, _, _ = strings.Cut(string(g), " ")
+	case []any:
+		if why, ok := g[min(4, len(g)-1)].(string); ok && g[0] == int64(0) {
+			what, _, _ = strings.Cut(why, " ")
+		}
+	}
+	p.seen[function+" "+what]++
 }
 
 // checkKey asserts that there is a key exactly if the model has a lock, with the TTL that README
 // promises, and with two fields for each waiter.
-func (p *player) checkKey(m *model, key any) {
+func (p *player) checkKey(m *model, s seen) {
 	p.tb.Helper()
-	v, ok := key.([]any)
-	if !ok {
-		p.fail("look: %s", show(key))
-	}
-	kind, ttl, ends, fields := v[0].(string), v[1].(int64), v[2].(int64), v[3].(int64)
 	m.ends = 0
 	want := "none"
 	switch {
 	case m.foreign:
 		want = "string"
-	case m.held:
+	case m.held || m.kept || m.broken != nil || len(m.line) > 0:
 		want = "hash"
 	}
-	if kind != want {
-		p.fail("the key is a %s, not a %s", kind, want)
+	if s.kind != want {
+		p.fail("the key is a %s, not a %s", s.kind, want)
 	}
-	if kind != "none" && ttl <= 0 {
-		p.fail("the key has no TTL: %d", ttl)
+	if s.kind != "none" && s.ttl <= 0 {
+		p.fail("the key has no TTL: %d", s.ttl)
 	}
-	if kind != "hash" || m.ended {
+	if s.kind != "hash" || m.ended {
 		return
 	}
-	if left := v[4].(int64); m.provisional != (left <= functions.ProvisionalTTL) {
-		p.fail("the lease has %d ms left; handed over just now: %v", left, m.provisional)
-	}
-	m.provisional = false // look made it long
-	m.ends = ends
-	if len(m.line) > 0 {
-		ends += 60_000
-	} else {
-		ends++
-	}
-	if ttl != ends {
-		p.fail("the TTL ends at %d, not at %d", ttl, ends)
-	}
-	if fields != int64(2*len(m.line)) || v[5].(int64) > fields {
-		p.fail("%d fields of waiters and %d of holes for %d", fields, v[5], len(m.line))
-	}
-}
-
-// checkMessages reads all messages that were sent up to now: those of the last call and no others.
-func (p *player) checkMessages(m *model) {
-	p.tb.Helper()
-	var got []tidings
-	last := m.floorBefore
-	p.sub.send("PING")
-	for {
-		v, ok := p.sub.receive(ioWithin).([]any)
-		if !ok || len(v) == 2 {
-			break
+	if m.held {
+		if m.provisional != (s.remaining <= functions.ProvisionalTTL+1) {
+			p.fail("the lease has %d ms left; handed over just now: %v", s.remaining, m.provisional)
 		}
-		text := v[2].(string)
-		news := tidings{channel: v[1].(string), text: text}
-		if !matches(text, prefix("broken ")) {
-			g := grant(p.tb, text)
-			if g.fence <= last || g.fence != m.fence || g.block < 1 || g.block > m.block {
-				p.fail("granted with token %d after %d and a run of %d, inspect says %d", g.fence, last, g.block, m.fence)
-			}
-			m.granted = g.block
-			news = tidings{channel: news.channel, grant: g.owner}
-		}
-		got = append(got, news)
+		m.provisional = false // look made it long
+		m.ends = s.ends
 	}
-	if !slices.Equal(got, m.told) {
-		p.fail("messages %.200q\nwant %.200q", got, m.told)
+	slack := 20_000 * s.hasRow
+	if s.ttl < s.expires-slack-1000*s.hasRow || s.ttl > s.expires+slack {
+		p.fail("the TTL ends at %d, not at %d", s.ttl, s.expires)
 	}
-	m.told = nil
+	if n := int64(2 * len(m.line)); s.waiting != n || s.marks > n {
+		p.fail("%d fields of waiters and %d of holes for %d", s.waiting, s.marks, len(m.line))
+	}
 }
 
 // checkPositions asks for every waiter now and then; to ask again changes nothing.
-func (p *player) checkPositions(m *model) {
+func (p *player) checkPositions(lock int) {
 	p.tb.Helper()
+	m := p.locks[lock]
 	if p.played%10 != 0 || !m.held || m.ended || m.foreign {
 		return
 	}
 	for i, w := range m.line {
-		args := []string{w.owner, long, w.channel, itoa(w.block)}
-		if len(w.holds) > 0 {
-			args = append(args, long, w.holds[0])
+		args := []string{w.owner, long}
+		if w.channel != "" {
+			args = append(args, functions.OptChannel, w.channel)
+		}
+		switch {
+		case len(w.holds) > 0:
+			args = append(args, functions.OptHold, w.holds[0])
+		case w.minimum:
+			args = append(args, functions.OptMinHold, long)
+		default:
+			args = append(args, functions.OptTokens, itoa(w.tokens))
 		}
 		got := p.call(functions.Wait, m.key, args...)
-		if !matches(got, []any{0, pttl, m.owner, i + 1, anything, between{m.fence, m.fence}, anything}) {
+		if !matches(got, []any{0, pttl, m.owner, i + 1, functions.WhyHeld, serverMS, between{m.fence, m.fence}, anything}) {
 			p.fail("waiter %d of %d, %.40q: %s", i+1, len(m.line), w.owner, show(got))
 		}
+		p.c.do(append([]string{"FCALL", twin + "wait", "1", p.twins[lock]}, args...)...)
 	}
 }
-
-// endLease makes a lease end: with a line the key outlives it, without one it goes.
-func (p *player) endLease(m *model) {
-	p.tb.Helper()
-	if !m.held || m.ended {
-		return
-	}
-	p.note("the lease of %s ends", m.key)
-	if len(m.line) > 0 {
-		p.end(m.key)
-		m.ended = true
-		return
-	}
-	want(p.tb, p.c.do("PEXPIREAT", m.key, "1"), 1)
-	m.held = false
-	// the clock has not outlived a run: the lease was cut short by the test
-	m.floor = max(m.floor, m.fence)
-	if m.forgot {
-		m.floor = 0
-	}
-}
-
-// reload loses the server's memory: what is promised then is only what the keys hold.
-func (p *player) reload() {
-	p.tb.Helper()
-	p.note("FUNCTION LOAD REPLACE")
-	p.load()
-	for _, m := range p.locks {
-		m.forgot = m.held
-		if !m.held {
-			m.floor = 0
-		}
-	}
-}
-
-func (p *player) setForeign(m *model) {
-	p.tb.Helper()
-	if m.held || m.foreign {
-		return
-	}
-	p.note("SET %s", m.key)
-	want(p.tb, p.c.do("SET", m.key, theirs, "NX", "PX", long), "OK")
-	m.foreign = true
-}
-
-func (p *player) listen(channel string, on bool) {
-	p.tb.Helper()
-	command := map[bool]string{true: "SSUBSCRIBE", false: "SUNSUBSCRIBE"}[on]
-	p.note("%s %s", command, channel)
-	want(p.tb, p.sub.do(command, channel), []any{wordOf[on], channel, anything})
-	p.alive[channel] = on
-}
-
-var wordOf = map[bool]string{true: "ssubscribe", false: "sunsubscribe"}
 
 // random plays bytes of a seed on a fresh set of locks.
-func random(t *testing.T, b *bed, seed uint64, n int) *player {
+func random(tb testing.TB, b *bed, seed uint64, n int) *player {
+	tb.Helper()
 	p := newPlayer(b)
 	p.play(randomBytes(seed, n))
-	t.Logf("seed %d: %d calls", seed, p.played)
 	return p
 }

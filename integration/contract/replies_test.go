@@ -14,124 +14,116 @@ type step struct {
 	reply    any
 }
 
-// scenarios show every reply of every function that needs neither a message nor time. Each starts
-// with no key, and 'HSET' and the like stand for what others do to the key.
+// scenarios show the shape of every reply of every function that needs neither a message nor time.
+// Each starts with no key, and 'HSET' and the like stand for what others do to the key. What the
+// calls do is shown by the model.
 var scenarios = map[string][]step{
-	"acquire": {
-		{functions.Acquire, []string{"a", long}, []any{1, token, 600000, 1, 1}},
-		{functions.Acquire, []string{"a", year}, []any{1, token, number(year), 1, 1}},
-		{functions.Acquire, []string{"a", long, "1000000"}, []any{1, token, 600000, 1, 1000000}},
-		{functions.Acquire, []string{"a", long, "10"}, []any{1, token, 600000, 1, 1000000}},
-		{functions.Renew, []string{"a", long}, []any{1, token, 600000, 1, 1000000}},
-		{functions.Acquire, []string{"b", long}, []any{0, held, "a", 0}},
-		{functions.Wait, []string{"c", long, ""}, []any{0, held, "a", 1, anything, token, anything}},
-		{functions.Acquire, []string{"b", long}, []any{0, held, "a", 1}},
-	},
-	"reentrant": {
-		{functions.AcquireReentrant, []string{"a", long, "h1"}, []any{1, token, 600000, 1, 1}},
-		{functions.AcquireReentrant, []string{"a", long, "h1"}, []any{1, token, 600000, 1, 1}},
-		{functions.AcquireReentrant, []string{"a", long, "h2"}, []any{1, token, 600000, 2, 1}},
-		{functions.Acquire, []string{"a", long}, prefix("HFJOIN ")},
-		{functions.Wait, []string{"a", long, ""}, prefix("HFJOIN ")},
-		{functions.Wait, []string{"a", long, "", "1", long, "h3"}, []any{1, token, 600000, 3, 1}},
-		{functions.Renew, []string{"a", long}, []any{1, token, 600000, 3, 1}},
-		{functions.AcquireReentrant, []string{"b", long, "h1"}, []any{0, held, "a", 0}},
-		{functions.Inspect, nil, []any{1, "a", 3, token, held, 0}},
-		{functions.Release, []string{"a"}, []any{1, 3}},
-		{functions.Release, []string{"a", "h3"}, []any{1, 2}},
-		{functions.Release, []string{"a", "h3"}, []any{1, 2}},
-		{functions.Release, []string{"a", "unknown"}, []any{1, 2}},
-		{functions.Release, []string{"a", "h1"}, []any{1, 1}},
-		{functions.Release, []string{"b", "h2"}, []any{0, held, "a", 0}},
-		{functions.Release, []string{"a", "h2"}, []any{1, 0}},
-		{functions.Release, []string{"a", "h2"}, []any{0, 0, "", 0}},
-	},
-	"a hold upon a plain acquire": {
-		{functions.Acquire, []string{"a", long}, []any{1, token, 600000, 1, 1}},
-		{functions.AcquireReentrant, []string{"a", long, "h"}, prefix("HFJOIN ")},
-		{functions.Wait, []string{"a", long, "", "1", long, "h"}, prefix("HFJOIN ")},
-		{functions.Release, []string{"a", "h"}, []any{1, 1}},
-		{functions.Release, []string{"a"}, []any{1, 0}},
-	},
-	"renew": {
-		{functions.Renew, []string{"a", long}, []any{0, 0, "", 0}},
-		{"EXISTS", nil, 0},
-		{functions.Acquire, []string{"a", "1000000"}, []any{1, token, 1000000, 1, 1}},
-		{functions.Renew, []string{"a", long}, []any{1, token, 600000, 1, 1}},
-		{functions.Inspect, nil, []any{1, "a", 1, token, held, 0}},
-		{functions.Renew, []string{"a", long, "channel"}, []any{1, token, 600000, 1, 1}},
-		{functions.Renew, []string{"b", long}, []any{0, held, "a", 0}},
-	},
-	"release": {
-		{functions.Release, []string{"a"}, []any{0, 0, "", 0}},
-		{functions.Acquire, []string{"a", long}, []any{1, token, 600000, 1, 1}},
-		{functions.Release, []string{"b"}, []any{0, held, "a", 0}},
-		{functions.Release, []string{"a", "h"}, []any{1, 1}},
-		{functions.Release, []string{"a"}, []any{1, 0}},
+	"plain": {
+		{functions.Renew, []string{"a", long}, gone},
+		{functions.Release, []string{"a"}, gone},
+		{functions.Leave, []string{"a"}, gone},
+		{functions.Break, nil, gone},
+		{functions.Inspect, nil, free},
+		{functions.Acquire, []string{"a", long}, token},
+		{functions.Acquire, []string{"a", long}, token},
+		{functions.Acquire, []string{"b", long}, busy("a", 0)},
+		{functions.Renew, []string{"a", long}, token},
+		{functions.Renew, []string{"a", long, "FENCE", "1"}, busy("a", 0)},
+		{functions.Renew, []string{"a", long, "HOLD", "h"}, busy("a", 0)},
+		{functions.Wait, []string{"c", long}, inLine("a", 1)},
+		{functions.Wait, []string{"c", long}, inLine("a", 1)},
+		{functions.Wait, []string{"d", long, "CHANNEL", "ch"}, inLine("a", 2)},
+		{functions.Wait, []string{"d", long, "CHANNEL", "ch"}, inLine("a", 2)},
+		{functions.Acquire, []string{"c", long}, busy("a", 2)},
+		{functions.Inspect, nil, []any{1, "a", 1, token, left, 2, "held"}},
+		{functions.Leave, []string{"c"}, 1},
+		{functions.Leave, []string{"c"}, busy("a", 1)},
+		{functions.Leave, []string{"d"}, 1},
+		{functions.Release, []string{"b"}, busy("a", 0)},
+		{functions.Release, []string{"a", "HOLD", "h"}, hfjoin},
+		{functions.Acquire, []string{"a", long}, token},
+		{functions.AcquireReentrant, []string{"a", long, "h"}, hfjoin},
+		{functions.Release, []string{"a"}, 1},
 		{"EXISTS", nil, 0},
 	},
-	"release of a reserved run": {
-		{functions.Acquire, []string{"a", long, "10"}, []any{1, token, 600000, 1, 10}},
-		{functions.Release, []string{"a"}, []any{1, 0}},
+	"a run": {
+		{functions.Acquire, []string{"a", long, "TOKENS", "1000"}, []any{1, token, 1000}},
+		{functions.Acquire, []string{"a", long, "tokens", "10"}, []any{1, token, 1000}},
+		{functions.Acquire, []string{"a", long}, token},
+		{functions.Renew, []string{"a", long}, token},
+		{functions.Release, []string{"a", "LAST", "1"}, 1},
+		{functions.Wait, []string{"a", long, "MAXWAIT", "1", "TOKENS", "5"}, []any{1, token, 5}},
+	},
+	"joinable": {
+		{functions.AcquireReentrant, []string{"a", long, "h1"}, []any{1, token, 1}},
+		{functions.AcquireReentrant, []string{"a", long, "h1"}, []any{1, token, 1}},
+		{functions.AcquireReentrant, []string{"a", long, "h2"}, []any{1, token, 2}},
+		{functions.Wait, []string{"a", long, "HOLD", "h3"}, []any{1, token, 3}},
+		{functions.AcquireReentrant, []string{"b", long, "h1"}, busy("a", 0)},
+		{functions.Acquire, []string{"a", long}, hfjoin},
+		{functions.Release, []string{"a"}, hfjoin},
+		{functions.Renew, []string{"a", long}, token},
+		{functions.Renew, []string{"a", long, "HOLD", "h2"}, token},
+		{functions.Renew, []string{"a", long, "HOLD", "h4"}, busy("a", 0)},
+		{functions.Inspect, nil, []any{1, "a", 3, token, left, 0, "held"}},
+		{functions.Release, []string{"a", "HOLD", "h3"}, []any{1, 2}},
+		{functions.Release, []string{"a", "HOLD", "h3"}, []any{1, 2}},
+		{functions.Leave, []string{"a", "HOLD", "h2"}, 1},
+		{functions.Release, []string{"a", "HOLD", "h1"}, []any{1, 0}},
+		{functions.AcquireReentrant, []string{"a", long, "h1"}, []any{1, token, 1}},
+		{functions.Release, []string{"a", "ALL"}, 1},
 		{"EXISTS", nil, 0},
 	},
-	"release that says the last token": {
-		{functions.Acquire, []string{"a", long, "10"}, []any{1, token, 600000, 1, 10}},
-		{functions.Release, []string{"a", "h", "9007199254740991"}, []any{1, 1}},
-		{functions.Release, []string{"b", "", "1"}, []any{0, held, "a", 0}},
-		{functions.Release, []string{"a", "", "1"}, []any{1, 0}},
+	"a line is waited for in two ways": {
+		{functions.Acquire, []string{"a", long}, token},
+		{functions.Wait, []string{"b", long, "HOLD", "x"}, inLine("a", 1)},
+		{functions.Acquire, []string{"b", long}, busy("a", 1)},
+		{functions.Wait, []string{"b", long}, prefix("HFJOIN this owner waits for the lock with a HOLD")},
+	},
+	"broken": {
+		{functions.Acquire, []string{"a", long}, token},
+		{functions.Break, []string{"OWNER", "b"}, busy("a", 0)},
+		{functions.Break, []string{"OWNER", "a", "REASON", "it hung"}, []any{1, "a", token}},
+		{functions.Break, []string{"OWNER", "a", "REASON", "it hung"}, gone},
+		{functions.Renew, []string{"a", long}, []any{0, 0, "", 0, "broken it hung"}},
+		{functions.Release, []string{"a"}, []any{0, 0, "", 0, "broken it hung"}},
+		{functions.Leave, []string{"a"}, []any{0, 0, "", 0, "broken it hung"}},
+		{functions.Renew, []string{"b", long}, gone},
+		{functions.Acquire, []string{"b", long}, token},
+		{functions.Renew, []string{"a", long}, []any{0, left, "b", 0, "broken it hung"}},
+		{functions.Break, []string{"OWNER", "a", "FORGET"}, []any{1, "a", token}},
+		{functions.Renew, []string{"a", long}, busy("b", 0)},
+		{functions.Break, nil, []any{1, "b", token}},
+		{functions.Renew, []string{"b", long}, []any{0, 0, "", 0, "broken"}},
+		{functions.Break, []string{"FORGET"}, []any{1, "b", token}},
 		{"EXISTS", nil, 0},
 	},
-	"wait": {
-		{functions.Wait, []string{"a", long, "", "5", "1"}, []any{1, token, 600000, 1, 5}},
-		{functions.Wait, []string{"a", long, ""}, []any{1, token, 600000, 1, 5}},
-		{functions.Wait, []string{"b", long, "ch"}, []any{0, held, "a", 1, anything, token, anything}},
-		{functions.Wait, []string{"c", long, "ch"}, []any{0, held, "a", 2, anything, token, anything}},
-		{functions.Wait, []string{"b", long, "ch"}, []any{0, held, "a", 1, anything, token, anything}},
-		{functions.Inspect, nil, []any{1, "a", 1, token, held, 2}},
-	},
-	"leave": {
-		{functions.Leave, []string{"a"}, []any{0}},
-		{functions.Acquire, []string{"a", long}, []any{1, token, 600000, 1, 1}},
-		{functions.Leave, []string{"b"}, []any{0}},
-		{functions.Wait, []string{"b", long, ""}, []any{0, held, "a", 1, anything, token, anything}},
-		{functions.Leave, []string{"b"}, []any{1}},
-		{functions.Leave, []string{"b"}, []any{0}},
-		{functions.Leave, []string{"a"}, []any{1}},
-		{"EXISTS", nil, 0},
-	},
-	"break": {
-		{functions.Break, nil, []any{0, "", 0}},
-		{functions.Acquire, []string{"a", long}, []any{1, token, 600000, 1, 1}},
-		{functions.Break, []string{"stuck"}, []any{1, "a", token}},
-		{"EXISTS", nil, 0},
-		{functions.Acquire, []string{"a", long}, []any{1, token, 600000, 1, 1}},
-		{functions.Wait, []string{"b", long, ""}, []any{0, held, "a", 1, anything, token, anything}},
+	"kept": {
+		{functions.Acquire, []string{"a", long, "MINHOLD", long}, token},
+		{functions.Acquire, []string{"b", long}, busy("a", 0)},
+		{functions.Release, []string{"a"}, 1},
+		{functions.Release, []string{"a"}, []any{0, left, "a", 0, "kept"}},
+		{functions.Acquire, []string{"a", long}, []any{0, left, "a", 0, "kept"}},
+		{functions.Inspect, nil, []any{0, "a", 0, token, left, 0, "kept"}},
+		{functions.Wait, []string{"b", long}, []any{0, left, "a", 1, "kept", serverMS, token, 0}},
+		{functions.Wait, []string{"c", long, "MAXWAIT", "5000"}, []any{0, left, "a", -2, "kept", serverMS, token, 0}},
 		{functions.Break, nil, []any{1, "a", token}},
-		{functions.Inspect, nil, []any{1, "b", 1, token, between{1, 2000}, 0}},
-	},
-	"inspect": {
-		{functions.Inspect, nil, []any{0, "", 0, 0, 0, 0}},
-		{"EXISTS", nil, 0},
+		{functions.Inspect, nil, []any{1, "b", 1, token, between{1, 2001}, 0, "held"}},
 	},
 	"ended lease with a line": {
-		{functions.Acquire, []string{"a", long}, []any{1, token, 600000, 1, 1}},
-		{functions.Wait, []string{"b", long, ""}, []any{0, held, "a", 1, anything, token, anything}},
-		{functions.Wait, []string{"c", long, ""}, []any{0, held, "a", 2, anything, token, anything}},
+		{functions.Acquire, []string{"a", long}, token},
+		{functions.Wait, []string{"b", long}, inLine("a", 1)},
+		{functions.Wait, []string{"c", long}, inLine("a", 2)},
 		{"HSET", []string{"until", "1"}, 0},
-		{functions.Inspect, nil, []any{0, "", 0, 0, 0, 2}},
-		{functions.Acquire, []string{"d", long}, []any{0, between{1, 2000}, "b", 1}},
+		{functions.Inspect, nil, []any{0, "", 0, 0, 0, 2, "serving"}},
+		{functions.Acquire, []string{"d", long}, []any{0, between{1, 2001}, "b", 1, "held"}},
 		{"HSET", []string{"until", "1"}, 0},
-		{functions.Release, []string{"b"}, []any{0, between{1, 2000}, "c", 0}},
+		{functions.Release, []string{"b"}, []any{0, between{1, 2001}, "c", 0, "held"}},
 		{"HSET", []string{"until", "1"}, 0},
-		{functions.Renew, []string{"d", long}, []any{0, 0, "", 0}},
+		{functions.Renew, []string{"d", long}, gone},
 		{"EXISTS", nil, 0},
 	},
 }
-
-var held = between{599_000, 600_000}
-
-const year = "31536000000"
 
 // Both protocols get the same integers and strings.
 func TestReplies(t *testing.T) {
@@ -149,11 +141,12 @@ func TestReplies(t *testing.T) {
 							t.Fatalf("step %d, %s %q left a key without a TTL", i, s.function, s.args)
 						}
 					}
+					b.c.do("DEL", k)
 				})
 			}
 			want(t, c.do("FCALL", functions.ReadVersion, "0"), functions.Version)
 			want(t, c.do("FCALL_RO", functions.ReadVersion, "1", b.key("any")), functions.Version)
-			want(t, c.do("FCALL_RO", functions.Inspect, "1", b.key("none")), []any{0, "", 0, 0, 0, 0})
+			want(t, c.do("FCALL_RO", functions.Inspect, "1", b.key("none")), free)
 		}
 	})
 }
@@ -161,27 +154,10 @@ func TestReplies(t *testing.T) {
 func (c *conn) run(s step, key string) any {
 	c.tb.Helper()
 	switch s.function {
-	case "HSET", "EXISTS", "SET", "PEXPIRE", "RPUSH", "ZADD":
+	case "HSET", "EXISTS":
 		return c.do(append([]string{s.function, key}, s.args...)...)
 	}
 	return c.fcall(s.function, key, s.args...)
-}
-
-// A repeat of a call whose reply was lost gets the same token, and its lease starts anew.
-func TestRepeats(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		for _, call := range [][]string{
-			{functions.Acquire, "a", long}, {functions.AcquireReentrant, "a", long, "h"}, {functions.Wait, "a", long, "ch"},
-		} {
-			k := b.key(call[0])
-			first := b.call(call[0], k, call[1:]...)
-			fence := first.([]any)[1].(int64)
-			want(t, b.call(functions.Renew, k, "a", "1000"), []any{1, between{fence, fence}, 1000, 1, 1})
-			want(t, b.call(call[0], k, call[1:]...), []any{1, between{fence, fence}, 600000, 1, 1})
-			want(t, b.c.do("PTTL", k), between{599_000, 600_001})
-			want(t, b.call(functions.Renew, k, "a", long), []any{1, between{fence, fence}, 600000, 1, 1})
-		}
-	})
 }
 
 // A repeat writes, so that a WAIT after it covers the first call too: each one moves the
@@ -190,14 +166,17 @@ func TestRepeatsWrite(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		k := b.key("k")
 		for _, call := range [][]string{
-			{functions.Acquire, "a", long}, {functions.Wait, "a", long, ""}, {functions.Renew, "a", long},
-			{functions.Wait, "b", long, ""}, {functions.Wait, "c", long, "", "1", long, "h"},
+			{functions.Acquire, "a", long}, {functions.Wait, "a", long}, {functions.Renew, "a", long}, {functions.Renew, "a", long, "FENCE", ""},
+			{functions.Wait, "b", long}, {functions.Wait, "b", long, "CHANNEL", k}, {functions.Wait, "c", long, "HOLD", "h"},
 		} {
+			if len(call) == 5 && call[4] == "" {
+				call[4] = b.c.do("HGET", k, "fence").(string)
+			}
 			b.call(call[0], k, call[1:]...)
 			before := b.dirty()
 			b.call(call[0], k, call[1:]...)
 			if b.dirty() == before {
-				t.Errorf("the repeat of %s wrote nothing", call[0])
+				t.Errorf("the repeat of %v wrote nothing", call)
 			}
 		}
 	})

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/functions"
 )
 
 // between is any integer from lo to hi.
@@ -18,6 +20,12 @@ var (
 	anything wildcard
 	// microseconds since 1970, from 2017 to the limit of Lua's integers
 	token = between{1_500_000_000_000_000, 1 << 53}
+	// milliseconds that are left of a lease or the like; the library counts the one that runs too
+	pttl     = between{0, functions.MaxTTL + 1}
+	left     = between{1, 600_001}
+	whole    = between{590_000, 600_001}
+	serverMS = between{1, 1 << 50}
+	hfjoin   = prefix("HFJOIN ")
 )
 
 // want fails the test unless a reply is what was expected: integers, strings, nil, failure,
@@ -31,6 +39,13 @@ func want(tb testing.TB, got, expected any) {
 
 func matches(got, expected any) bool {
 	switch e := expected.(type) {
+	case either:
+		for _, one := range e {
+			if matches(got, one) {
+				return true
+			}
+		}
+		return false
 	case wildcard:
 		return true
 	case int:

@@ -28,8 +28,8 @@ func writeFenced(ctx context.Context, redis rueidis.Client, key string, fence in
 const holder = "holder"
 
 type job struct {
-	Addr, Name string
-	Lease      time.Duration
+	Addr, Name     string
+	Lease, MinHold time.Duration
 }
 
 // hold takes a lock, says 'held', and answers each line: 'look' with what it believes, 'cause' with
@@ -44,7 +44,7 @@ func hold(p *reexec.Parent) error {
 	if err != nil {
 		return err
 	}
-	l, err := c.TryAcquire(context.Background(), j.Name)
+	l, err := c.TryAcquire(context.Background(), j.Name, client.WithMinHold(j.MinHold))
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func hold(p *reexec.Parent) error {
 // spawn starts a process that holds a lock.
 func (b *bed) spawn(name string, lease time.Duration) *reexec.Child {
 	b.TB.Helper()
-	c := reexec.Spawn(b.TB, holder, job{b.D.Nodes()[0].Addr, name, lease})
+	c := reexec.Spawn(b.TB, holder, job{Addr: b.D.Nodes()[0].Addr, Name: name, Lease: lease})
 	c.Hear("held")
 	return c
 }

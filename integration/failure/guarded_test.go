@@ -158,7 +158,7 @@ func TestAFormerPrimaryRemembersAnew(t *testing.T) {
 		require.Equal(t, old[0], again[0], "the same process")
 		require.NotEqual(t, old[1], again[1])
 		require.NotEqual(t, "1", again[2])
-		r, err := one.Do(b.Ctx, "FCALL", functions.Acquire, "1", prefix+"x", "owner", grant, "1", grant)
+		r, err := one.Do(b.Ctx, "FCALL", functions.Acquire, "1", prefix+"x", "owner", grant, functions.OptGuard, grant)
 		require.NoError(t, err)
 		values, err := r.ToArray()
 		require.NoError(t, err)

@@ -3,7 +3,6 @@ package failure
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -131,19 +130,17 @@ func (b *bed) subscribed(t *testing.T, node *server.Node, name string) {
 	})
 }
 
-// channels are those of the waiters in line; functions/README.md has the fields of the key.
+// channels are those of the waiters in line, as functions/holdfast.lua packs them: four doubles, then the
+// lengths of holds and channel, two bytes each, then holds, channel and owner.
 func (b *bed) channels(lock map[string]string) (list []string) {
 	b.TB.Helper()
+	const lengths = 8 * 4
 	for field, entry := range lock {
 		if strings.HasPrefix(field, "w:") {
-			// lease, tokens, when it asked, lengths of holds and channel; holds, channel, owner
-			parts := strings.SplitN(entry, " ", 6)
-			require.Len(b.TB, parts, 6)
-			holds, err := strconv.Atoi(parts[3])
-			require.NoError(b.TB, err)
-			size, err := strconv.Atoi(parts[4])
-			require.NoError(b.TB, err)
-			list = append(list, parts[5][holds:holds+size])
+			require.Greater(b.TB, len(entry), lengths+4)
+			short := func(at int) int { return int(entry[at]) | int(entry[at+1])<<8 }
+			from := lengths + 4 + short(lengths)
+			list = append(list, entry[from:from+short(lengths+2)])
 		}
 	}
 	require.NotEmpty(b.TB, list)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/quorum"
 	"github.com/holdfast-go/holdfast/integration/reexec"
 	"github.com/holdfast-go/holdfast/integration/server"
 )
@@ -89,7 +90,7 @@ func openAsker(j askJob) (*client.Client, error) {
 	for _, addr := range j.Addrs {
 		options = append(options, rueidis.ClientOption{InitAddress: []string{addr}})
 	}
-	return client.OpenQuorum(options, cfg)
+	return quorum.Open(options, cfg)
 }
 
 // askers are the processes of a fleet, and what they said.

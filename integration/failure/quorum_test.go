@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/quorum"
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
@@ -43,7 +44,7 @@ func newFleet(t *testing.T, opts ...server.Option) *fleet {
 // quorum returns a client of its own on all servers, closed at the end of the test.
 func (b *bed) quorum(cfg client.Config) *client.Client {
 	b.TB.Helper()
-	c, err := client.OpenQuorum(b.D.ClientOptions(), b.Configured(cfg))
+	c, err := quorum.Open(b.D.ClientOptions(), b.Configured(cfg))
 	require.NoError(b.TB, err)
 	b.TB.Cleanup(c.Close)
 	return c

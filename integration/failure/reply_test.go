@@ -71,10 +71,14 @@ func TestALostReplyToWait(t *testing.T) {
 	b.Release(next)
 	require.False(t, b.Exists("a"))
 
-	// The reply that says 'taken' is lost: of the first Acquire that asks by wait, being subscribed
-	// again.
+	// The reply that says 'taken' is lost: of the first Acquire that asks by wait, because the lock was
+	// refused just now, and the client is subscribed again.
 	proxy.DropReplies(1, "holdfast_wait")
 	for proxy.Dropped() == 0 {
+		held := b.Take(holder, "b")
+		_, err := c.TryAcquire(b.Ctx, "b")
+		require.ErrorIs(t, err, client.ErrBusy)
+		b.Release(held)
 		l = b.Locked(b.Acquire(b.Ctx, c, "b")).Lock
 		require.NoError(t, l.Renew(b.Ctx))
 		b.Release(l)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/quorum"
 	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
@@ -70,7 +71,6 @@ func TestALockOutlivesAllItsServers(t *testing.T) {
 		l := testbed.Got(t, b.Acquire(b.Ctx, holder, "x")).Lock
 		require.NotNil(t, l, "the servers are young, and it waits for them")
 		next := b.Acquire(b.Ctx, waiter, "x")
-		b.Line(operator, "x", 1)
 		b.voted("x", l.Owner(), 5)
 		began, replaced := time.Now(), 0
 		for time.Since(began) < leases*votingLease || replaced < 5 {
@@ -83,7 +83,6 @@ func TestALockOutlivesAllItsServers(t *testing.T) {
 			replaced++
 		}
 		t.Logf("%d replaced in %v", replaced, time.Since(began))
-		b.Line(operator, "x", 1)
 		info, err := operator.Inspect(b.Ctx, "x")
 		require.NoError(t, err)
 		require.Equal(t, l.Owner(), info.Holder.Owner)
@@ -117,7 +116,7 @@ func TestAQuorumBeginsWithoutAMinority(t *testing.T) {
 		for _, n := range nodes[:3] {
 			require.NoError(t, n.Kill())
 		}
-		_, err := client.OpenQuorum(b.D.ClientOptions(), b.Configured(cfg))
+		_, err := quorum.Open(b.D.ClientOptions(), b.Configured(cfg))
 		require.ErrorIs(t, err, client.ErrUnreachable)
 		require.NoError(t, nodes[2].Restart())
 		began := time.Now()
@@ -146,16 +145,16 @@ func TestAServerHasOneVote(t *testing.T) {
 		cfg := b.Configured(client.Config{Lease: votingLease, Guard: votingGuard, AutoLoad: true})
 		options := b.D.ClientOptions()
 		options[4] = options[3]
-		_, err := client.OpenQuorum(options, cfg)
+		_, err := quorum.Open(options, cfg)
 		require.ErrorIs(t, err, client.ErrArgument)
 		require.ErrorContains(t, err, nodes[3].Addr)
 		options[4].InitAddress = []string{strings.Replace(nodes[3].Addr, "127.0.0.1", "localhost", 1)}
-		_, err = client.OpenQuorum(options, cfg)
+		_, err = quorum.Open(options, cfg)
 		require.ErrorIs(t, err, client.ErrArgument)
 
 		// It is down at first, and then the client cannot refuse to begin.
 		require.NoError(t, nodes[3].Kill())
-		c, err := client.OpenQuorum(options, cfg)
+		c, err := quorum.Open(options, cfg)
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		l := testbed.Got(t, b.Acquire(b.Ctx, c, "x")).Lock
@@ -176,7 +175,7 @@ func TestAServerHasOneVote(t *testing.T) {
 		_, err = nodes[4].Do(b.Ctx, "REPLICAOF", primary[0], primary[1])
 		require.NoError(t, err)
 		b.Eventually("it follows", func() bool { return nodes[4].Info(b.Ctx, "replication", "master_link_status") == "up" })
-		_, err = client.OpenQuorum(b.D.ClientOptions(), cfg)
+		_, err = quorum.Open(b.D.ClientOptions(), cfg)
 		require.ErrorIs(t, err, client.ErrArgument)
 	})
 }

@@ -15,7 +15,8 @@ func TestTheGuaranteesAreShown(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "guarantees.md"))
 	require.NoError(t, err)
 	var tests strings.Builder
-	for _, pattern := range []string{"integration/*/*_test.go", "client/*_test.go", "loader/*_test.go", "client/locktest/internal/*/*_test.go"} {
+	for _, pattern := range []string{"integration/*/*_test.go", "client/*_test.go", "client/quorum/*_test.go", "client/internal/*/*_test.go",
+		"loader/*_test.go", "client/locktest/internal/*/*_test.go"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		require.NoError(t, err)
 		for _, file := range files {

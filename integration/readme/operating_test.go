@@ -101,9 +101,9 @@ func TestTheSymptomsAreWhatIsSeen(t *testing.T) {
 		require.True(t, slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, line) }), line)
 	}
 	var written []string
-	journal, err := os.ReadFile(filepath.Join(root, "client", "journal.go"))
+	events, err := os.ReadFile(filepath.Join(root, "client", "events.go"))
 	require.NoError(t, err)
-	require.Contains(t, string(journal), "j.log.Warn(")
+	require.Contains(t, string(events), "e.log.Warn(")
 	for _, s := range texts {
 		if strings.HasPrefix(s, "holdfast: ") && !strings.Contains(s, "%") && strings.Contains(s, ";") {
 			written = append(written, s)
@@ -147,7 +147,7 @@ func TestTheSymptomsAreWhatIsSeen(t *testing.T) {
 	for _, cause := range causes {
 		require.True(t, slices.Contains(texts, cause), cause)
 	}
-	lost := regexp.MustCompile(`NewKind\("([^"]+)", ErrLost\)`).FindAllStringSubmatch(page(t, "client", "errors.go"), -1)
+	lost := regexp.MustCompile(`NewKind\("([^"]+)", ErrLost\)`).FindAllStringSubmatch(page(t, "client", "internal", "holding", "errors.go"), -1)
 	require.Len(t, causes, len(lost))
 	for _, cause := range lost {
 		require.Contains(t, causes, cause[1])

@@ -78,10 +78,11 @@ var runners = []runner{
 	{"README.md", "indented", "redis-cli FCALL holdfast_set_if", true, "", ""},
 	{"README.md", "indented", "holdfast doctor", true, "", ""},
 	{"functions/README.md", "indented", "redis-cli -x FUNCTION LOAD", true, "", ""},
-	{"functions/README.md", "indented", "FCALL holdfast_acquire 1 lock:order:42 worker-7 30000     #", true, "", ""},
-	{"functions/README.md", "indented", "FCALL holdfast_acquire 1 lock:order:42 worker-7 30000 1 35000   # 0", false,
-		"integration/contract TestAMemoryGrowsOld", ""}, // it takes as long as the guard
-	{"functions/README.md", "indented", "FCALL holdfast_acquire_all", true, "", ""},
+	{"functions/README.md", "indented", "FCALL holdfast_acquire 1 lock:order:42 worker-7 30000    #", true, "", ""},
+	{"functions/README.md", "indented", "FCALL holdfast_acquire 1 lock:hourly", true, "", ""},
+	{"functions/README.md", "indented", "FCALL holdfast_break", true, "", ""},
+	{"functions/README.md", "indented", "FCALL holdfast_acquire 1 lock:order:42 worker-7 30000 GUARD 35000   # 0", false,
+		"integration/failure TestGuardedLocksSurviveRestarts", ""}, // it takes as long as the guard
 	{"functions/README.md", "indented", "FCALL holdfast_acquire 1 lock:order:42 worker-7.1", true, "", ""},
 	{"functions/README.md", "indented", "$ redis-cli FCALL holdfast_acquire", true, "", ""},
 	{"functions/GUARD.md", "indented", "redis-cli -x FUNCTION LOAD", true, "", ""},
@@ -219,7 +220,7 @@ func (s *shell) run(b shellBlock, line string) {
 // wanted is the reply that the comment of a line begins with; nil if it does not.
 func wanted(line string) *regexp.Regexp {
 	_, comment, found := strings.Cut(line, " # ")
-	if !found || !regexp.MustCompile(`^\d+( |$)`).MatchString(comment) {
+	if !found || !regexp.MustCompile(`^(\d+( |:|$)|token:)`).MatchString(comment) {
 		return nil
 	}
 	comment, _, _ = strings.Cut(comment, ":")
@@ -295,9 +296,12 @@ func TestTheShellBlocksRun(t *testing.T) {
 			do("FUNCTION", "LOAD", "REPLACE", page(t, "functions", "guard.lua"))
 			do("FLUSHALL")
 			do("SET", "{stock:7}", "12")
-			if b.page == "docs/operating.md" { // a lock that is held and waited for
+			switch { // a lock that is held and waited for, and one that is held
+			case b.page == "docs/operating.md":
 				do("FCALL", "holdfast_acquire", "1", "lock:order:42", "web-42", "600000")
-				do("FCALL", "holdfast_wait", "1", "lock:order:42", "web-7", "30000", "")
+				do("FCALL", "holdfast_wait", "1", "lock:order:42", "web-7", "30000")
+			case strings.HasPrefix(b.text, "FCALL holdfast_break"):
+				do("FCALL", "holdfast_acquire", "1", "lock:order:42", "worker-8", "30000")
 			}
 			for _, line := range strings.Split(b.text, "\n") {
 				if strings.TrimSpace(line) != "" {

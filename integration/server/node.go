@@ -170,9 +170,11 @@ func (n *Node) option() rueidis.ClientOption {
 	if n.external != nil {
 		o = *n.external
 	}
-	o.Dialer = net.Dialer{Timeout: time.Second}
+	o.Dialer = net.Dialer{Timeout: 5 * time.Second}
 	o.ForceSingleClient, o.AlwaysRESP2, o.DisableCache, o.DisableRetry = true, true, true, true
 	o.PipelineMultiplex = -1
+	// for one request: the defaults take longer to make than the request
+	o.RingScaleEachConn, o.ReadBufferEachConn, o.WriteBufferEachConn = 4, 4096, 4096
 	return o
 }
 

@@ -132,14 +132,14 @@ func TestS3_LeaseArgumentIsUsedAfterWaiting(t *testing.T) {
 // Here they have names.
 func TestS3_RetryCounts(t *testing.T) {
 	s := openOwn(t)
-	one, two := s.client(client.Config{}), s.client(client.Config{Tries: 2, Interval: 40 * time.Millisecond})
+	one, two := s.client(client.Config{}), s.client(client.Config{})
 	s.take(one, "lock")
 	for _, test := range []struct {
 		opts  []client.Option
 		tries int
 		pause time.Duration
 	}{
-		{nil, 2, 40 * time.Millisecond},
+		{[]client.Option{client.WithPolling(2, 40*time.Millisecond)}, 2, 40 * time.Millisecond},
 		{[]client.Option{client.WithPolling(1, time.Hour)}, 1, 0},
 		{[]client.Option{client.WithPolling(5, 10*time.Millisecond)}, 5, 10 * time.Millisecond},
 	} {

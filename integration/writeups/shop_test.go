@@ -122,9 +122,14 @@ func (s *shop) key(name string) string { return s.Prefix + name }
 // call runs a function of the library as any language can.
 func (s *shop) call(function, name string, args ...string) []rueidis.RedisMessage {
 	s.TB.Helper()
-	reply, err := s.plain.do(append([]string{"FCALL", function, "1", s.key(name)}, args...)...).ToArray()
+	reply, err := s.plain.do(append([]string{"FCALL", function, "1", s.key(name)}, args...)...).ToMessage()
 	require.NoError(s.TB, err)
-	return reply
+	if reply.IsInt64() {
+		return []rueidis.RedisMessage{reply}
+	}
+	values, err := reply.ToArray()
+	require.NoError(s.TB, err)
+	return values
 }
 
 // refuses requires that the server says 'not yours' to an owner.

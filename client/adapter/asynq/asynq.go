@@ -73,11 +73,13 @@ const (
 func Run(
 	ctx context.Context, c *client.Client, name string, create func() (Scheduler, error), opts ...client.Option,
 ) error {
-	opts = append([]client.Option{client.WithMaxWait(0), client.WithoutReentry()}, opts...)
+	// the shutdown comes after the end of ctx, and can take longer than a lease
+	held := client.WithLockContext(context.WithoutCancel(ctx))
+	opts = append([]client.Option{client.WithMaxWait(0), client.WithoutReentry(), held}, opts...)
 	for ctx.Err() == nil {
 		lock, err := c.Acquire(ctx, name, opts...)
 		if err == nil {
-			if err := lead(lock, create); err != nil {
+			if err := lead(ctx, lock, create); err != nil {
 				return err
 			}
 			continue
@@ -97,7 +99,7 @@ func Run(
 }
 
 // lead is one term.
-func lead(lock *client.Lock, create func() (Scheduler, error)) error {
+func lead(ctx context.Context, lock *client.Lock, create func() (Scheduler, error)) error {
 	defer giveBack(lock)
 	s, err := create()
 	if err != nil {
@@ -106,7 +108,10 @@ func lead(lock *client.Lock, create func() (Scheduler, error)) error {
 	if err := s.Start(); err != nil {
 		return fmt.Errorf("holdfast: asynq: start the scheduler: %w", err)
 	}
-	<-lock.Context().Done()
+	select {
+	case <-ctx.Done():
+	case <-lock.Context().Done():
+	}
 	s.Shutdown()
 	return nil
 }

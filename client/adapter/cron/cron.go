@@ -66,8 +66,8 @@ func (j Job) Run() { j(context.Background()) }
 // further; with client.WithMinHold(0) it ends with the job, and with client.WithLockContext the Job's
 // context has another parent than context.Background.
 //
-// The process that holds the lock may die. Then it ends with its lease, which is the client's; let it
-// be minHold or longer if the run must not be had again before that.
+// The process that holds the lock may die. Then others can have it when both minHold and its lease,
+// which is the client's, are over.
 //
 // Errors: client.ErrArgument when name is empty or minHold is not positive.
 func Once(

@@ -36,8 +36,8 @@ var _ gocron.Locker = (*Locker)(nil)
 // interval, see the package. opts change the locks further; with client.WithMinHold(0) a lock ends
 // with its job.
 //
-// The process that holds a lock may die. Then it ends with its lease, which is the client's; let it be
-// minHold or longer if the run must not be had again before that.
+// The process that holds a lock may die. Then others can have it when both minHold and its lease,
+// which is the client's, are over.
 //
 // Errors: client.ErrArgument when minHold is not positive.
 func NewLocker(c *client.Client, minHold time.Duration, opts ...client.Option) (*Locker, error) {

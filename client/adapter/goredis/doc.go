@@ -34,5 +34,5 @@
 // replica.
 //
 // There is no mapping of redis.RingOptions: a ring has no failover that locks could survive. Open a
-// client for one of its servers, or client.OpenQuorum for several.
+// client for one of its servers, or quorum.Open for several.
 package goredis

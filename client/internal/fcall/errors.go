@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/functions"
@@ -43,9 +44,8 @@ var (
 
 // Refusal is an error that the server answered.
 type Refusal struct {
-	Kind    error
-	Text    string // in the server's words
-	partial bool   // something may have been done
+	Kind error
+	Text string // in the server's words
 }
 
 func (e *Refusal) Error() string { return e.Kind.Error() + ": " + e.Text }
@@ -67,10 +67,41 @@ func (e *failure) Unwrap() []error {
 }
 
 // NotConnected is the error of a call that was not sent, because of err.
-func NotConnected(err error) error { return &failure{&net.OpError{Op: "dial", Net: "tcp", Err: err}} }
+func NotConnected(err error) error {
+	return &failure{&net.OpError{Op: "dial", Net: "tcp", Err: err}}
+}
 
 func isContext(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// What the text of a Refusal begins with.
+const (
+	notFound = "Function not found" // the server does not have the function
+	tooOld   = "unknown command"    // before Redis 7.0
+	readOnly = refusing + "READONLY "
+	refusing = "it refuses: " // a server that does not work now
+)
+
+// refusals are what a server's errors begin with, and what they are. Any other one is a server that
+// does not work now: LOADING, READONLY, CLUSTERDOWN, OOM, ...
+var refusals = []struct {
+	begins string
+	kind   error
+}{
+	{functions.CodeArg + " ", ErrArgument},
+	{functions.CodeJoin + " ", ErrArgument},
+	{functions.CodeOption + " ", ErrLibrary}, // it is older
+	{functions.CodeFull + " ", ErrLineFull},
+	{functions.CodeType + " ", ErrNotALock},
+	{functions.CodeServer + " ", ErrDenied},
+	{notFound, ErrLibrary},
+	{tooOld, ErrLibrary},
+	{"NOPERM ", ErrDenied},
+	{"NOAUTH ", ErrDenied},
+	{"WRONGPASS ", ErrDenied},
+	{"AUTH ", ErrDenied},
+	{"invalid username-password", ErrDenied},
 }
 
 // Classify maps an error of rueidis to one of ours; nil stays nil. The end of the caller's context
@@ -79,98 +110,66 @@ func Classify(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil && isContext(err) {
 		return err
 	}
-	answer, ok := rueidis.IsRedisErr(err)
-	if !ok && rueidis.IsParseErr(err) { // an answer, of a type that no function of ours has
-		return &Refusal{Kind: ErrLibrary, Text: err.Error() + hint(anyNode), partial: true}
+	if rueidis.IsParseErr(err) || rueidis.IsRedisNil(err) { // an answer, but not one of ours
+		return malformed(err)
 	}
+	answer, ok := rueidis.IsRedisErr(err)
 	if !ok {
 		return &failure{err}
 	}
 	text := answer.Error()
-	word, _, _ := strings.Cut(text, " ")
-	switch word {
-	case functions.CodeArg:
-		// this client never sends one: the library is older
-		if strings.HasPrefix(text, functions.CodeArg+" wrong number of arguments") {
-			return &Refusal{Kind: ErrLibrary, Text: text + hint(anyNode)}
+	for _, r := range refusals {
+		if strings.HasPrefix(text, r.begins) {
+			err = &Refusal{r.kind, text}
+			if r.begins == functions.CodeServer+" " { // it was stopped in the middle
+				err = Uncertain(err)
+			}
+			return err
 		}
-		return &Refusal{Kind: ErrArgument, Text: text}
-	case functions.CodeJoin:
-		return &Refusal{Kind: ErrArgument, Text: text}
-	case functions.CodeFull:
-		return &Refusal{Kind: ErrLineFull, Text: text}
-	case functions.CodeType:
-		return &Refusal{Kind: ErrNotALock, Text: text}
-	case functions.CodeServer:
-		return &Refusal{Kind: ErrDenied, Text: text, partial: true}
-	case "NOPERM", "NOAUTH", "WRONGPASS":
-		return &Refusal{Kind: ErrDenied, Text: text}
 	}
-	switch {
-	case strings.HasPrefix(text, "Function not found"):
-		return &Refusal{Kind: ErrLibrary, Text: text + hint(anyNode)}
-	case strings.HasPrefix(text, "unknown command"):
-		return &Refusal{Kind: ErrLibrary, Text: text + "; Redis 7.0 or later is needed"}
-	case strings.HasPrefix(text, "AUTH "), strings.HasPrefix(text, "invalid username-password"):
-		return &Refusal{Kind: ErrDenied, Text: text}
-	}
-	// LOADING, READONLY, CLUSTERDOWN, OOM, ...
-	return &Refusal{Kind: ErrUnreachable, Text: refusing + text}
+	return &Refusal{ErrUnreachable, refusing + text}
 }
 
-const refusing = "it refuses: "
+// malformed is the error of a call whose answer no function of the contract gives.
+func malformed(answer any) error {
+	return Uncertain(&Refusal{ErrLibrary, fmt.Sprintf("its reply is not of contract 2: %v", answer)})
+}
 
-// classify is Classify for an answer to a function, which may tell that the server is a replica now.
-func (c *Caller) classify(ctx context.Context, err error) error {
-	err = Classify(ctx, err)
+// refused returns the refusal that an error is of, or nil.
+func refused(err error) *Refusal {
 	var refusal *Refusal
-	if errors.As(err, &refusal) && strings.HasPrefix(refusal.Text, refusing+"READONLY ") {
-		c.Demoted()
-	}
-	return err
+	_ = errors.As(err, &refusal)
+	return refusal
 }
 
-// answered reports whether an error, or none, is an answer of the server.
-func answered(err error) bool {
-	return err == nil || errors.Is(err, ErrBusy) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotReplicated)
+// refuses reports whether err is of a refusal whose text begins so.
+func refuses(err error, begins string) bool {
+	refusal := refused(err)
+	return refusal != nil && strings.HasPrefix(refusal.Text, begins)
 }
 
 // Unknown reports whether a call may have been done although it failed: its request may have left,
 // and no answer came, or the answer says that it was stopped in the middle.
 func Unknown(err error) bool {
-	var earlier *uncertain
-	if errors.As(err, &earlier) {
-		return true
-	}
-	var refusal *Refusal
-	if errors.As(err, &refusal) {
-		return refusal.partial
-	}
-	var dial *net.OpError
-	return !errors.As(err, &dial) || dial.Op != "dial"
+	var partly *uncertain
+	var network *net.OpError
+	notSent := errors.As(err, &network) && network.Op == "dial"
+	return errors.As(err, &partly) || !notSent && refused(err) == nil
 }
 
-// uncertain is the error of a call that was repeated: an earlier try may have been done.
+// Uncertain is err of a call that may have been done, in part or by an earlier try.
+func Uncertain(err error) error { return &uncertain{err} }
+
 type uncertain struct{ error }
 
 func (e *uncertain) Unwrap() error { return e.error }
+
+var lasting = regexp.MustCompile(`(?i)^(noperm|unknown (sub)?command|syntax error)|tracking`)
 
 // Lasting reports whether a refusal of a command that is not ours will be the same the next time:
 // an ACL, a proxy, or a server that does not have it. A server that is starting, or was demoted,
 // will do it later.
 func Lasting(err error) bool {
-	if errors.Is(err, rueidis.ErrNoCache) {
-		return true
-	}
 	answer, ok := rueidis.IsRedisErr(err)
-	if !ok {
-		return false
-	}
-	text := strings.ToLower(answer.Error())
-	return strings.HasPrefix(text, "noperm") || strings.HasPrefix(text, "unknown command") ||
-		strings.HasPrefix(text, "unknown subcommand") || strings.HasPrefix(text, "syntax error") || strings.Contains(text, "tracking")
-}
-
-func malformed(values []rueidis.RedisMessage) error {
-	return fmt.Errorf("%w: its reply is not of contract 1: %v", ErrLibrary, values)
+	return ok && lasting.MatchString(answer.Error()) || errors.Is(err, rueidis.ErrNoCache)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var refused = &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+var noServer = &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 
 // unreadable is what rueidis says of an answer that is not an array.
 func unreadable() error {
@@ -31,7 +31,8 @@ var classes = []struct {
 	lasting bool // as the answer to a command that is not ours
 }{
 	{refusal("HFARG ttl_ms must be a positive integer"), ErrArgument, false, false},
-	{refusal("HFARG wrong number of arguments for holdfast_wait"), ErrLibrary, false, false},
+	{refusal("HFOPTION LIMIT is not known, expected: owner ttl_ms"), ErrLibrary, false, false},
+	{rueidis.Nil, ErrLibrary, true, false},
 	{refusal("HFJOIN a plain lock cannot be joined"), ErrArgument, false, false},
 	{refusal("HFFULL 5000 wait already"), ErrLineFull, false, false},
 	{refusal("HFTYPE the key holds a list"), ErrNotALock, false, false},
@@ -69,8 +70,8 @@ var classes = []struct {
 	{context.DeadlineExceeded, ErrUnreachable, true, false},
 	{context.Canceled, ErrUnreachable, true, false},
 	{&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}, ErrUnreachable, true, false},
-	{refused, ErrUnreachable, false, false},
-	{fmt.Errorf("sentinel: %w", refused), ErrUnreachable, false, false},
+	{noServer, ErrUnreachable, false, false},
+	{fmt.Errorf("sentinel: %w", noServer), ErrUnreachable, false, false},
 	{rueidis.ErrClosing, ErrUnreachable, true, false},
 	{rueidis.ErrNoSlot, ErrUnreachable, true, false},
 	{rueidis.ErrNoCache, ErrUnreachable, true, true},

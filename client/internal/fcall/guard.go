@@ -2,86 +2,82 @@ package fcall
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
-// guard runs a call until the context ends, or closing does: then its cause is the error. The call's own
-// context is undated.
+// rueidis does not always return when a context ends: while a connection is being made, and while
+// 1,024 commands are unanswered, it waits. So a call whose context can end runs in a goroutine
+// of its own, and is left behind when the context ends. Its outcome is unknown then.
+
+// unending is the context of such a call. It has no deadline and no Done, only an Err.
 //
-// rueidis looks at the context once a connection stands. Before that, a call waits for a connect
-// that another call began, with that one's deadline, and while 1,024 commands are unanswered it
-// waits for a place among them. So a call whose context can end runs in a goroutine of its own, and
-// is left behind when it does. Its outcome is unknown then.
-func guard[T any](ctx, closing context.Context, call func(ctx context.Context) (T, error)) (value T, err error) {
-	if ctx.Done() == nil {
-		return call(ctx)
+// rueidis checks Err before it writes a command: a call that nobody waits for any more is not sent.
+// A deadline it would give to the connection while no other call uses it, and calls that came later
+// would fail with it. With Done it would return before the answer. Without, the goroutine ends with
+// the answer or the connection, so abandoned calls can be counted and their changes noticed.
+type unending struct{ context.Context }
+
+func (unending) Deadline() (deadline time.Time, ok bool) { return deadline, false }
+
+func (unending) Done() <-chan struct{} { return nil }
+
+// admit returns why a call may not begin.
+func (c *Caller) admit(ctx context.Context) error {
+	if c.abandoned.Load() < maxAbandoned || ctx.Err() != nil {
+		return ctx.Err()
 	}
-	if err := ctx.Err(); err != nil {
-		return value, err
-	}
-	type outcome struct {
-		value T
-		err   error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		value, err := call(undated{ctx})
-		done <- outcome{value, err}
-	}()
-	select {
-	case o := <-done:
-		return o.value, o.err
-	case <-ctx.Done():
-		return value, ctx.Err()
-	case <-closing.Done():
-		return value, context.Cause(closing)
-	}
+	text := fmt.Sprintf("%d calls were given up, and have no answer yet", maxAbandoned)
+	return &Refusal{ErrUnreachable, text}
 }
 
-// undated is a context that still ends, but does not say when. rueidis gives the deadline of a call's
-// context to the connection while no other call is on it, and closes the connection when that passes.
-// Calls of others, which have come meanwhile, would fail with it.
-type undated struct{ context.Context }
-
-func (undated) Deadline() (deadline time.Time, ok bool) { return deadline, false }
-
-// flight is a call of do under way: guard without its allocations, which count here.
-type flight struct {
-	caller        *Caller
-	ctx           context.Context
-	function, key string
-	args          []string
-
-	done   chan struct{}
-	values messages
-	err    error
+// flight is a call under way.
+type flight[T any] struct {
+	fn    func(context.Context) (T, error)
+	done  chan struct{} // has room for one
+	value T
+	err   error
 }
 
-// fly is run under a guard.
-func (c *Caller) fly(ctx context.Context, function, key string, args []string) (messages, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	f, _ := c.flights.Get().(*flight)
-	if f == nil {
-		f = &flight{done: make(chan struct{}, 1)}
-	}
-	f.caller, f.ctx, f.function, f.key, f.args = c, undated{ctx}, function, key, args
-	go f.run()
+// fly runs a flight. It returns when ctx or closing ends, with the error of ctx or the cause of
+// closing. Then it has not landed, and f must not be used again.
+func (f *flight[T]) fly(ctx, closing context.Context, c *Caller) (landed bool, err error) {
+	go f.run(unending{ctx})
 	select {
 	case <-f.done:
-		values, err := f.values, f.err
-		*f = flight{done: f.done}
-		c.flights.Put(f)
-		return values, err
-	case <-ctx.Done(): // f is left behind, and not used again
-		return nil, ctx.Err()
-	case <-c.Closing.Done():
-		return nil, context.Cause(c.Closing)
+		return true, f.err
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-closing.Done():
+		err = context.Cause(closing)
 	}
+	c.abandoned.Add(1)
+	go func() {
+		<-f.done
+		c.abandoned.Add(-1)
+	}()
+	return false, err
 }
 
-func (f *flight) run() {
-	f.values, f.err = f.caller.run(f.ctx, f.function, f.key, f.args)
+func (f *flight[T]) run(ctx context.Context) {
+	f.value, f.err = f.fn(ctx)
 	f.done <- struct{}{}
+}
+
+// Guard runs fn as one call of c. It returns when ctx or closing ends, whatever fn does. fn's context
+// has no Done, only an Err, unless ctx cannot end.
+func Guard[T any](ctx, closing context.Context, c *Caller,
+	fn func(context.Context) (T, error)) (value T, err error) {
+	if err := c.admit(ctx); err != nil {
+		return value, err
+	}
+	if ctx.Done() == nil {
+		return fn(ctx)
+	}
+	f := &flight[T]{fn: fn, done: make(chan struct{}, 1)}
+	landed, err := f.fly(ctx, closing, c)
+	if landed {
+		value = f.value
+	}
+	return value, err
 }

@@ -11,47 +11,77 @@ import (
 )
 
 // rueidis can hang in a connect of another call: whatever it does, a call is back when its context
-// ends.
-func TestACallReturnsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
-		defer cancel()
-		hang := make(chan struct{})
-		began := time.Now()
-		value, err := guard(ctx, context.Background(), func(context.Context) (int, error) { <-hang; return 7, nil })
-		require.Equal(t, 300*time.Millisecond, time.Since(began))
-		require.Equal(t, context.DeadlineExceeded, err)
-		require.Zero(t, value)
-		close(hang) // the call that was left behind ends with its answer
-		synctest.Wait()
-	})
+// ends, or the client closes.
+func TestACallReturnsWhenNobodyWants(t *testing.T) {
+	own := errors.New("closed")
+	for name, want := range map[string]error{"context": context.DeadlineExceeded, "closing": own} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				defer cancel()
+				closing, stop := context.WithCancelCause(context.Background())
+				defer stop(nil)
+				c := New(Config{Closing: closing, Changed: func(string) {}})
+				if want == own {
+					ctx, cancel = context.WithTimeout(context.Background(), time.Hour)
+					defer cancel()
+					time.AfterFunc(time.Second, func() { stop(own) })
+				}
+				hang, began := make(chan struct{}), time.Now()
+				value, err := Guard(ctx, c.Closing(), c, func(context.Context) (int, error) { <-hang; return 7, nil })
+				require.Equal(t, time.Second, time.Since(began))
+				require.Equal(t, want, err)
+				require.Zero(t, value)
+				require.Equal(t, int64(1), c.abandoned.Load())
+				close(hang) // the call that was left behind ends with its answer
+				synctest.Wait()
+				require.Zero(t, c.abandoned.Load())
+			})
+		})
+	}
 }
 
 func TestGuardReturnsWhatTheCallDid(t *testing.T) {
 	over, cancel := context.WithCancel(context.Background())
-	own := errors.New("own")
+	c, own := New(quiet(nil)), errors.New("own")
 	for _, ctx := range []context.Context{context.Background(), over} {
-		value, err := guard(ctx, context.Background(), func(context.Context) (int, error) { return 7, own })
+		value, err := Guard(ctx, c.Closing(), c, func(context.Context) (int, error) { return 7, own })
 		require.Equal(t, 7, value)
 		require.Equal(t, own, err)
 	}
 	cancel()
-	_, err := guard(over, context.Background(), func(context.Context) (int, error) { t.Error("nothing is to be sent any more"); return 0, nil })
+	_, err := Guard(over, c.Closing(), c, func(context.Context) (int, error) { t.Error("nothing is to be sent any more"); return 0, nil })
 	require.Equal(t, context.Canceled, err)
 }
 
-func TestACallReturnsWhenTheClientCloses(t *testing.T) {
+// A call that is given up keeps a goroutine and a place in rueidis. There is an end to that.
+func TestAbandonedCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+		c, hang := New(quiet(nil)), make(chan struct{})
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		closing, stop := context.WithCancelCause(context.Background())
-		own := errors.New("closed")
-		time.AfterFunc(time.Second, func() { stop(own) })
-		hang, began := make(chan struct{}), time.Now()
-		_, err := guard(ctx, closing, func(context.Context) (int, error) { <-hang; return 7, nil })
-		require.Equal(t, own, err)
-		require.Equal(t, time.Second, time.Since(began))
+		for range maxAbandoned {
+			go func() {
+				_, _ = Guard(ctx, c.Closing(), c, func(context.Context) (int, error) { <-hang; return 7, nil })
+			}()
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		for _, err := range []error{
+			second(Guard(t.Context(), c.Closing(), c, func(context.Context) (int, error) { t.Error("sent"); return 0, nil })),
+			second(c.Do(t.Context(), plain(Acquire))),
+			second(c.Do(context.Background(), plain(Acquire))),
+			second(c.Version(t.Context())),
+			c.Send(t.Context(), []Call{plain(Acquire), plain(Renew)})[1].Err,
+		} {
+			require.ErrorIs(t, err, ErrUnreachable)
+			require.ErrorContains(t, err, "1024 calls were given up")
+			require.False(t, Unknown(err), "it was not sent")
+		}
 		close(hang)
 		synctest.Wait()
+		require.NoError(t, second(Guard(t.Context(), c.Closing(), c, func(context.Context) (int, error) { return 7, nil })))
 	})
 }
+
+func second[T any](_ T, err error) error { return err }

@@ -1,67 +1,93 @@
 package fcall
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/redis/rueidis"
 )
 
-// slowest is how long Load waits for the other nodes once one has answered.
-const slowest = time.Second
+// library is what a Caller knows of its loads.
+type library struct {
+	mu    sync.Mutex
+	began time.Time     // the last one
+	over  chan struct{} // closed when that is over
 
-// Load puts the library on every primary that has none. It never replaces one. A node that does not
-// answer, a dead replica say, does not keep the others from it: the call that missed the library is
-// best repeated whatever Load returns. It returns when ctx ends.
-func (c *Caller) Load(ctx context.Context) (err error) {
-	nodes := c.Redis.Nodes()
-	ctx, cancel := context.WithCancel(ctx)
+	err atomic.Pointer[error] // why the last one failed, or nil
+}
+
+// Heal loads the library, with AutoLoad, if err is of a call that found none. It reports whether
+// to repeat the call, once. It returns when ctx ends.
+func (c *Caller) Heal(ctx context.Context, err error) bool {
+	if !c.cfg.AutoLoad || !refuses(err, notFound) || ctx.Err() != nil {
+		return false
+	}
+	l := &c.library
+	l.mu.Lock()
+	if time.Since(l.began) >= loadPause {
+		l.began, l.over = time.Now(), make(chan struct{})
+		go c.load(l.over)
+	}
+	over := l.over
+	l.mu.Unlock()
+	select {
+	case <-over:
+		return true
+	case <-ctx.Done():
+	case <-c.cfg.Closing.Done():
+	}
+	return false
+}
+
+// load puts the library on every primary that has none, for all who wait. It never replaces one.
+func (c *Caller) load(over chan struct{}) {
+	ctx, cancel := context.WithTimeout(c.cfg.Closing, loadTime)
 	defer cancel()
+	nodes := c.cfg.Redis.Nodes()
 	answers := make(chan error, len(nodes))
 	for addr, node := range nodes {
-		go func() { answers <- load(ctx, addr, node) }()
+		go func() { answers <- loadAt(ctx, addr, node) }()
 	}
-	var enough <-chan time.Time
+	var err error
+	there := false
 	for range nodes {
 		select {
 		case answer := <-answers:
-			if answer != nil && (err == nil || failed(err)) { // a refusal tells more
+			there = there || answer == nil
+			if answer != nil && !errors.Is(err, ErrInvalid) { // a refusal tells more
 				err = answer
 			}
-			if enough == nil && !failed(answer) {
-				enough = time.After(slowest)
-			}
-		case <-enough:
-			return err
-		case <-ctx.Done(): // not rueidis' to notice: it may be waiting for a connect that another call began
-			return cmp.Or(err, Classify(ctx, ctx.Err()))
+		case <-ctx.Done(): // rueidis may be waiting for a connect
 		}
 	}
-	return err
+	if there && !errors.Is(err, ErrInvalid) {
+		err = nil // it may be a replica that does not answer
+	}
+	c.library.err.Store(&err)
+	close(over)
 }
 
-// Heal loads the library, if AutoLoad says so, after a call failed with err. It reports whether the
-// call is to be repeated.
-func (c *Caller) Heal(ctx context.Context, err error) bool {
-	return c.AutoLoad && errors.Is(err, ErrLibrary) && c.Load(ctx) == nil
-}
-
-// load puts the library on one node. A replica gets it from its primary.
-func load(ctx context.Context, addr string, node rueidis.Client) error {
-	err := node.Do(undated{ctx}, node.B().FunctionLoad().FunctionCode(functions.Source).Build()).Error()
-	if err == nil || strings.Contains(err.Error(), "already exists") || strings.HasPrefix(err.Error(), "READONLY") {
+// loadAt puts the library on one node. A replica gets it from its primary.
+func loadAt(ctx context.Context, addr string, node rueidis.Client) error {
+	load := node.B().FunctionLoad().FunctionCode(functions.Source).Build()
+	err := node.Do(unending{ctx}, load).Error()
+	if err == nil || strings.Contains(err.Error(), "already exists") ||
+		strings.HasPrefix(err.Error(), "READONLY") {
 		return nil
 	}
-	return notLoaded(addr, Classify(ctx, err))
+	return notLoaded(addr, Classify(context.Background(), err))
 }
 
-// notLoaded is the error of a call whose library is missing, and could not be loaded at addr because
-// of err: of err's kind, which says whether it helps to try again.
+// notLoaded is the error of a call that found no library, after loading it at addr failed with err.
+// It has the kind of err, which says whether another try helps.
 func notLoaded(addr string, err error) error {
 	if errors.Is(err, ErrInvalid) {
 		return fmt.Errorf("%w: loading it at %s failed: %w", ErrLibrary, addr, err)
@@ -69,62 +95,45 @@ func notLoaded(addr string, err error) error {
 	return fmt.Errorf("the functions library is missing, and loading it at %s failed: %w", addr, err)
 }
 
-// anyNode is in the hint of errors that are not known to be of one node.
-const anyNode = "HOST:PORT"
-
-// hint is what to do about a missing library.
-func hint(addr string) string { return "; run: holdfast load --addr " + addr }
-
-// named makes the error of a call whose library is missing say at which node. It asks for that, so it
-// is for calls that have failed.
-func (c *Caller) named(ctx context.Context, key string, err error) error {
-	var refusal *Refusal
-	if !errors.As(err, &refusal) {
+// Explain adds to the error of a call what is wrong with the library and what to run, if
+// that may be the cause. It asks the node of the key, or any, for its version, so use it last, and
+// once: it changes the refusal that Decode returned.
+func (c *Caller) Explain(ctx context.Context, err error, key ...string) error {
+	refusal := refused(err)
+	if refusal == nil || refusal.Kind != ErrLibrary && !refuses(err, functions.CodeArg+" ") {
 		return err
 	}
-	text, hinted := strings.CutSuffix(refusal.Text, hint(anyNode))
-	if !hinted {
-		return err
+	limited, cancel := context.WithTimeout(ctx, explains)
+	defer cancel()
+	version, problem := Guard(limited, c.cfg.Closing, c, func(ctx context.Context) (string, error) {
+		return c.version(ctx, key...)
+	})
+	unloaded := *c.library.err.Load()
+	// any node of the deployment will do
+	addr := append(slices.Sorted(maps.Keys(c.cfg.Redis.Nodes())), "HOST:PORT")[0]
+	if other := mismatch(version, addr); problem == nil && other != "" {
+		refusal.Kind, refusal.Text = ErrLibrary, other
+	} else if unloaded != nil && refuses(err, notFound) {
+		return unloaded
+	} else if refuses(err, tooOld) {
+		refusal.Text += "; Redis 7.0 or later is needed"
+	} else if refusal.Kind == ErrLibrary {
+		refusal.Text += "; run: holdfast load --addr " + addr
 	}
-	addr := c.serving(ctx, key)
-	if addr == "" {
-		return err
-	}
-	return &Refusal{Kind: refusal.Kind, Text: text + " at " + addr + hint(addr), partial: refusal.partial}
+	return err
 }
 
-// serving asks which node runs the calls for a key, as they are redirected: also to one that is
-// importing the key's slot. It returns "" if that is not found out at once.
-func (c *Caller) serving(ctx context.Context, key string) string {
-	if !c.Slotted {
-		nodes := c.Redis.Nodes()
-		for addr := range nodes {
-			if len(nodes) == 1 {
-				return addr
-			}
-		}
+// mismatch says which of a library and this client is too old, if their contracts differ: the major
+// numbers of their versions.
+func mismatch(version, addr string) string {
+	var theirs, ours int
+	_, _ = fmt.Sscan(functions.Version, &ours)
+	if _, err := fmt.Sscan(version, &theirs); err != nil || theirs == ours {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, nudge)
-	defer cancel()
-	to := c.home(ctx, key)
-	for range 4 { // the slot can move meanwhile
-		b := c.NewBatch(1, Copies{})
-		b.Look(false, key)
-		err := b.send(ctx, to)[0].Err
-		word, addr := redirect(err)
-		switch {
-		case err == nil || errors.Is(err, ErrInvalid):
-			return to.addr
-		case addr == "":
-			return ""
-		}
-		addr = address(addr, to.addr)
-		node := c.Redis.Nodes()[addr]
-		if node == nil {
-			return addr
-		}
-		to = place{node: node, addr: addr, asking: word == "ASK"}
+	text := fmt.Sprintf("the server has version %s, and this client needs %d: ", version, ours)
+	if theirs > ours {
+		return text + "the client is too old; run: go get github.com/holdfast-go/holdfast@latest"
 	}
-	return ""
+	return text + "the library is too old; run: holdfast load --force --addr " + addr
 }

@@ -38,13 +38,6 @@ func encode(b []byte, value any) []byte {
 	return b
 }
 
-func reply(values ...any) (all []rueidis.RedisMessage) {
-	for _, v := range values {
-		all = append(all, message(v))
-	}
-	return all
-}
-
 // refusal is an error that a server answered.
 func refusal(text string) error {
 	m := message(errors.New(text))

@@ -1,137 +1,125 @@
 package fcall
 
 import (
-	"math"
+	"context"
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/redis/rueidis"
 )
 
-// Reply is what the functions that take, renew and give back answer.
-type Reply struct {
-	Yes   bool  // ours, or given back
-	Fence int64 // the token: ours, or for Wait the holder's
-	Holds int64 // Yes: of this owner; 0: it has none any more
-	Block int64 // Yes: how many tokens from Fence on are reserved
-
-	Remaining   time.Duration // the holder's lease; negative: it has none
-	Holder      string        // its owner string; "": nobody has the lock now
-	Waiters     int64         // how many wait; for Wait the place in line, see functions/README.md
-	ServerMS    int64         // Wait: the server's clock
-	Subscribers int64         // Wait: how many hear the caller's channel at this server
-	Again       time.Duration // Wait, of several servers: it is the caller's turn, ask again after this; 0: it is not
-}
-
-func decodeReply(values messages, err error) (r Reply, _ error) {
-	if err != nil {
-		return r, err
+// Decode reads the answer to a call. It notices a server that is a replica now.
+func (c *Caller) Decode(ctx context.Context, call *Call, result rueidis.RedisResult) (
+	Reply, error) {
+	message, err := result.ToMessage()
+	err = Classify(ctx, err)
+	if err == nil || errors.Is(err, ErrBusy) || errors.Is(err, ErrInvalid) {
+		c.cfg.Heard()
 	}
-	d := decoder{values: values}
-	switch first := d.integer(0); {
-	case first == 1 && len(values) == 2:
-		r.Yes, r.Holds = true, d.integer(1)
-	case first == 1:
-		r.Yes, r.Fence, r.Holds, r.Block = true, d.integer(1), d.integer(3), d.integer(4)
-	case first == 0:
-		r.Remaining, r.Holder, r.Waiters = millis(d.integer(1)), d.text(2), d.integer(3)
-		if len(values) > 4 {
-			r.ServerMS, r.Fence, r.Subscribers = d.integer(4), d.integer(5), d.integer(6)
+	if err != nil {
+		if refuses(err, readOnly) {
+			c.cfg.Demoted()
 		}
-	default:
-		d.fail()
+		return Reply{}, err
 	}
-	return r, d.err
+	return decodeReply(call, &message)
 }
 
-// decodeLeft reads whether there was anything to give back.
-func decodeLeft(values messages, err error) (left bool, _ error) {
-	if err != nil {
-		return false, err
+// decodeReply reads one integer, or an array whose first integer is 0 for a refusal and for nothing
+// else. It ignores what a later version appends.
+func decodeReply(call *Call, message *rueidis.RedisMessage) (r Reply, err error) {
+	var d decoder
+	if n, problem := message.ToInt64(); problem == nil {
+		r = d.plain(call, n)
+	} else if d.values, err = message.ToArray(); err != nil {
+		return r, malformed(err)
+	} else {
+		r = d.array(call)
 	}
-	d := decoder{values: values}
-	switch d.integer(0) {
-	case 0:
-	case 1:
-		left = true
-	default:
-		d.fail()
+	if d.wrong {
+		kept := *message // message itself stays on the stack
+		return Reply{}, malformed(&kept)
 	}
-	return left, d.err
+	return r, nil
 }
 
-// decodeFences reads the tokens of n locks, nil if they were not taken.
-func decodeFences(values messages, n int) (fences []int64, _ error) {
-	d := decoder{values: values}
+// plain reads the yes of a call that asked for no more than a token, or 1.
+func (d *decoder) plain(call *Call, n int64) Reply {
+	r := Reply{Yes: true}
+	switch call.Verb {
+	case Acquire, Wait:
+		r.Fence, r.Top = n, n
+	case Renew:
+		r.Fence = n
+	}
+	if n < 1 || r.Fence == 0 && n > 1 || call.several() || call.Verb == Inspect {
+		d.wrong = true
+	}
+	return r
+}
+
+func (d *decoder) array(call *Call) (r Reply) {
 	switch first := d.integer(0); {
+	case call.Verb == Inspect:
+		r = Reply{Yes: first == 1, Holder: d.text(1), Holds: d.integer(2), Fence: d.integer(3),
+			Remaining: d.millis(4), Waiters: d.integer(5)}
+		r.Why, r.Reason = d.why(6)
+		d.wrong = d.wrong || first != 0 && first != 1
 	case first == 0:
-		return nil, d.err
-	case first != 1 || len(values) != n+2:
-		return nil, malformed(values)
+		r = Reply{Remaining: d.millis(1), Holder: d.text(2), Waiters: d.integer(3)}
+		r.Why, r.Reason = d.why(4)
+		if call.Verb == Wait {
+			r.ServerMS, r.Fence, r.Subscribers = d.integer(5), d.integer(6), d.integer(7)
+		}
+	case first != 1 || !call.several():
+		d.wrong = true
+	case call.Verb == Break:
+		r = Reply{Yes: true, Holder: d.text(1), Fence: d.integer(2)}
+	case call.Verb == Release:
+		r = Reply{Yes: true, Holds: d.integer(1)}
+	default:
+		r = Reply{Yes: true, Fence: d.integer(1), Top: d.integer(1)}
+		n := d.integer(2)
+		if call.Hold != "" {
+			r.Holds = n
+		} else {
+			r.Top += n - 1
+		}
+		d.wrong = d.wrong || r.Fence < 1 || n < 1 || r.Top < r.Fence
 	}
-	for i := range n {
-		fences = append(fences, d.integer(i+2))
-	}
-	if d.err != nil {
-		return nil, d.err
-	}
-	return fences, nil
+	return r
 }
 
-// millis is a time of the server's; negative: there is none. A plain string of another service may have
-// one that no Duration can hold.
-func millis(n int64) time.Duration {
-	return time.Duration(max(-1, min(n, functions.MaxTTL*100, math.MaxInt64/int64(time.Millisecond)))) * time.Millisecond
-}
-
-// Standing is what Inspect answers.
-type Standing struct {
-	Held      bool
-	Owner     string
-	Holds     int64
-	Fence     int64
-	Remaining time.Duration
-	Waiters   int64
-}
-
-func decodeStanding(values messages, err error) (Standing, error) {
-	if err != nil {
-		return Standing{}, err
-	}
-	d := decoder{values: values}
-	s := Standing{Held: d.integer(0) == 1, Owner: d.text(1), Holds: d.integer(2), Fence: d.integer(3),
-		Remaining: millis(d.integer(4)), Waiters: d.integer(5)}
-	return s, d.err
-}
-
-// decoder reads a flat reply and remembers the first thing that is not as the contract says.
+// decoder reads an array and notes what is not as the contract says.
 type decoder struct {
 	values []rueidis.RedisMessage
-	err    error
+	wrong  bool
 }
 
-func (d *decoder) integer(i int) int64 {
+func (d *decoder) integer(i int) int64 { return place(d, i, (*rueidis.RedisMessage).ToInt64) }
+
+func (d *decoder) text(i int) string { return place(d, i, (*rueidis.RedisMessage).ToString) }
+
+func place[T any](d *decoder, i int, read func(*rueidis.RedisMessage) (T, error)) (value T) {
 	if i < len(d.values) {
-		if n, err := d.values[i].AsInt64(); err == nil {
-			return n
+		if v, err := read(&d.values[i]); err == nil {
+			return v
 		}
 	}
-	d.fail()
-	return 0
+	d.wrong = true
+	return value
 }
 
-func (d *decoder) text(i int) string {
-	if i < len(d.values) {
-		if s, err := d.values[i].ToString(); err == nil {
-			return s
-		}
-	}
-	d.fail()
-	return ""
+// millis is a time of the server's; negative: there is none. A plain string of another service may
+// have one that no Duration can hold.
+func (d *decoder) millis(i int) time.Duration {
+	return time.Duration(max(-1, min(d.integer(i), functions.MaxTTL*100))) * time.Millisecond
 }
 
-func (d *decoder) fail() {
-	if d.err == nil {
-		d.err = malformed(d.values)
-	}
+// why is a word, and behind the first blank the reason of a break.
+func (d *decoder) why(i int) (word, reason string) {
+	word, reason, _ = strings.Cut(d.text(i), " ")
+	return word, reason
 }

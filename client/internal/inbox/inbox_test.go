@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 )
@@ -46,7 +47,7 @@ type station struct {
 
 	mu       sync.Mutex
 	received []string // channels, in the order of their Receives
-	gone     []string // unsubscribed
+	notices  int      // that no subscription is permitted
 }
 
 func (s *station) B() rueidis.Builder { return builder() }
@@ -76,22 +77,13 @@ func (s *station) Receive(ctx context.Context, cmd rueidis.Completed, _ func(rue
 	return ctx.Err()
 }
 
-// seen returns the channels that were subscribed, and those that were given up, when nothing moves
-// any more.
-func (s *station) seen() (received, gone []string) {
+// seen returns the channels that were subscribed, when nothing moves any more. The station has no Do:
+// to unsubscribe is fatal.
+func (s *station) seen() []string {
 	synctest.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.received, s.gone
-}
-
-func (s *station) Do(_ context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if cmd.Commands()[0] == "SUNSUBSCRIBE" {
-		s.gone = append(s.gone, cmd.Commands()[1])
-	}
-	return rueidis.RedisResult{}
+	return s.received
 }
 
 var errDenied = errors.New("denied")
@@ -102,37 +94,54 @@ func bubble(t *testing.T, slotted bool, test func(t *testing.T, in *Inbox, s *st
 	builder() // its goroutines are not of the bubble
 	synctest.Test(t, func(t *testing.T) {
 		s := &station{}
-		s.in = New(Config{Redis: func(uint16) rueidis.Client { return s }, Slotted: slotted, Prefix: "lock:", ID: "id", Changed: func(uint16) {}, Refused: func(error) {},
+		s.in = New(Config{Redis: s, Slotted: slotted, Prefix: "lock:", ID: "id",
+			Unclaimed: func(string, Grant) {}, Refused: func(error) { s.notices++ },
 			Denied: func(err error) bool { return errors.Is(err, errDenied) }})
 		test(t, s.in, s)
 		s.in.Close(context.Background())
-		_, err := s.in.Enter(1, "late")
-		require.ErrorIs(t, err, ErrClosed)
-		_, gone := s.seen()
-		require.Empty(t, gone, "SUNSUBSCRIBE is never sent")
+		began := time.Now()
+		require.Empty(t, ready(s.in.Claim(1, "late", deaf), time.Minute).Channel)
+		require.Equal(t, began, time.Now(), "after Close nothing is waited for")
 	})
 }
 
-func ready(t *testing.T, w *Waiter, patience time.Duration) State {
-	t.Helper()
-	state, err := w.Ready(context.Background(), patience)
-	require.NoError(t, err)
-	return state
-}
+func deaf(Message) {}
 
-func TestAWaiterIsReadyWhenItsChannelIs(t *testing.T) {
+func ready(c *Claim, patience time.Duration) State { return c.Ready(context.Background(), patience) }
+
+func TestAClaimIsReadyWhenItsChannelIs(t *testing.T) {
 	bubble(t, false, func(t *testing.T, in *Inbox, s *station) {
-		require.False(t, in.Listening(0))
-		w := enter(t, in, "a")
-		state := ready(t, w, time.Minute)
+		require.Empty(t, in.Channel(0))
+		c := in.Claim(0, "a", deaf)
+		state := ready(c, time.Minute)
 		require.Equal(t, "lock:inbox:id", state.Channel)
 		require.False(t, state.Stale())
-		require.True(t, in.Listening(0))
-		w.Leave()
+		require.Equal(t, state.Channel, in.Channel(0))
+		c.Drop()
 		time.Sleep(time.Hour)
-		require.True(t, in.Listening(0), "the only channel is kept")
-		received, _ := s.seen()
-		require.Len(t, received, 1)
+		require.NotEmpty(t, in.Channel(0), "the only channel is kept")
+		require.Len(t, s.seen(), 1)
+	})
+}
+
+// Messages were lost before a subscription: all claims look after each one.
+func TestEveryClaimLooksAfterASubscription(t *testing.T) {
+	bubble(t, false, func(t *testing.T, in *Inbox, s *station) {
+		var looks []string
+		for _, owner := range []string{"a", "b"} {
+			in.Claim(0, owner, func(m Message) {
+				require.True(t, m.Look())
+				looks = append(looks, owner)
+			})
+		}
+		s.seen()
+		require.ElementsMatch(t, []string{"a", "b"}, looks)
+		in.set(in.subs[0], false, false)
+		s.seen()
+		require.Len(t, looks, 2, "it is gone")
+		in.set(in.subs[0], true, false)
+		s.seen()
+		require.ElementsMatch(t, []string{"a", "b", "a", "b"}, looks)
 	})
 }
 
@@ -141,13 +150,15 @@ func TestARefusedSubscription(t *testing.T) {
 	bubble(t, false, func(t *testing.T, in *Inbox, s *station) {
 		s.refusals = []error{errDenied, errDenied}
 		began := time.Now()
-		state := ready(t, enter(t, in, "a"), time.Minute)
+		state := ready(in.Claim(0, "a", deaf), time.Minute)
 		require.Empty(t, state.Channel)
-		require.Less(t, time.Since(began), time.Second, "at once")
-		<-state.Changed
-		require.Empty(t, ready(t, enter(t, in, "b"), time.Minute).Channel)
-		time.Sleep(2 * refusedPause)
-		require.NotEmpty(t, ready(t, enter(t, in, "c"), 0).Channel, "the ACL was mended")
+		require.Equal(t, began, time.Now(), "at once")
+		time.Sleep(refusedPause + 1)
+		require.True(t, state.Stale())
+		require.Empty(t, ready(in.Claim(0, "b", deaf), time.Minute).Channel)
+		time.Sleep(refusedPause)
+		require.NotEmpty(t, ready(in.Claim(0, "c", deaf), 0).Channel, "the ACL was mended")
+		require.Equal(t, 2, s.notices)
 	})
 }
 
@@ -159,81 +170,60 @@ func TestASubscriptionThatFails(t *testing.T) {
 			s.refusals = append(s.refusals, errors.New("LOADING"))
 		}
 		began := time.Now()
-		w := enter(t, in, "a")
-		require.Empty(t, ready(t, w, time.Second).Channel)
+		c := in.Claim(0, "a", deaf)
+		require.Empty(t, ready(c, time.Second).Channel)
 		require.Equal(t, time.Second, time.Since(began))
-		require.NotEmpty(t, ready(t, w, time.Minute).Channel)
+		require.NotEmpty(t, ready(c, time.Minute).Channel)
 		require.Less(t, time.Since(began), 12*time.Second)
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
 		in.set(in.subs[0], false, false)
-		_, err := w.Ready(ctx, time.Minute)
-		require.ErrorIs(t, err, context.Canceled)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		began = time.Now()
+		require.Empty(t, c.Ready(ctx, time.Minute).Channel)
+		require.Equal(t, time.Second, time.Since(began), "its context is over")
+		require.Zero(t, s.notices)
 	})
 }
 
 // A channel without a subscriber at the primary is subscribed anew, once for all who find out.
 func TestUnheardSubscribesAnew(t *testing.T) {
 	bubble(t, false, func(t *testing.T, in *Inbox, s *station) {
-		w, other := enter(t, in, "a"), enter(t, in, "b")
-		old := ready(t, w, time.Minute)
-		w.Unheard(old)
+		c, other := in.Claim(0, "a", deaf), in.Claim(0, "b", deaf)
+		old := ready(c, time.Minute)
+		c.Unheard(old)
 		other.Unheard(old)
-		require.False(t, in.Listening(0))
+		require.Empty(t, in.Channel(0))
 		time.Sleep(time.Second)
-		received, _ := s.seen()
-		require.Len(t, received, 2)
+		require.Len(t, s.seen(), 2)
 		require.True(t, old.Stale(), "all waiters ask again")
-		w.Unheard(old)
+		c.Unheard(old)
 		time.Sleep(time.Second)
-		received, _ = s.seen()
-		require.Len(t, received, 2, "that was said of the former one")
-		require.NotEmpty(t, ready(t, w, 0).Channel)
+		require.Len(t, s.seen(), 2, "that was said of the former one")
+		require.NotEmpty(t, ready(c, 0).Channel)
 	})
 }
 
-// In Cluster a slot that nobody needs is given up after a while, whether waiters or holders used
-// it.
+// In Cluster each slot has its channel, and one that nobody claims is given up after a while.
 func TestASlotThatRestsIsGivenUp(t *testing.T) {
 	bubble(t, true, func(t *testing.T, in *Inbox, s *station) {
-		require.Empty(t, in.Keep(7), "there is no subscription yet")
-		synctest.Wait()
-		channel := in.Keep(7)
-		require.NotEmpty(t, channel)
-		w, err := in.Enter(8, "a")
-		require.NoError(t, err)
-		other := ready(t, w, time.Minute).Channel
-		require.NotEqual(t, channel, other)
+		seven, eight := in.Claim(7, "a", deaf), in.Claim(8, "a", deaf)
+		channel := ready(seven, time.Minute).Channel
+		require.Equal(t, uint16(7), cluster.Slot(channel))
+		require.NotEqual(t, channel, ready(eight, time.Minute).Channel)
 		time.Sleep(time.Hour)
-		require.True(t, in.Listening(7))
-		w.Leave()
-		in.Drop(7)
+		require.Equal(t, channel, in.Channel(7))
+		seven.Drop()
+		eight.Drop()
 		time.Sleep(idleSlot - time.Second)
-		require.Equal(t, channel, in.Keep(7), "it is used again")
+		again := in.Claim(7, "b", deaf)
 		time.Sleep(2 * time.Second)
-		require.False(t, in.Listening(8))
-		require.True(t, in.Listening(7))
-		in.Drop(7)
-		time.Sleep(idleSlot + time.Second)
-		require.False(t, in.Listening(7))
-	})
-}
-
-// Holders make a client listen on a bounded number of slots; a slot that only began for a holder
-// that is gone rests too.
-func TestHoldersListenOnABoundedNumberOfSlots(t *testing.T) {
-	bubble(t, true, func(t *testing.T, in *Inbox, s *station) {
-		for slot := range uint16(2 * maxKept) {
-			in.Keep(slot)
-		}
-		synctest.Wait()
-		require.Equal(t, maxKept, len(in.subs))
-		w, err := in.Enter(3*maxKept, "a")
-		require.NoError(t, err, "waiters on as many as they need")
-		require.NotEmpty(t, ready(t, w, time.Minute).Channel)
-		w.Leave()
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		require.Zero(t, len(in.subs), "nobody uses them")
+		s.seen()
+		require.Empty(t, in.Channel(8))
+		require.Equal(t, channel, in.Channel(7), "it is used again")
+		again.Drop()
+		time.Sleep(idleSlot + 1)
+		s.seen()
+		require.Empty(t, in.Channel(7))
+		require.Empty(t, in.subs)
 	})
 }

@@ -2,127 +2,128 @@ package inbox
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-type heard struct {
-	owner  string
-	fence  int64
-	reason string
+type stray struct {
+	owner string
+	Grant
 }
 
-// listening is an inbox with a subscription that nobody feeds but the test.
-func listening() (in *Inbox, s *subscription, broken *[]heard) {
-	broken = &[]heard{}
-	in = New(Config{Prefix: "lock:", ID: "id", Changed: func(uint16) {}, Broken: func(owner string, fence int64, reason string) {
-		*broken = append(*broken, heard{owner, fence, reason})
-	}, Unclaimed: func(owner string, g Grant) { *broken = append(*broken, heard{owner, g.Fence, "unclaimed"}) }})
-	s = &subscription{channel: in.channel(0), waiters: map[string][]*Waiter{}, echoes: map[string]chan struct{}{},
+// listening is an inbox with a subscription that nobody feeds but the test, and the grants to owners
+// that nobody claims.
+func listening() (in *Inbox, s *subscription, strays *[]stray) {
+	strays = &[]stray{}
+	in = New(Config{Prefix: "lock:", ID: "id", Unclaimed: func(owner string, g Grant) {
+		*strays = append(*strays, stray{owner, g})
+	}})
+	s = &subscription{channel: in.channel(0), claims: map[string][]*Claim{},
 		changed: make(chan struct{}), ready: true, restart: func() {}}
 	in.subs[0] = s
-	return in, s, broken
+	return in, s, strays
 }
 
-func enter(t testing.TB, in *Inbox, owner string) *Waiter {
-	t.Helper()
-	w, err := in.Enter(0, owner)
-	require.NoError(t, err)
-	return w
+// received collects what a claim of the owner receives.
+func received(in *Inbox, owner string) (c *Claim, messages *[]Message) {
+	messages = &[]Message{}
+	return in.Claim(0, owner, func(m Message) { *messages = append(*messages, m) }), messages
 }
 
 func TestAGrantReachesItsOwner(t *testing.T) {
-	in, s, broken := listening()
-	a, b := enter(t, in, "a"), enter(t, in, "with a space")
-	in.deliver(s, "77 1700000000000 5 with a space")
-	require.Empty(t, a.Grants)
-	require.Equal(t, Grant{77, 1700000000000, 5}, <-b.Grants)
-	in.deliver(s, "78 1700000000000 1 nobody")
-	in.deliver(s, "79 1 1 a")
-	in.deliver(s, "81 2 1 a")
-	require.Equal(t, int64(81), (<-a.Grants).Fence, "the latest counts, and to deliver never blocks")
-	b.Leave()
-	in.deliver(s, "82 1 1 with a space")
-	require.Empty(t, b.Grants)
-	require.Equal(t, []heard{{"nobody", 78, "unclaimed"}, {"with a space", 82, "unclaimed"}}, *broken)
+	in, s, strays := listening()
+	_, a := received(in, "a")
+	spaced, b := received(in, "with a space")
+	in.deliver(s, "77 1700000000000 5 12 with a space job 1")
+	in.deliver(s, "78 5 1 12 with a space")
+	require.Empty(t, *a)
+	require.Equal(t, []Message{{Grant{77, 1700000000000, 5, "job 1"}}, {Grant{78, 5, 1, ""}}}, *b)
+	require.False(t, (*b)[0].Look())
+	in.deliver(s, "79 5 2 6 nobody job")
+	spaced.Drop()
+	in.deliver(s, "80 5 1 12 with a space")
+	require.Len(t, *b, 2, "it was dropped")
+	require.Equal(t, []stray{{"nobody", Grant{79, 5, 2, "job"}}, {"with a space", Grant{80, 5, 1, ""}}}, *strays)
 }
 
-// Two waits of one process with one owner string are two acquisitions: both hear, and ask.
-func TestWaitersOfOneOwnerHearTheSame(t *testing.T) {
+// Two waits of one process with one owner string are two acquisitions: both receive, and ask.
+func TestClaimsOfOneOwnerReceiveTheSame(t *testing.T) {
 	in, s, _ := listening()
-	first, second := enter(t, in, "job"), enter(t, in, "job")
-	in.deliver(s, "77 1 1 job")
-	require.Len(t, first.Grants, 1)
-	require.Len(t, second.Grants, 1)
-	first.Leave()
-	<-second.Grants
-	in.deliver(s, "78 1 1 job")
-	require.Len(t, second.Grants, 1, "the one that left took only its own place")
-	second.Leave()
-	require.Empty(t, s.waiters)
+	first, one := received(in, "job")
+	second, two := received(in, "job")
+	in.deliver(s, "77 1 1 3 job")
+	require.Len(t, *one, 1)
+	require.Len(t, *two, 1)
+	first.Drop()
+	in.deliver(s, "78 1 1 3 job")
+	require.Len(t, *one, 1)
+	require.Len(t, *two, 2, "only the other one was dropped")
+	second.Drop()
+	require.Empty(t, s.claims)
 }
 
-func TestABreakIsToldWithOwnerAndReason(t *testing.T) {
-	in, s, broken := listening()
-	in.deliver(s, "broken 77 12 with a space deploy stuck, again")
-	in.deliver(s, "broken 78 1 a ")
-	require.Equal(t, []heard{{"with a space", 77, "deploy stuck, again"}, {"a", 78, ""}}, *broken)
+// A look says that the server knows more. Nobody is to be notified of one for an owner that is gone.
+func TestALookReachesItsOwner(t *testing.T) {
+	in, s, strays := listening()
+	_, spaced := received(in, "with a space")
+	_, other := received(in, "with")
+	in.deliver(s, "look with a space")
+	in.deliver(s, "look nobody")
+	require.Equal(t, []Message{{}}, *spaced)
+	require.True(t, (*spaced)[0].Look())
+	require.Empty(t, *other)
+	require.Empty(t, *strays)
 }
 
 var nonsense = []string{
-	"", " ", "broken", "broken 1", "broken 1 2", "broken x 1 a b", "broken 1 x a b", "broken 1 5 a b", "broken 1 -1 a b", "broken 1 1 ab",
-	"broken 1 9223372036854775807 a b", "echo", "echo 1", "77", "77 1", "77 1 1", "x 1 1 a", "77 x 1 a", "77 1 x a", "0 1 1 a", "-1 1 1 a",
-	"77 1 0 a", "77 1 -5 a", "99999999999999999999 1 1 a", "nan 1 1 a", "0x10 1 1 a",
+	"", " ", "look", "look ", "looks a", "LOOK a", "broken 1 1 a b", "echo 1", "77", "77 1", "77 1 1", "77 1 1 1", "77 1 1 1 ",
+	"x 1 1 1 a", "77 x 1 1 a", "77 1 x 1 a", "77 1 1 x a", "0 1 1 1 a", "-1 1 1 1 a", "77 1 0 1 a", "77 1 -5 1 a", "77 1 1 0 a",
+	"77 1 1 -1 a", "77 1 1 2 a", "77 1 1 9223372036854775807 a", "77 1 1 1 akey", "99999999999999999999 1 1 1 a", "nan 1 1 1 a",
+	"0x10 1 1 1 a", "77  1 1 1 a", " 77 1 1 1 a",
 }
 
 func TestNonsenseIsIgnored(t *testing.T) {
-	in, s, broken := listening()
-	a := enter(t, in, "a")
+	in, s, strays := listening()
+	_, a := received(in, "a")
 	for _, message := range nonsense {
 		in.deliver(s, message)
-		require.Empty(t, a.Grants, "%q", message)
-		require.Empty(t, *broken, "%q", message)
+		require.Empty(t, *a, "%q", message)
+		require.Empty(t, *strays, "%q", message)
 	}
 }
 
 // FuzzMessages delivers what anybody with SPUBLISH on the channel can send.
 func FuzzMessages(f *testing.F) {
 	for _, message := range nonsense {
-		f.Add(message, "a", int64(1))
+		f.Add(message, "a", "key", int64(1))
 	}
-	f.Add("77 1700000000000 5 with a space", "with a space", int64(77))
-	f.Add("broken 77 12 with a space deploy stuck", "with a space", int64(math.MaxInt64))
-	f.Fuzz(func(t *testing.T, message, owner string, fence int64) {
-		in, s, broken := listening()
-		in.Unclaimed = func(owner string, g Grant) {
-			if g.Fence <= 0 || g.Block <= 0 || !strings.HasSuffix(message, " "+owner) {
-				t.Errorf("%q gives %+v to %q, who is not here", message, g, owner)
-			}
-		}
-		w := enter(t, in, owner)
+	f.Add("77 1700000000000 5 12 with a space job 1", "with a space", "job 1", int64(77))
+	f.Fuzz(func(t *testing.T, message, owner, key string, fence int64) {
+		in, s, strays := listening()
+		_, got := received(in, owner)
 		in.deliver(s, message)
-		if len(w.Grants) > 0 {
-			if g := <-w.Grants; g.Fence <= 0 || g.Block <= 0 || !strings.HasSuffix(message, " "+owner) {
-				t.Errorf("%q gives %+v to %q", message, g, owner)
+		for _, m := range *got {
+			*strays = append(*strays, stray{owner, m.Grant})
+		}
+		require.LessOrEqual(t, len(*strays), 1)
+		for _, g := range *strays {
+			if message == "look "+g.owner && g.Grant == (Grant{}) {
+				continue
 			}
+			require.True(t, g.Fence > 0 && g.Tokens > 0, "%q gives %+v", message, g)
+			grantee := " " + g.owner
+			require.True(t, strings.HasSuffix(message, grantee+" "+g.Key) || g.Key == "" && strings.HasSuffix(message, grantee),
+				"%q gives %+v", message, g)
 		}
-		for _, b := range *broken {
-			if !strings.Contains(message, " "+b.owner+" "+b.reason) {
-				t.Errorf("%q breaks %+v", message, b)
-			}
+		// any owner, and any key, can be granted
+		*got, *strays = nil, nil
+		in.deliver(s, fmt.Sprintf("%d 5 1 %d %s %s", fence, len(owner), owner, key))
+		if fence <= 0 || owner == "" {
+			require.Empty(t, *got)
+			return
 		}
-		*broken = nil
-		reason := message // every text can be a reason, and every owner be told it
-		in.deliver(s, fmt.Sprintf("broken %d %d %s %s", fence, len(owner), owner, reason))
-		if want := (heard{owner, fence, reason}); len(*broken) != 1 || (*broken)[0] != want {
-			t.Errorf("%+v, not %+v", *broken, want)
-		}
-		in.deliver(s, fmt.Sprintf("%d 5 1 %s", fence, owner))
-		if (len(w.Grants) > 0) != (fence > 0) {
-			t.Errorf("token %d: %d grants for %q", fence, len(w.Grants), owner)
-		}
+		require.Equal(t, []Message{{Grant{fence, 5, 1, key}}}, *got)
 	})
 }

@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -12,29 +11,18 @@ import (
 type subscription struct {
 	slot    uint16
 	channel string
-	waiters map[string][]*Waiter     // by owner
-	echoes  map[string]chan struct{} // closed when the echo has come back
-	kept    int                      // holders that left this channel with their lock
-	wanted  bool                     // a holder asked for the channel before it was ready
-	ready   bool                     // the server confirmed it
-	refused bool                     // the server does not allow it: poll
-	changed chan struct{}            // closed, and made anew, when ready or refused changes
+	claims  map[string][]*Claim // by owner
+	ready   bool                // the server confirmed it
+	refused bool                // the server does not allow it: poll
+	changed chan struct{}       // closed, and made anew, when ready or refused changes
 	stop    context.CancelFunc
 	restart context.CancelFunc // ends the present Receive
 	idle    *time.Timer
 }
 
-func (s *subscription) used() bool { return len(s.waiters)+s.kept > 0 }
-
-const (
-	shortPause   = 10 * time.Millisecond
-	longPause    = time.Second
-	refusedPause = 30 * time.Second
-)
-
 // receive keeps one channel subscribed. rueidis subscribes again by itself after a lost connection,
 // and returns when the slot has moved or the primary was demoted. Both end in a confirmation, after
-// which every waiter asks again.
+// which everybody looks.
 //
 // When it ends, rueidis leaves the channel subscribed on its connection, and what comes there is
 // dropped. SUNSUBSCRIBE would end that, but a server that is BUSY with a script refuses it, and
@@ -46,13 +34,14 @@ func (in *Inbox) receive(ctx context.Context, s *subscription) {
 			in.set(s, event.Kind == "ssubscribe", false)
 		}
 	})
+	command := func() rueidis.Completed { return in.Redis.B().Ssubscribe().Channel(s.channel).Build() }
 	for pause := shortPause; ; pause = min(2*pause, longPause) {
 		listening, restart := context.WithCancel(hooked)
 		in.mu.Lock()
 		s.restart = restart
 		in.mu.Unlock()
 		began := time.Now()
-		err := in.hear(listening, s)
+		err := in.Redis.Receive(listening, command(), func(m rueidis.PubSubMessage) { in.deliver(s, m.Message) })
 		restart()
 		if ctx.Err() != nil {
 			break
@@ -72,17 +61,6 @@ func (in *Inbox) receive(ctx context.Context, s *subscription) {
 	}
 }
 
-// hear subscribes, and returns when that ends.
-func (in *Inbox) hear(ctx context.Context, s *subscription) error {
-	redis := in.Redis(s.slot)
-	if redis == nil {
-		return errNowhere
-	}
-	return redis.Receive(ctx, redis.B().Ssubscribe().Channel(s.channel).Build(), func(m rueidis.PubSubMessage) { in.deliver(s, m.Message) })
-}
-
-var errNowhere = errors.New("inbox: no connection yet")
-
 // wait pauses for d, or returns false when ctx ends first.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
@@ -95,16 +73,25 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// set notes what the server said of the subscription, and makes every waiter ask again.
+// set notes what the server said of the subscription. When it is new, messages may have been lost, and
+// the primary of the slot may be another one: everybody looks.
 func (in *Inbox) set(s *subscription, ready, refused bool) {
 	in.mu.Lock()
 	s.ready, s.refused = ready, refused
 	close(s.changed)
 	s.changed = make(chan struct{})
-	told := ready && (s.kept > 0 || s.wanted)
-	s.wanted = s.wanted && !ready
+	var all []*Claim
+	if ready {
+		for _, claims := range s.claims {
+			all = append(all, claims...)
+		}
+	}
 	in.mu.Unlock()
-	if told {
-		in.Changed(s.slot)
+	if len(all) > 0 {
+		in.done.Go(func() {
+			for _, c := range all {
+				c.receive(Message{})
+			}
+		})
 	}
 }

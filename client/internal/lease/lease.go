@@ -1,124 +1,122 @@
 // Package lease is the life of one lease as its holder sees it: a state machine without goroutines,
-// clocks or servers. Time goes in, and what is due comes out. It knows nothing of exclusion, of
-// hash slots or of FCALL.
+// clocks or servers. Time goes in, and what is due comes out. It knows nothing of owners, keys or
+// calls.
+//
+// The states:
+//
+//	Confirming  handed over for two seconds at most, until a renewal is answered
+//	Held        granted for a whole lease
+//	Stopping    a limit ended the work, or its context is over; ours until the grace is over
+//	Refused     a server says that it is not ours; the work has been ended
+//	Over        nothing is renewed any more
+//
+// The events, and the state that follows. An action in brackets is what Step or the event asks for:
+//
+//	event       Confirming        Held              Stopping         Refused          Over
+//	Renewed     Held              Held              Stopping         Refused          Over
+//	Failed      Confirming        Held              Stopping         Refused          Over
+//	Refuse      Refused           Refused           Refused          Refused          Over
+//	Join        Confirming        Held              no               no               no
+//	Pass        Confirming        Held              no               no               no
+//	Extend      Confirming        Held              no               no               no
+//	Abandon     Stopping          Stopping          Stopping         Refused          Over
+//	Leave       Over [release]    Over [release]    Over [release]   Over [undo]      Over
+//	limit       Stopping [stop]   Stopping [stop]   -                -                -
+//	grace       -                 -                 Over [GiveBack]  -                -
+//	deadline    Over [Expire]     Over [Expire]     Over [Expire]    Over [GiveBack]  -
+//	Close       Over              Over              Over             Over             Over
+//
+// Leave is the last holder's; an earlier one changes no state. Where the grant may be passed on, the
+// caller tries Pass before Leave. Limit, grace and deadline are times: Step finds them due.
+//
+// The deadline is local, and earlier than the server's. A renewal never shortens a lease at the
+// server, so every confirmed one can only move the deadline on, in whatever order they arrive.
+//
+// There is one slot for renewals. Whoever has it, the keeper or a caller of Extend, sends the next
+// one, so two renewals of a lock never cross. A look is a read: it needs no slot.
 //
 // A Lease is not safe for concurrent use: its owner guards it with one mutex.
 package lease
 
 import "time"
 
-// Terms are what a lease was asked for with.
-type Terms struct {
-	Length      time.Duration // how long the server keeps it after each renewal
-	RenewEvery  time.Duration // from one renewal to the next; 0: it is never renewed
-	MaxRenewals int           // the work is ended when one more would be due; 0: no limit
-	MaxHold     time.Duration // the work is ended after this; 0: no limit
-	Grace       time.Duration // from the end of the work to the giving back
+// State is where a lease is in its life.
+type State uint8
+
+// The states; see the package's table.
+const (
+	Confirming State = iota
+	Held
+	Stopping
+	Refused
+	Over
+)
+
+func (s State) String() string {
+	return [...]string{"confirming", "held", "stopping", "refused", "over"}[s]
 }
 
-// Action is what a Lease needs done. Its owner does it, and reports with Renewed, Looked, GaveBack,
-// Denied, Refused or Failed.
+// Action is what a Lease needs done.
 type Action uint8
 
-// The actions.
+// The actions. Renew and Verify take the slot: their sender reports Renewed, Failed or Refuse. The
+// sender of a Look reports Looked.
 const (
 	None            Action = iota
-	Renew                  // send a renewal
-	Look                   // ask who has the lock: its key has changed
-	GiveBack               // tell the server that the lock is not wanted any more
-	Expire                 // the lease is over by this process's clock: end the work
+	Renew                  // send a renewal for Length
+	Verify                 // send a renewal for the shortest time: a look has found another holder
+	Look                   // ask who has the lock: its key may have changed
+	Expire                 // the lease is over by this process's clock: end the work, and give back
 	StopMaxHold            // the work has lasted for MaxHold: end it
 	StopMaxRenewals        // MaxRenewals are used up: end the work
+	GiveBack               // the grace is over, or what a refused holder never released: give back
 )
 
-const (
-	// a lock that is held for longer is made known to the server's tracking
-	introduceAfter = time.Second
-	// between two looks: waiters that join change the key too
-	lookPause    = 100 * time.Millisecond
-	slowestRetry = 10 * time.Second
-	// the first pause after a server said that it knows nothing of a lease; each next one is three
-	// times as long. A Cluster tells a deposed primary within some 100 ms, Sentinel within seconds.
-	deniedPause = 250 * time.Millisecond
-)
-
-// Margin is subtracted from the local lease. It allows for clocks that run at different speeds, and
-// for the time between the check of a deadline and its effect. A hundredth and 2 ms are the figures
-// of the Redlock algorithm (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/).
-func Margin(length time.Duration) time.Duration { return length/100 + 2*time.Millisecond }
-
-// Deadline is the local end of a lease that was asked for at sent: before the server's end,
-// whenever the server ran the request.
-func Deadline(sent time.Time, length time.Duration) time.Time {
-	return sent.Add(length - Margin(length))
-}
-
-// Kept is the length of a lease that the server keeps for at least d, by a clock that may run faster.
-func Kept(d time.Duration) time.Duration { return d + 2*Margin(d) }
-
-// Over reports whether deadline has passed, by the monotonic clock or by the wall clock. The
-// monotonic clock stands still while a machine is suspended.
-func Over(now, deadline time.Time) bool {
-	return !now.Before(deadline) || !now.Round(0).Before(deadline.Round(0))
-}
-
-// Lease is one lease. The zero value is not usable: see New, Provisional and Unwanted.
+// Lease is one lease. The zero value is not usable: see New and Provisional.
 type Lease struct {
 	state   State
 	holders int // of the work: a re-entrant holder counts each of its holds
 	terms   *Terms
 	length  time.Duration // Terms.Length, unless Extend asked for another one
-	asked   time.Duration // the length that the renewal under way asks for
-	least   time.Duration // the shortest length that may still be granted late; 0: none
-	until   time.Time     // the local deadline: nobody works under the lease from then on
-	// the server's lease cannot last longer than this, whatever became of the requests
-	latest time.Time
+	until   time.Time     // the local deadline
+	latest  time.Time     // the server's end, if it ran the last request at once
 
 	renewAt time.Time // the zero time: never, for all of these
 	lookAt  time.Time
 	stopAt  time.Time // MaxHold
-	giveAt  time.Time // Stopping: the end of the grace. GivingBack and Denied: the next try
-	free    time.Time // Refused: it is not given back before, unless the lease is over
+	giveAt  time.Time // Stopping: the end of the grace
 
-	looked   time.Time     // the last look was sent
-	crossing time.Duration // of the renewal that was under way when it began to linger; 0: none was
-	retry    time.Duration // the pause after the last failure; GivingBack: 0: there was none
-	denial   time.Duration // the pause after the last denial
-	renewals int
-	counted  bool // the renewal under way counts
-	asking   bool // a renewal or a giving back is under way
+	asking   bool          // the slot is taken
+	asked    time.Duration // the length that was asked for; 0: by Verify
+	byHand   bool          // by Extend
+	doubted  bool          // a look found another holder
 	looking  bool
-	lingers  bool // nobody holds it; it is kept from others until giveAt
+	looked   time.Time // the last look was sent
+	renewals int       // confirmed, automatic, of this holder
 }
 
 // New is a whole lease that the server granted to a request that was sent at sent. It has one
 // holder.
 func New(terms *Terms, sent time.Time) Lease {
-	l := Lease{state: Held, holders: 1, terms: terms, length: terms.Length, until: Deadline(sent, terms.Length),
-		latest: sent.Add(terms.Length)}
+	l := Lease{state: Held, holders: 1, terms: terms, length: terms.Length,
+		until: Deadline(sent, terms.Length), latest: sent.Add(terms.Length)}
 	if terms.RenewEvery > 0 {
 		l.renewAt = sent.Add(terms.RenewEvery)
 	}
-	l.limit(sent)
 	if terms.RenewEvery == 0 || terms.RenewEvery > introduceAfter {
 		l.lookAt = sent.Add(introduceAfter)
 	}
+	l.limit(sent)
 	return l
 }
 
 // Provisional is a lease that was handed over at now until the local time until. It must be
-// confirmed by a renewal.
+// confirmed by a renewal, which is due in a third of that.
 func Provisional(terms *Terms, now, until time.Time) Lease {
 	l := Lease{state: Confirming, holders: 1, terms: terms, length: terms.Length, until: until, latest: until}
 	l.renewAt = now.Add(until.Sub(now) / 3)
 	l.limit(now)
 	return l
-}
-
-// Unwanted is what may be left on the server of a request that was given up: it is only to be given
-// back, until effort.
-func Unwanted(now, effort time.Time) Lease {
-	return Lease{state: GivingBack, until: now, latest: effort, giveAt: now}
 }
 
 func (l *Lease) limit(from time.Time) {
@@ -131,48 +129,45 @@ func (l *Lease) limit(from time.Time) {
 // State is what the lease is in now.
 func (l *Lease) State() State { return l.state }
 
-// Length is how long the server keeps the lease after the next renewal.
+// Length is how long the server keeps the lease after the next automatic renewal.
 func (l *Lease) Length() time.Duration { return l.length }
 
 // Until is the local deadline.
 func (l *Lease) Until() time.Time { return l.until }
 
+// Latest is when the server's lease is over, if it ran the last request at once.
+func (l *Lease) Latest() time.Time { return l.latest }
+
+// Asking reports whether the slot for renewals is taken.
+func (l *Lease) Asking() bool { return l.asking }
+
 // Working reports whether somebody may work under the lease at now.
-func (l *Lease) Working(now time.Time) bool {
-	return (l.state == Confirming || l.state == Held) && !Over(now, l.until)
-}
+func (l *Lease) Working(now time.Time) bool { return l.state <= Held && !Past(now, l.until) }
 
 // Ours reports whether the lock is this holder's as far as is known at now, also if the work was
-// ended by a limit.
-func (l *Lease) Ours(now time.Time) bool { return l.state <= Stopping && !Over(now, l.until) }
+// ended.
+func (l *Lease) Ours(now time.Time) bool { return l.state <= Stopping && !Past(now, l.until) }
 
-// Done reports whether there is nothing left to do.
-func (l *Lease) Done() bool { return l.state == Released || l.state == Left }
-
-// Due is when Step must be called next, at the latest. Only a lease that is Done is never due.
-func (l *Lease) Due() (at time.Time) {
+// Due is when Step must be called next, at the latest; the zero time: never.
+func (l *Lease) Due() time.Time {
+	at := l.until
 	switch l.state {
-	case Released, Left:
+	case Over:
 		return time.Time{}
 	case Refused:
-		return l.until
-	case GivingBack, Denied:
-		at = l.latest
-		if !l.asking {
-			at = earlier(at, l.giveAt)
-		}
 		return at
 	case Stopping:
-		if at = l.giveAt; !l.lingers {
-			at = earlier(at, l.until)
-		}
+		at = earlier(at, l.giveAt)
 	default:
-		at = earlier(l.until, l.stopAt)
+		at = earlier(at, l.stopAt)
 	}
 	if !l.asking {
 		at = earlier(at, l.renewAt)
+		if l.doubted {
+			at = earlier(at, l.looked)
+		}
 	}
-	if !l.looking && !l.lookAt.IsZero() && (!l.asking || !l.renewable()) {
+	if !l.looking {
 		at = earlier(at, l.lookAt)
 	}
 	return at
@@ -181,104 +176,51 @@ func (l *Lease) Due() (at time.Time) {
 // Step returns what is due at now, and notes that it is under way. Call it until it returns None.
 func (l *Lease) Step(now time.Time) Action {
 	switch {
-	case l.Done():
-		return None
-	case l.state == GivingBack, l.state == Denied:
-		return l.stepBack(now)
-	case l.state == Refused && !Over(now, l.until):
+	case l.state == Over:
 		return None
 	case l.state == Refused:
-		l.move(expired)
-		l.asking, l.giveAt, l.retry = false, now, 0
-		return l.stepBack(now)
-	case !l.lingers && Over(now, l.until):
-		l.move(expired)
-		l.asking, l.giveAt, l.retry = false, now, 0
+		if !Past(now, l.until) {
+			return None
+		}
+		l.state = Over
+		return GiveBack
+	case Past(now, l.until):
+		l.state = Over
 		return Expire
 	case l.state == Stopping && due(now, l.giveAt):
-		l.move(givenUp)
-		l.asking, l.giveAt, l.retry = false, now, 0
-		return l.stepBack(now)
+		l.state = Over
+		return GiveBack
 	case l.state != Stopping && due(now, l.stopAt):
-		l.stop(now, now.Add(l.terms.Grace))
+		l.stop(now.Add(l.terms.Grace))
 		return StopMaxHold
+	case !l.asking && l.doubted:
+		l.take(0, false)
+		l.doubted = false
+		return Verify
 	case !l.asking && due(now, l.renewAt):
 		return l.renew(now)
 	case !l.looking && due(now, l.lookAt):
-		return l.look(now)
+		l.looking, l.looked, l.lookAt = true, now, time.Time{}
+		return Look
 	}
 	return None
 }
 
 func (l *Lease) renew(now time.Time) Action {
-	l.counted = l.state != Confirming
-	if l.counted && l.terms.MaxRenewals > 0 && l.renewals >= l.terms.MaxRenewals && l.state == Held {
+	if most := l.terms.MaxRenewals; most > 0 && l.renewals >= most && l.state == Held {
 		l.renewAt = time.Time{}
-		l.stop(now, earlier(now.Add(l.terms.Grace), l.until.Add(-Margin(l.length))))
+		l.stop(earlier(now.Add(l.terms.Grace), l.until.Add(-Margin(l.length))))
 		return StopMaxRenewals
 	}
-	l.ask(now)
-	return Renew
-}
-
-// look asks by a renewal where there are renewals: that also makes the lock known to the server's
-// tracking. It does not count, and changes no schedule.
-func (l *Lease) look(now time.Time) Action {
-	if !l.renewable() {
-		l.looking, l.looked, l.lookAt = true, now, time.Time{}
-		return Look
-	}
-	if l.asking {
-		return None // its answer tells as much
-	}
-	l.counted, l.looked, l.lookAt = false, now, time.Time{}
-	l.ask(now)
-	return Renew
-}
-
-func (l *Lease) renewable() bool { return !l.renewAt.IsZero() }
-
-// ask notes that a renewal leaves now.
-func (l *Lease) ask(now time.Time) {
-	if l.lingers {
-		l.length = l.lingering(now)
-	}
-	l.asking, l.asked = true, l.length
+	l.take(l.length, false)
 	l.latest = later(l.latest, now.Add(l.length))
+	return Renew
 }
 
-func (l *Lease) stop(now, giveAt time.Time) {
-	l.move(limited)
-	l.giveAt, l.stopAt = later(now, giveAt), time.Time{}
+func (l *Lease) take(length time.Duration, byHand bool) {
+	l.asking, l.asked, l.byHand = true, length, byHand
 }
 
-// stepBack gives back. What is due is tried once even if the lease is over by this process's clock: it
-// may have been prolonged by what this process does not know of.
-func (l *Lease) stepBack(now time.Time) Action {
-	over := !now.Before(l.latest)
-	switch {
-	case !l.asking && due(now, l.giveAt) && (!over || l.retry == 0):
-		l.asking = true
-		return GiveBack
-	case over:
-		l.move(lapsed)
-	}
-	return None
-}
-
-func due(now, at time.Time) bool { return !at.IsZero() && !now.Before(at) }
-
-// earlier is the earlier one of two times, of which the zero time is none.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
+func (l *Lease) stop(giveAt time.Time) {
+	l.state, l.giveAt, l.stopAt = Stopping, giveAt, time.Time{}
 }

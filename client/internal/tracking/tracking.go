@@ -9,6 +9,7 @@
 package tracking
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,18 +22,17 @@ const (
 	maxSilence = time.Second
 )
 
-// Cache is safe for concurrent use. Changed is called without its mutex, and must not block.
+// Cache is safe for concurrent use.
 type Cache struct {
 	on      atomic.Bool
 	slotted bool
-	changed func(owner string) // of a watched key; "": of all of them, perhaps
-	heard   atomic.Int64       // when the server last answered, in nanoseconds since born
+	heard   atomic.Int64 // when the server last answered, in nanoseconds since born
 	born    time.Time
 	size    atomic.Int64 // of entries: an empty cache costs the other calls no mutex
 
 	mu      sync.Mutex
 	entries map[string]*entry
-	watched map[string]watch // by key
+	watched map[string][]*watch // by key
 }
 
 // entry is what is known of one key. answer is nil until a tracked call filled it.
@@ -41,11 +41,8 @@ type entry struct {
 	version int // grows when the key changed: what was asked before is not kept after it
 }
 
-// watch says whom a change of a key concerns.
-type watch struct {
-	owner string
-	n     int
-}
+// watch is somebody whom a change of a key concerns.
+type watch struct{ changed func() }
 
 type answer struct {
 	value    any
@@ -74,8 +71,8 @@ func (q Question) Tracked() bool { return q.entry != nil }
 // New returns a cache that is off. slotted: in Cluster a call that is redirected loses its tracking
 // unnoticed, and one node says nothing of the others, so nothing is believed for longer than
 // maxSilence.
-func New(slotted bool, changed func(owner string)) *Cache {
-	return &Cache{slotted: slotted, changed: changed, born: time.Now(), entries: map[string]*entry{}, watched: map[string]watch{}}
+func New(slotted bool) *Cache {
+	return &Cache{slotted: slotted, born: time.Now(), entries: map[string]*entry{}, watched: map[string][]*watch{}}
 }
 
 // Switch turns the use of tracking on or off.
@@ -164,37 +161,34 @@ func (e *entry) forget() {
 	e.version++
 }
 
-// Watch makes changes of the key known to the owner's locks, until Unwatch was called as often. The
-// caller sends a tracked call. A key has one owner at a time: the last one counts.
-func (c *Cache) Watch(key, owner string) {
+// Watch has changed called when others changed the key, or may have, until stop is called. It is
+// called without the cache's mutex, and must not block. The caller sends a tracked call.
+func (c *Cache) Watch(key string, changed func()) (stop func()) {
+	w := &watch{changed}
 	c.mu.Lock()
-	c.watched[key] = watch{owner, c.watched[key].n + 1}
+	c.watched[key] = append(c.watched[key], w)
 	c.mu.Unlock()
-}
-
-// Unwatch undoes one Watch.
-func (c *Cache) Unwatch(key string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	w := c.watched[key]
-	if w.n--; w.n <= 0 {
-		delete(c.watched, key)
-		return
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		left := slices.DeleteFunc(c.watched[key], func(other *watch) bool { return other == w })
+		if c.watched[key] = left; len(left) == 0 {
+			delete(c.watched, key)
+		}
 	}
-	c.watched[key] = w
 }
 
 // Invalidated is what rueidis calls when others changed keys: with nil when all may have changed,
 // after a lost connection or a FLUSHALL.
 func (c *Cache) Invalidated(messages []rueidis.RedisMessage) {
-	var told []string
+	var concerned []*watch
 	c.mu.Lock()
 	if messages == nil {
 		for _, e := range c.entries {
 			e.forget()
 		}
-		if len(c.watched) > 0 {
-			told = append(told, "")
+		for _, watches := range c.watched {
+			concerned = append(concerned, watches...)
 		}
 	}
 	for _, m := range messages {
@@ -205,12 +199,10 @@ func (c *Cache) Invalidated(messages []rueidis.RedisMessage) {
 		if e := c.entries[key]; e != nil {
 			e.forget()
 		}
-		if w, ok := c.watched[key]; ok {
-			told = append(told, w.owner)
-		}
+		concerned = append(concerned, c.watched[key]...)
 	}
 	c.mu.Unlock()
-	for _, owner := range told {
-		c.changed(owner)
+	for _, w := range concerned {
+		w.changed()
 	}
 }

@@ -28,16 +28,14 @@ func told(keys ...string) (messages []rueidis.RedisMessage) {
 
 type cache struct {
 	*tracking.Cache
-	t       *testing.T
-	changed []string
+	t *testing.T
 }
 
 // in runs a test in virtual time, with a cache that is on.
 func in(t *testing.T, slotted bool, test func(c *cache)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := &cache{t: t}
-		c.Cache = tracking.New(slotted, func(owner string) { c.changed = append(c.changed, owner) })
+		c := &cache{tracking.New(slotted), t}
 		c.Switch(true)
 		test(c)
 	})
@@ -169,30 +167,42 @@ func TestNothingIsKeptWhileItIsOff(t *testing.T) {
 	})
 }
 
-func TestWatchedKeysTellTheirOwner(t *testing.T) {
+// Whoever watches is notified of the changes of its key, and of those that may have been one.
+func TestWatchedKeysNotify(t *testing.T) {
 	in(t, false, func(c *cache) {
+		var changed []string
+		watch := func(key, as string) (stop func()) {
+			return c.Watch(key, func() {
+				c.Drop(key) // it is called without the mutex
+				changed = append(changed, as)
+			})
+		}
+		expect := func(want ...string) {
+			t.Helper()
+			require.ElementsMatch(t, want, changed)
+			changed = nil
+		}
 		c.Invalidated(nil)
-		c.Watch("a", "one")
-		c.Watch("b", "two")
-		c.Watch("b", "two") // two locks of one owner
+		one, two, three := watch("a", "one"), watch("b", "two"), watch("b", "three")
 		c.Invalidated(told("a", "c"))
+		expect("one")
 		c.Invalidated(told("b"))
-		require.Equal(t, []string{"one", "two"}, c.changed)
-		c.Unwatch("b")
+		expect("two", "three")
+		c.Invalidated(nil)
+		expect("one", "two", "three")
+		two()
+		two()
 		c.Invalidated(told("b"))
-		require.Equal(t, []string{"one", "two", "two"}, c.changed)
-		c.Unwatch("b")
-		c.Unwatch("a")
+		expect("three")
+		three()
+		one()
 		c.Invalidated(told("a", "b"))
 		c.Invalidated(nil)
-		require.Len(t, c.changed, 3, "nobody is concerned any more")
-		c.Watch("a", "one")
-		c.Invalidated(nil)
-		require.Equal(t, "", c.changed[3], "all, perhaps")
-		c.Watch("a", "its next owner")
-		c.Unwatch("a") // of the first, late
+		expect()
+		watch("a", "its next owner")
+		one() // late
 		c.Invalidated(told("a"))
-		require.Equal(t, "its next owner", c.changed[4])
+		expect("its next owner")
 	})
 }
 

@@ -22,8 +22,9 @@ static int failed(struct holdfast *l, int code, const char *why) {
   return code;
 }
 
-/* call leaves the integers of the reply in out. The arguments end with the first that is NULL. */
-static int call(struct holdfast *l, long long out[7], const char *name, const char *a, const char *b, const char *c) {
+/* call leaves the integers of the reply in out: a token or 1, or a refusal: 0, pttl_ms, owner, position, why ...
+ * The arguments end with the first that is NULL. */
+static int call(struct holdfast *l, long long out[8], const char *name, const char *a, const char *b, const char *c) {
   const char *argv[] = {"FCALL", name, "1", l->key, l->owner, a, b, c};
   int argc = !a ? 5 : !b ? 6 : !c ? 7 : 8, code = HOLDFAST_OK;
   if (!l->redis) l->redis = l->connect(l->arg);
@@ -31,29 +32,32 @@ static int call(struct holdfast *l, long long out[7], const char *name, const ch
   long long sent = now();
   redisReply *reply = redisCommandArgv(l->redis, argc, argv, NULL);
   if (!reply) return code = failed(l, HOLDFAST_UNKNOWN, l->redis->errstr), drop(&l->redis), code;
-  if (reply->type != REDIS_REPLY_ARRAY) code = failed(l, HOLDFAST_REFUSED, reply->str ? reply->str : "not an array");
-  memset(out, 0, 7 * sizeof *out);
-  for (size_t i = 0; code == HOLDFAST_OK && i < reply->elements && i < 7; i++) out[i] = reply->element[i]->integer;
+  memset(out, 0, 8 * sizeof *out);
+  if (reply->type == REDIS_REPLY_INTEGER) out[0] = reply->integer;
+  else if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 5)
+    code = failed(l, HOLDFAST_REFUSED, reply->str ? reply->str : "not a reply of the library");
+  else failed(l, code, reply->element[4]->str ? reply->element[4]->str : "");
+  for (size_t i = 0; i < reply->elements && i < 8; i++) out[i] = reply->element[i]->integer;
   freeReplyObject(reply);
-  if (out[0] == 1 && a) { /* the lease counts from before the request, less a margin for clocks that differ */
-    l->token = out[1];
+  if (out[0] && a) { /* the lease counts from before the request, less a margin for clocks that differ */
+    l->token = out[0];
     l->ends = sent + l->lease - l->lease / 100 - 3;
     l->due = sent + l->lease / 3;
   }
   return code;
 }
 /* twice repeats a call whose answer was lost: by the same owner that is safe. */
-static int twice(struct holdfast *l, long long out[7], const char *name, const char *a) {
+static int twice(struct holdfast *l, long long out[8], const char *name, const char *a) {
   int code = call(l, out, name, a, NULL, NULL);
   if (code != HOLDFAST_UNKNOWN) return code;
   code = call(l, out, name, a, NULL, NULL);
   if (code == HOLDFAST_OK && !strcmp(name, "holdfast_release")) out[0] = 1; /* the first one may have done it */
   return code;
 }
-static int confirm(struct holdfast *l, long long out[7], long long token) {
+static int confirm(struct holdfast *l, long long out[8], long long token) {
   char fence[24];
   snprintf(fence, sizeof fence, "%lld", token);
-  return call(l, out, "holdfast_renew", l->ttl, "", fence);
+  return call(l, out, "holdfast_renew", l->ttl, "FENCE", fence);
 }
 
 /* subscribe returns the channel that is subscribed, or "" to poll. The channel must be in the slot of the key. */
@@ -71,18 +75,20 @@ static const char *subscribe(struct holdfast *l) {
   if (reply) freeReplyObject(reply);
   return l->channel;
 }
-/* granted returns the token of a grant to this owner, or 0. */
+/* granted returns the token of a grant of this key to this owner, or 0. */
 static long long granted(struct holdfast *l, redisReply *r) {
-  char owner[33] = "";
+  char whose[sizeof l->owner + sizeof l->key];
   long long token = 0;
+  int at = 0;
+  snprintf(whose, sizeof whose, "%s %s", l->owner, l->key);
   if (r->type == REDIS_REPLY_ARRAY && r->elements == 3 && r->element[2]->type == REDIS_REPLY_STRING)
-    sscanf(r->element[2]->str, "%lld %*s %*s %32s", &token, owner);
-  return strcmp(owner, l->owner) ? 0 : token;
+    sscanf(r->element[2]->str, "%lld %*s %*s 32 %n", &token, &at);
+  return at && !strcmp(r->element[2]->str + at, whose) ? token : 0;
 }
 /* hear waits until it is time to ask again. Returns the token of a grant, if one comes before that. */
-static long long hear(struct holdfast *l, const long long reply[7], long long until) {
-  long long left = reply[1], fence = reply[5], token = 0, ms;
-  int told = reply[3] > 0 && reply[6] > 0;
+static long long hear(struct holdfast *l, const long long reply[8], long long until) {
+  long long left = reply[1], fence = reply[6], token = 0, ms;
+  int told = reply[3] > 0 && reply[7] > 0;
   long long pause = told ? 1000 + now() % 500 : least(100 + now() % 200, l->lease / 2);
   until = least(until, now() + (left < 0 ? pause : least(pause, left + 1)));
   if (!told && l->channel[0]) drop(&l->line);
@@ -97,13 +103,14 @@ static long long hear(struct holdfast *l, const long long reply[7], long long un
   return 0;
 }
 static int acquire(struct holdfast *l, long long until) {
-  long long reply[7] = {0}, answered = now(), grant;
+  long long reply[8] = {0}, answered = now(), grant;
   int code = twice(l, reply, "holdfast_acquire", l->ttl);
-  while (!code && reply[0] != 1) {
-    if (now() >= until) return failed(l, HOLDFAST_BUSY, "somebody else has it");
-    code = call(l, reply, "holdfast_wait", l->ttl, subscribe(l), NULL);
+  while (!code && reply[0] == 0) {
+    if (now() >= until) return HOLDFAST_BUSY;
+    const char *channel = subscribe(l);
+    code = call(l, reply, "holdfast_wait", l->ttl, channel[0] ? "CHANNEL" : NULL, channel);
     if (!code) answered = now();
-    if (!code && reply[0] != 1 && (grant = hear(l, reply, until)) > 0)
+    if (!code && reply[0] == 0 && (grant = hear(l, reply, until)) > 0)
       code = confirm(l, reply, grant); /* its lease is short until then */
     if (code == HOLDFAST_REFUSED || (code && now() >= least(until, answered + l->lease))) return code;
     if (code) code = reply[0] = poll(NULL, 0, 100); /* 0: ask again */
@@ -122,28 +129,27 @@ int holdfast_lock(struct holdfast *l, redisContext *(*connect)(void *), void *ar
   int code = acquire(l, wait < 0 ? INT64_MAX : now() + wait);
   drop(&l->line);
   struct holdfast quiet = *l; /* keeps the error */
-  if (code) twice(&quiet, (long long[7]){0}, "holdfast_leave", NULL); /* a grant that crosses with it goes on */
-  if (code) drop(&quiet.redis);
+  if (code) twice(&quiet, (long long[8]){0}, "holdfast_leave", NULL); /* a grant that crosses with it goes on */
+  if (code) drop(&quiet.redis), l->redis = NULL;
   return code;
 }
 int holdfast_renew(struct holdfast *l) {
-  long long reply[7];
+  long long reply[8];
   if (holdfast_left(l) > l->lease / 3 && now() >= l->due) { /* without an answer it ends before the lease */
     l->due = now() + l->lease / 20; /* to try again after an error */
     l->gone = confirm(l, reply, l->token) == HOLDFAST_OK && reply[0] == 0;
   }
-  return holdfast_left(l) ? HOLDFAST_OK : failed(l, HOLDFAST_LOST, "the lease has ended, or the lock was taken away");
+  return holdfast_left(l) ? HOLDFAST_OK : HOLDFAST_LOST;
 }
 long long holdfast_left(struct holdfast *l) {
   long long left = l->ends - now();
-  l->gone = l->gone || left <= 0;
+  if (!l->gone && left <= 0) l->gone = 1, failed(l, HOLDFAST_LOST, "the lease has ended");
   return l->gone ? 0 : left;
 }
 int holdfast_release(struct holdfast *l) {
-  long long reply[7];
+  long long reply[8];
   int code = holdfast_left(l) ? twice(l, reply, "holdfast_release", NULL) : HOLDFAST_LOST;
   if (code == HOLDFAST_OK && reply[0] == 0) code = HOLDFAST_LOST;
-  if (code == HOLDFAST_LOST) failed(l, code, "it was lost before its release");
   drop(&l->redis);
   return code;
 }

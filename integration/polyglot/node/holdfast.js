@@ -54,7 +54,7 @@ async function acquire(client, name, { lease = 30_000, wait = Infinity, signal }
 /** A lock that is held. token is its fencing token; its signal aborts when it is lost. */
 class Lock {
   #abort = new AbortController();
-  #state = { ends: 0, over: false, grant: 0, sub: null, channel: "", wake: () => {} };
+  #state = { ends: 0, over: false, grant: 0, sub: null, channel: [], wake: () => {} };
   constructor(client, key, lease) {
     const limit = Math.min(2000, Math.max(500, lease / 5)); // ms to an answer
     Object.assign(this, { client, key, lease, limit, token: 0, owner: randomBytes(16).toString("hex") });
@@ -62,25 +62,27 @@ class Lock {
   get signal() { return this.#abort.signal; }
   /** Whether the lock was lost before its release: asks the clock too. */
   get lost() {
-    if (!this.#state.over && performance.now() >= this.#state.ends) this.#lose();
+    if (!this.#state.over && performance.now() >= this.#state.ends) this.#lose("the lease has ended");
     return this.signal.aborted;
   }
   /** Gives the lock back. Rejects with LostError if it was lost before that. Safe to repeat. */
   async release() {
     if (!this.lost && !this.#state.over) {
       this.#state.over = true;
-      if ((await this._repeat("release"))[0] === 0) this.#lose();
+      const [yes, , , , why] = await this._repeat("release");
+      if (yes === 0) this.#lose(why);
     }
     this.signal.throwIfAborted();
   }
-  #lose() { this.#abort.abort(new LostError(`${this.key}: the lease has ended, or the lock was taken away`)); }
+  #lose(why) { this.#abort.abort(new LostError(`${this.key}: ${why}`)); }
+  /** Resolves to an array: a token or 1, or a refusal: 0, pttl_ms, owner, waiters or position, why ... */
   async #call(name, ...args) {
     const sent = performance.now(), stop = new AbortController();
     const words = ["FCALL", "holdfast_" + name, "1", this.key, this.owner, ...args.map(String)];
     const sending = this.client.sendCommand(words, { signal: stop.signal, abortSignal: stop.signal });
-    const reply = await within(this.limit, sending).finally(() => stop.abort()); // it is not sent after a reconnection
-    if (reply[0] === 1 && args.length) { // the lease counts from before the request, less a margin for other clocks
-      [this.token, this.#state.ends] = [reply[1], sent + this.lease * 0.99 - 2];
+    const reply = [].concat(await within(this.limit, sending).finally(() => stop.abort())); // not sent after a reconnection
+    if (reply[0] !== 0 && args.length) { // the lease counts from before the request, less a margin for other clocks
+      [this.token, this.#state.ends] = [reply[0], sent + this.lease * 0.99 - 2];
       setTimeout(() => this.lost, this.#state.ends - performance.now() + 1).unref();
     }
     return reply;
@@ -96,8 +98,8 @@ class Lock {
   }
   async #renew() {
     if (this.lost || this.#state.over) return;
-    const answer = await this.#call("renew", this.lease, "", this.token).catch(() => null);
-    if (answer?.[0] === 0 && !this.#state.over) this.#lose();
+    const answer = await this.#call("renew", this.lease, "FENCE", this.token).catch(() => null);
+    if (answer?.[0] === 0 && !this.#state.over) this.#lose(answer[4]);
     setTimeout(() => this.#renew(), this.lease / (answer ? 3 : 20)).unref();
   }
   async _acquire(until, signal) {
@@ -105,13 +107,13 @@ class Lock {
     signal?.addEventListener("abort", () => this.#state.wake(), { once: true });
     while (reply[0] === 0) {
       signal?.throwIfAborted();
-      if (performance.now() >= until) throw new BusyError(`${this.key}: ${reply[2]} has it for ${reply[1]} ms`);
+      if (performance.now() >= until) throw new BusyError(`${this.key}: ${reply[4]} by ${reply[2]} for ${reply[1]} ms`);
       try {
         if (!this.#state.sub && this.client.sSubscribe) await this.#subscribe();
-        reply = await this.#call("wait", this.lease, this.#state.channel);
+        reply = await this.#call("wait", this.lease, ...this.#state.channel);
         answered = performance.now();
         if (reply[0] === 0 && (await this.#listen(reply, until)))
-          reply = await this.#call("renew", this.lease, "", this.#state.grant); // its lease is short until then
+          reply = await this.#call("renew", this.lease, "FENCE", this.#state.grant); // its lease is short until then
       } catch (err) {
         if (refused(err) || performance.now() >= Math.min(until, answered + this.lease)) throw err;
         await new Promise((resolve) => setTimeout(resolve, 100));
@@ -126,14 +128,15 @@ class Lock {
     const sub = (this.#state.sub = this.client.duplicate()).on("error", () => {});
     sub.on("ready", () => this.#state.wake()); // time to ask again
     await quietly(within(this.limit, sub.connect().then(() => sub.sSubscribe(channel, (message) => {
-      if (message.endsWith(" " + this.owner)) this.#state.grant = parseInt(message);
+      const [grant, , , , ...whose] = message.split(" "); // believed for this owner and key only
+      if (whose.join(" ") === `${this.owner} ${this.key}`) this.#state.grant = Number(grant);
       this.#state.wake();
-    })).then(() => (this.#state.channel = channel)))); // else it polls
+    })).then(() => (this.#state.channel = ["CHANNEL", channel])))); // else it polls
   }
   /** Waits until it is time to ask again. Returns whether a grant came that is newer than the reply. */
-  async #listen([, left, , position, , fence, subscribers], until) {
+  async #listen([, left, , position, , , fence, subscribers], until) {
     const told = position > 0 && subscribers > 0;
-    if (this.#state.channel && !told) this._close();
+    if (this.#state.channel.length && !told) this._close();
     const pause = told ? 1000 + 500 * Math.random() : Math.min(100 + 200 * Math.random(), this.lease / 2);
     const most = Math.min(pause, until - performance.now(), left >= 0 ? left + 1 : pause);
     const woken = new Promise((resolve) => (this.#state.wake = resolve));
@@ -142,7 +145,7 @@ class Lock {
   }
   _close() {
     const { sub } = this.#state;
-    Object.assign(this.#state, { sub: null, channel: "" });
+    Object.assign(this.#state, { sub: null, channel: [] });
     quietly((async () => sub?.disconnect())()); // it throws if it is not connected
   }
 }

@@ -39,14 +39,15 @@ function lock(object $redis, string $name, callable $work, float $lease = 30, fl
 final class Lock {
     public readonly string $owner;
     public int $token = 0;
-    private array $state = ['ends' => 0, 'due' => 0, 'over' => false, 'gone' => false];
-    private $line = null, $stream = null, $channel = '';
+    private array $state = ['ends' => 0, 'due' => 0, 'over' => false, 'gone' => null]; // gone: why it is lost
+    private $line = null, $stream = null, $channel = [];
     public function __construct(private object $redis, public readonly string $key, private float $lease) {
         $this->owner = bin2hex(random_bytes(16)); // never used again
     }
     /** Says whether the lock was lost before its release: true before the lease can end at the server. */
     public function lost(): bool {
-        return $this->state['gone'] = $this->state['gone'] || !$this->state['over'] && now() >= $this->state['ends'];
+        if (!$this->state['over'] && now() >= $this->state['ends']) $this->state['gone'] ??= 'the lease has ended';
+        return $this->state['gone'] !== null;
     }
     /** Renews the lock, once a third of the lease has passed. Throws Lost if it is lost. */
     public function renew(): void {
@@ -54,21 +55,21 @@ final class Lock {
         if (!$this->lost() && now() >= $this->state['due'] && now() < $last) {
             $this->state['due'] = now() + $this->lease / 20; // to try again after an error
             try {
-                $this->state['gone'] = $this->call('renew', '', $this->token)[0] === 0;
+                $this->state['gone'] = $this->call('renew', 'FENCE', $this->token)[4] ?? null;
             } catch (\Exception) {}
         }
-        $this->lost() && throw new Lost("$this->key: the lease has ended, or the lock was taken away");
+        $this->lost() && throw new Lost("$this->key: {$this->state['gone']}");
     }
     /** @internal */
     public function acquire(float $until): void {
         [$reply, $answered] = [$this->twice('acquire'), now()];
         while ($reply[0] === 0) {
-            if (now() >= $until) throw new Busy("$this->key: $reply[2] has it for $reply[1] ms");
+            if (now() >= $until) throw new Busy("$this->key: $reply[4] by $reply[2] for $reply[1] ms");
             try {
                 $this->subscribe();
-                [$reply, $answered] = [$this->call('wait', $this->channel), now()];
+                [$reply, $answered] = [$this->call('wait', ...$this->channel), now()];
                 $grant = $reply[0] === 0 ? $this->listen($reply, $until) : 0;
-                if ($grant > 0) $reply = $this->call('renew', '', $grant); // its lease is short until it is confirmed
+                if ($grant > 0) $reply = $this->call('renew', 'FENCE', $grant); // its lease is short until it is confirmed
             } catch (\RedisException|\Predis\Connection\ConnectionException $e) {
                 $this->close();
                 if (now() >= min($until, $answered + $this->lease)) throw $e;
@@ -81,7 +82,8 @@ final class Lock {
     public function release(): void {
         $this->renew();
         $this->state['over'] = true;
-        $this->twice('release')[0] === 0 && throw new Lost("$this->key: it was lost before its release");
+        $reply = $this->twice('release');
+        $reply[0] === 0 && throw new Lost("$this->key: $reply[4]");
     }
     /** @internal A grant that crosses with this goes on to the next in line. */
     public function leave(): void {
@@ -91,6 +93,7 @@ final class Lock {
         } catch (\Exception) {} // its lease ends
         $this->state['over'] = true;
     }
+    /** Returns a token or 1, or a refusal: 0, pttl_ms, owner, waiters or position, why ... */
     private function call(string $function, string|int ...$args): array {
         $takes = in_array($function, ['acquire', 'wait', 'renew']);
         if ($takes) array_unshift($args, (int) round($this->lease * 1000));
@@ -101,9 +104,10 @@ final class Lock {
         } catch (\RedisException $e) {
             throw preg_match('/^[A-Z]{2,} /', $e->getMessage()) ? new Refused($e->getMessage()) : $e;
         }
-        if (!is_array($reply)) throw new Refused($native ? (string) $this->redis->getLastError() : $reply);
-        if ($reply[0] === 1 && $takes) { // the lease counts from before the request, less a margin for other clocks
-            $this->token = $reply[1];
+        if (!is_array($reply) && !is_int($reply)) throw new Refused($native ? (string) $this->redis->getLastError() : $reply);
+        $reply = (array) $reply;
+        if ($reply[0] !== 0 && $takes) { // the lease counts from before the request, less a margin for other clocks
+            $this->token = $reply[0];
             $this->state['ends'] = $sent + $this->lease * 0.99 - 0.002;
             $this->state['due'] = $sent + $this->lease / 3;
         }
@@ -124,11 +128,12 @@ final class Lock {
         $told = is_array($this->line->executeRaw(['SSUBSCRIBE', $name = "lock:{{$tag}}:$this->owner"]));
         $stream = $this->line->getConnection()->getResource();
         $this->stream = is_resource($stream) ? $stream : $stream->detach(); // of Predis 3
-        $this->channel = $told ? $name : '';
+        $this->channel = $told ? ['CHANNEL', $name] : [];
     }
     /** Waits until it is time to ask again. Returns the token of a grant, if one comes before that. */
     private function listen(array $reply, float $until): int {
-        [, $left, , $position, , $fence, $subscribers] = $reply;
+        [, $left, , $position, , , $fence, $subscribers] = $reply;
+        $grant = "/\r\n(\\d+) \\d+ \\d+ 32 $this->owner " . preg_quote($this->key, '/') . '\r/';
         $told = $position > 0 && $subscribers > 0;
         $pause = $told ? mt_rand(1000, 1500) : min(mt_rand(100, 300), $this->lease * 500);
         $until = min($until, now() + min($pause, $left < 0 ? $pause : $left + 1) / 1000);
@@ -136,7 +141,7 @@ final class Lock {
         for ($text = ''; $told && ($pause = $until - now()) > 0; $told = !feof($this->stream)) {
             [$read, $none] = [[$this->stream], null];
             $text .= stream_select($read, $none, $none, 0, (int) ($pause * 1e6)) ? fread($this->stream, 8192) : '';
-            preg_match_all("/(\\d+) \\d+ \\d+ $this->owner\\r/", $text, $grants);
+            preg_match_all($grant, $text, $grants);
             if (max([0, ...$grants[1]]) > $fence) return (int) max($grants[1]); // an older one is void
         }
         usleep((int) max(0, ($until - now()) * 1e6));
@@ -145,6 +150,6 @@ final class Lock {
     private function close(): void {
         $this->line?->disconnect();
         is_resource($this->stream) && fclose($this->stream);
-        [$this->line, $this->stream, $this->channel] = [null, null, ''];
+        [$this->line, $this->stream, $this->channel] = [null, null, []];
     }
 }

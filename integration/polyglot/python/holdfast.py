@@ -11,6 +11,7 @@ below a third of the lease, or a call to a silent server does not end, and retry
 release whose reply was lost, and take the second reply, 'not yours', for a loss. Waiters are told by SSUBSCRIBE, on a
 connection of their own; with a RedisCluster they poll. Not for asyncio.
 """
+import os
 import random
 import re
 import secrets
@@ -43,8 +44,9 @@ def lock(redis, name, *, lease=30.0, wait=None):
         yield lock
         lock.check()
         lock._over.set()
-        if lock._repeat("release")[0] == 0:
-            raise Lost(lock.key)
+        reply = lock._repeat("release")
+        if reply[0] == 0:
+            raise Lost(f"{lock.key}: {reply[4]}")
     except BaseException as error:
         lock._over.set()
         lock._close()
@@ -58,32 +60,34 @@ class Lock:
     def __init__(self, redis, name, lease):
         self.key, self.owner, self.token = "lock:" + name, secrets.token_hex(16), None  # never used again
         self._redis, self._ttl, self._ends = redis, round(lease * 1000), 0
-        self._over, self._gone = threading.Event(), False
+        self._over, self._gone, self._pid = threading.Event(), "", os.getpid()  # gone: why it is lost
         tag = re.match("[^{]*{([^}]+)}", self.key)  # the channel must be in the key's slot
         self._name = "lock:{%s}:%s" % (tag[1] if tag else self.key, self.owner)
-        self._pubsub, self._channel, self._polls = None, "", not hasattr(redis, "connection_pool")
+        self._pubsub, self._channel, self._polls = None, (), not hasattr(redis, "connection_pool")
 
     @property
     def lost(self):
         """Whether the lock was lost before its release. True before the lease can end at the server."""
         if not self._over.is_set() and monotonic() >= self._ends:
-            self._gone = True
-        return self._gone
+            self._gone = "the lease has ended"
+        return bool(self._gone)
 
     def check(self):
         if self.lost:
-            raise Lost(self.key)
+            raise Lost(f"{self.key}: {self._gone}")
 
     def _call(self, function, *args):
-        sent = monotonic()
-        reply = self._redis.execute_command("FCALL", "holdfast_" + function, 1, self.key, self.owner, *args)
-        if reply[0] == 1 and args:  # from before the request on, less a margin for clocks that differ
-            self.token, self._ends = reply[1], sent + self._ttl / 1000 * 0.99 - 0.002
-        return reply
+        words, sent = ("FCALL", "holdfast_" + function, 1, self.key, self.owner, *args), monotonic()
+        reply = self._redis.execute_command(*words, NEVER_DECODE=True)  # an owner may be any bytes
+        if isinstance(reply, list):  # a refusal: 0, pttl_ms, owner, waiters or position, why ...
+            return [r.decode(errors="backslashreplace") if isinstance(r, bytes) else r for r in reply]
+        if args:  # from before the request on, less a margin for clocks that differ
+            self.token, self._ends = reply, sent + self._ttl / 1000 * 0.99 - 0.002
+        return [reply]
 
     def _repeat(self, *call):
         try:
-            return self._call(*call)
+            return self._call(*call) if os.getpid() == self._pid else [1]  # a child of fork gives nothing back
         except UNKNOWN:  # by the same owner it is safe; the first release may have done what the second cannot
             reply = self._call(*call)
             return [1] if call[0] == "release" else reply
@@ -93,8 +97,9 @@ class Lock:
         while not self._over.wait(pause) and not self.lost:
             pause = self._ttl / 20000
             with suppress(RedisError, OSError):
-                if self._call("renew", self._ttl, "", self.token)[0] == 0 and not self._over.is_set():
-                    self._gone = True
+                reply = self._call("renew", self._ttl, "FENCE", self.token)
+                if reply[0] == 0 and not self._over.is_set():
+                    self._gone = reply[4]
                 pause = self._ttl / 3000
 
     def _acquire(self, wait):
@@ -102,13 +107,13 @@ class Lock:
         reply, answered = self._repeat("acquire", self._ttl), monotonic()
         while reply[0] == 0:
             if monotonic() >= until:
-                raise Busy(f"{self.key}: {reply[2]!r} has it for {reply[1]} ms")
+                raise Busy(f"{self.key}: {reply[4]} by {reply[2]!r} for {reply[1]} ms")
             try:
                 self._subscribe()
-                reply, answered = self._call("wait", self._ttl, self._channel), monotonic()
+                reply, answered = self._call("wait", self._ttl, *self._channel), monotonic()
                 grant = self._listen(reply, until) if reply[0] == 0 else None
                 if grant:  # its lease is short until it is confirmed
-                    reply = self._call("renew", self._ttl, "", grant)
+                    reply = self._call("renew", self._ttl, "FENCE", grant)
             except UNKNOWN:
                 self._close()
                 if monotonic() >= min(until, answered + self._ttl / 1000):
@@ -121,23 +126,23 @@ class Lock:
             self._pubsub = self._redis.pubsub()
             try:  # a raw command: redis-py has a method for it from 5.0 on only
                 self._pubsub.execute_command("SSUBSCRIBE", self._name)
-                self._channel = self._name if self._message(5)[0] == "ssubscribe" else ""
+                self._channel = ("CHANNEL", self._name) if self._message(5)[0] == "ssubscribe" else ()
             except ResponseError:  # forbidden: poll
                 self._polls = True
 
     def _listen(self, reply, until):
         """Waits until it is time to ask again. Returns the token of a grant, if one comes before that."""
-        _, left, _, position, _, fence, subscribers = reply
+        _, left, _, position, _, _, fence, subscribers = reply
         pause = random.uniform(1, 1.5)
         if not (position and subscribers):  # nobody would tell
             self._close()
             pause = min(random.uniform(0.1, 0.3), self._ttl / 2000)
         end = min(until, monotonic() + min(pause, (left + 1) / 1000 if left >= 0 else pause))
         while self._pubsub and monotonic() < end:
-            kind, text = self._message(end - monotonic())
-            words = text.split(" ", 3)
-            if kind == "smessage" and words[3:] == [self.owner] and int(words[0]) > fence:
-                return int(words[0])  # an older one is void
+            kind, said = self._message(end - monotonic())
+            grant = re.fullmatch(r"(\d+) \d+ \d+ 32 " + re.escape(f"{self.owner} {self.key}"), said)
+            if kind == "smessage" and grant and int(grant[1]) > fence:
+                return int(grant[1])  # an older one is void, and what is no grant of ours is noise
         sleep(max(0, end - monotonic()))
 
     def _message(self, timeout):
@@ -147,4 +152,4 @@ class Lock:
     def _close(self):
         if self._pubsub:
             self._pubsub.close()
-        self._pubsub, self._channel = None, ""
+        self._pubsub, self._channel = None, ()

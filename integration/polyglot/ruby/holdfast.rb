@@ -31,7 +31,7 @@ module Holdfast
     lock&.send(:leave) unless e.is_a?(Lost)
     raise
   ensure
-    lock&.send(:release) # also after break and return
+    lock&.send(:release) # also after break, return and throw
   end
 
   # A lock that is held. token is its fencing token.
@@ -40,24 +40,26 @@ module Holdfast
     def initialize(redis, key, lease)
       @redis, @key, @lease, @ttl = redis, key, lease, (lease * 1000).round
       @owner = SecureRandom.hex(16) # never used again
-      @ends, @over, @gone, @polls, @line, @events, @channel = 0, false, false, false, nil, nil, ""
+      @pid, @ends, @over, @gone, @polls, @line, @events, @channel = Process.pid, 0, false, nil, false, nil, nil, []
     end
 
     # Reports whether the lock was lost before its release. True before the lease can end at the server.
     def lost?
-      @gone ||= !@over && now >= @ends
+      @gone ||= "the lease has ended" if !@over && now >= @ends
+      !!@gone
     end
 
     # Raises Lost if the lock is lost.
-    def check = (raise Lost, "#{@key}: the lease has ended, or the lock was taken away" if lost?)
+    def check = (raise Lost, "#{@key}: #{@gone}" if lost?)
 
     private
     def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    # Returns an array: a token or 1, or a refusal: 0, pttl_ms, owner, waiters or position, why ...
     def call(redis, function, *args)
       sent = now
-      reply = redis.call("FCALL", "holdfast_#{function}", 1, @key, @owner, *args)
+      reply = [*redis.call("FCALL", "holdfast_#{function}", 1, @key, @owner, *args)]
       # The lease counts from before the request, less a margin for clocks that differ.
-      @token, @ends = reply[1], sent + @lease * 0.99 - 0.002 if reply[0] == 1 && args.any?
+      @token, @ends = reply[0], sent + @lease * 0.99 - 0.002 if reply[0] != 0 && args.any?
       reply
     end
     def twice(function, *args)
@@ -71,12 +73,12 @@ module Holdfast
       ends = wait ? now + wait : Float::INFINITY
       reply, answered = twice("acquire", @ttl), now
       while reply[0] == 0
-        raise Busy, "#{@key}: #{reply[2].inspect} has it for #{reply[1]} ms" if now >= ends
+        raise Busy, "#{@key}: #{reply[4]} by #{reply[2].inspect} for #{reply[1]} ms" if now >= ends
         begin
           subscribe
-          reply, answered = call(@redis, "wait", @ttl, @channel), now
+          reply, answered = call(@redis, "wait", @ttl, *@channel), now
           grant = reply[0] == 0 ? listen(reply, ends) : nil
-          reply = call(@redis, "renew", @ttl, "", grant) if grant # its lease is short until it is confirmed
+          reply = call(@redis, "renew", @ttl, "FENCE", grant) if grant # its lease is short until it is confirmed
         rescue *UNKNOWN
           close
           raise if now >= [ends, answered + @lease].min
@@ -88,14 +90,16 @@ module Holdfast
     end
     def release
       return if @over
-      gone = lost?
+      return leave unless @token # a wait that was thrown out of, as by Timeout.timeout
+      lost?
       stop
-      @gone = gone || twice("release")[0] == 0
+      @gone ||= twice("release")[4] if mine?
       check
     end
+    def mine? = Process.pid == @pid # a child of fork gives nothing back
     def leave # a grant that crosses with this goes on to the next in line
       stop
-      twice("leave")
+      twice("leave") if mine?
     rescue Redis::BaseError, *UNKNOWN then nil # its lease ends
     end
     def stop
@@ -106,8 +110,8 @@ module Holdfast
 
     def keep(redis, pause = @lease / 3.0)
       while sleep(pause) && !lost?
-        reply = call(redis, "renew", @ttl, "", @token) rescue nil
-        @gone = true if reply && reply[0] == 0
+        reply = call(redis, "renew", @ttl, "FENCE", @token) rescue nil
+        @gone = reply[4] if reply && reply[0] == 0
         pause = @lease / (reply ? 3.0 : 20.0)
       end
     ensure
@@ -120,20 +124,20 @@ module Holdfast
       client = (@line = @redis.dup)._client
       @events = client.pubsub.tap { |pubsub| pubsub.call("SSUBSCRIBE", name) } if client.respond_to?(:pubsub)
       answer = @events ? message(5) : client.call([:ssubscribe, name])
-      answer.is_a?(Array) ? @channel = name : @polls = true # an ACL
+      answer.is_a?(Array) ? @channel = ["CHANNEL", name] : @polls = true # an ACL
     rescue Redis::CommandError then @polls = true
     end
 
     # Waits until it is time to ask again. Returns the token of a grant, if one comes before that.
-    def listen((_, left, _, position, _, fence, subscribers), ends)
+    def listen((_, left, _, position, _, _, fence, subscribers), ends)
       told = position > 0 && subscribers > 0
       close unless told
       pause = told ? rand(1.0..1.5) : [rand(0.1..0.3), @lease / 2.0].min
       ends = [ends, now + (left < 0 ? pause : [pause, (left + 1) / 1000.0].min)].min
       while @line && now < ends
         kind, _, text = message([ends - now, 0.001].max)
-        token, _, _, owner = text.split(" ", 4) if kind == "smessage"
-        return token.to_i if owner == @owner && token.to_i > fence # an older one is void
+        token, _, _, _, whose = text.split(" ", 5) if kind == "smessage"
+        return token.to_i if whose == "#{@owner} #{@key}" && token.to_i > fence # an older one is void
       end
       sleep [ends - now, 0].max
       nil
@@ -144,7 +148,7 @@ module Holdfast
     end
     def close
       [@events, @line].each { |c| c&.close }
-      @line, @events, @channel = nil, nil, ""
+      @line, @events, @channel = nil, nil, []
     end
   end
 end

@@ -29,17 +29,18 @@ now() {
   if [ -r /proc/uptime ]; then read -r up _ </proc/uptime && echo "${up%.*}${up#*.}0"; else echo "$(date +%s)000"; fi
 }
 
-# ask calls a function and sets r1, r2 and r3 to its reply. It fails without an answer, or on an error.
+# ask calls a function and sets r1 to r5 to its reply: a token or 1, or a refusal: 0, pttl_ms, owner, position, why.
+# It fails without an answer, or on an error.
 patience=$((lease / 4000 + 1))
 ask() {
   function=$1
   shift
   # shellcheck disable=SC2086 # it is words
   reply=$(timeout "$patience" ${REDIS_CLI:-redis-cli} FCALL "holdfast_$function" 1 "$key" "$owner" "$@" 2>&1)
-  { read -r r1; read -r r2; read -r r3; } <<REPLY
+  { read -r r1; read -r r2; read -r r3; read -r _; read -r r5; } <<REPLY
 $reply
 REPLY
-  case $r1 in 0 | 1) ;; *) echo "holdfast.sh: $key: ${reply:-no answer}" >&2 && false ;; esac
+  case $r1 in '' | *[!0-9]*) echo "holdfast.sh: $key: ${reply:-no answer}" >&2; r1=0; false ;; esac
 }
 
 # Gives up: a grant that crosses with this goes on to the next in line. The command, if it runs, ends first.
@@ -51,39 +52,39 @@ leave() {
 trap 'leave 130' INT
 trap 'leave 143' TERM HUP
 
-start=$(now) answered=$(now) sent=$(now) r1=0 r2=0 r3=
+start=$(now) answered=$(now) sent=$(now) r1=0 r2=0 r3='' r5=''
 ask acquire "$lease" || ask acquire "$lease" || leave 69 # the same owner: a repeat is safe
-while [ "$r1" != 1 ]; do
+while [ "$r1" = 0 ]; do
   if [ -n "$wait" ] && [ $(($(now) - start)) -ge "$wait" ]; then
-    echo "holdfast.sh: $key: '$r3' has it for $r2 ms" >&2
+    echo "holdfast.sh: $key: $r5 by '$r3' for $r2 ms" >&2
     leave 75
   fi
   sent=$(now)
-  if ask wait "$lease" ''; then answered=$sent; elif [ $((sent - answered)) -ge "$lease" ]; then leave 69; fi
-  [ "$r1" = 1 ] || sleep 0.3
+  if ask wait "$lease"; then answered=$sent; elif [ $((sent - answered)) -ge "$lease" ]; then leave 69; fi
+  [ "$r1" != 0 ] || sleep 0.3
 done
 
 # The lease counts from before the call, less a margin for clocks that differ, and are coarse here.
-token=$r2 margin=$((lease / 100 + 20))
+token=$r1 margin=$((lease / 100 + 20))
 exec 3<&0 # a command in the background would read /dev/null
 HOLDFAST_TOKEN=$token "$@" <&3 3<&- &
 command=$!
 renew() {
   trap - INT TERM HUP
-  kill -0 "$command" 2>/dev/null || exit 0 # it has ended, and a signal for us that came before the line above is lost
-  ends=$((sent + lease - margin)) pause=$((lease / 3))
+  ends=$((sent + lease - margin)) pause=$((lease / 3)) r5=''
   while left=$((ends - $(now))) && [ "$left" -gt 0 ]; do
+    kill -0 "$command" 2>/dev/null || exit 0 # it has ended, and nobody told us: too early for the trap, or killed
     [ "$pause" -lt "$left" ] || pause=$left
     sleep "$((pause / 1000)).$(printf %03d $((pause % 1000)))" >/dev/null 2>&1 # it can outlive us: holds no pipe open
     pause=$((lease / 20))
     sent=$(now)
     [ $((sent + patience * 1000)) -lt "$ends" ] || continue # it could outlast the lease
-    ask renew "$lease" '' "$token" || continue # tried again until the lease ends
-    [ "$r1" = 1 ] || break
+    ask renew "$lease" FENCE "$token" || continue # tried again until the lease ends
+    [ "$r1" != 0 ] || break
     ends=$((sent + lease - margin)) pause=$((lease / 3))
   done
   trap '' TERM # when the command ends we are told to end too, and are to say 70
-  echo "holdfast.sh: $key: the lease has ended, or the lock was taken away" >&2
+  echo "holdfast.sh: $key: lost: ${r5:-the lease has ended}" >&2
   kill "$command"
   exit 70
 }
@@ -97,5 +98,5 @@ wait "$renewer" 2>/dev/null
 [ $? != 70 ] || exit 70
 command=''
 ask release || { ask release && r1=1; } || exit 69 # the first one may have given it back
-[ "$r1" = 1 ] || { echo "holdfast.sh: $key: it was lost before its release" >&2; exit 70; }
+[ "$r1" != 0 ] || { echo "holdfast.sh: $key: lost: $r5" >&2; exit 70; }
 exit "$status"

@@ -25,7 +25,9 @@ static void say(int code, const char *error) {
 }
 
 static void lock(struct holdfast *l) {
-  say(holdfast_lock(l, open_redis, NULL, args[3], atoll(args[4]), atoll(args[5])), l->error);
+  int code = holdfast_lock(l, open_redis, NULL, args[3], atoll(args[4]), atoll(args[5]));
+  if (code != HOLDFAST_OK) holdfast_release(l); /* nothing is to be freed: it is safe */
+  say(code, l->error);
 }
 
 static void release(struct holdfast *l) { say(holdfast_release(l), l->error); }

@@ -139,8 +139,11 @@ func TestVerifyAdvises(t *testing.T) {
 	const load = `"holdfast load" brings it`
 	require.Contains(t, verify(), load)
 
-	do(primary, "FUNCTION", "LOAD", "REPLACE", otherVersion("0.9.0"))
+	do(primary, "FUNCTION", "LOAD", "REPLACE", otherVersion(functions.Version+"-rc.1"))
 	require.Contains(t, verify(), load)
+
+	do(primary, "FUNCTION", "LOAD", "REPLACE", otherVersion("1.9.0"))
+	require.Contains(t, verify(), "an older contract is there: \"holdfast load --force\"")
 
 	do(primary, "FUNCTION", "LOAD", "REPLACE", otherVersion("99.0.0"))
 	said := verify()
@@ -182,8 +185,9 @@ func TestADryRunSaysFromWhichVersionToWhich(t *testing.T) {
 	}
 	ours := functions.Version
 	require.Equal(t, 2, strings.Count(dry("load"), "none -> "+ours), "the primary and the replica")
-	bring("0.9.0")
-	require.Equal(t, 2, strings.Count(dry("load"), "0.9.0 -> "+ours))
+	older := ours + "-rc.1"
+	bring(older)
+	require.Equal(t, 2, strings.Count(dry("load"), older+" -> "+ours))
 	bring("99.0.0")
 	require.Equal(t, 2, strings.Count(dry("load", "--force"), "99.0.0 -> "+ours))
 	require.Equal(t, 2, strings.Count(dry("unload"), "99.0.0 -> none"))

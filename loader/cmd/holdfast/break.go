@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,101 +15,117 @@ import (
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/terminal"
 )
 
+// breaking is what a break is asked for.
+type breaking struct {
+	where
+	name, reason, owner string
+	forget, yes         bool
+}
+
 func breakCommand(a *app) *cobra.Command {
-	var w where
-	var reason string
-	var yes bool
+	var b breaking
 	cmd := &cobra.Command{
 		Use:     "break NAME --reason TEXT",
 		GroupID: groupLocks,
 		Short:   "Take a lock from its holder, and give it to the next in line",
 		Long: `Break takes a lock from its holder. The next in line gets it at once. The holder is told, with the reason; but its
 work may still be running when the next holder starts. Only a resource that checks fencing tokens is safe from that.
+The key remembers who lost the lock and why: until the end of that lease, but for 10 s at least and 10 min at most.
 
-It asks before it does so; --yes does not. If the lock changes hands before the answer, nothing is broken: what you
-saw is not what is there any more. After a failure with an unknown outcome look first: a second break would hit the
-next holder.
+It asks before it does so; --yes does not. It takes the lock from the owner that it has seen and from nobody else: if
+the lock changes hands before the answer, nothing is broken. After a failure with an unknown outcome run it again with
+--owner: a second break would hit the next holder otherwise.
+
+A lock can be kept though nobody has it, so that a job does not run twice in an interval. To break that lets the job run
+again: then a "y" is not enough.
 
 The user needs what "holdfast acl --for operator" prints.`,
 		Example: `  holdfast break order:42 --reason "host web-3 is gone, see INC-1234" --addr redis-1:6379
-  holdfast break order:42 --reason "deploy" --yes --json`,
+  holdfast break order:42 --reason "deploy" --yes --json
+  holdfast break order:42 --forget    # nobody has it, and the SET NX of others is refused: a record is left`,
 		Args:              oneName,
-		ValidArgsFunction: a.completeName(&w),
+		ValidArgsFunction: a.completeName(&b.where),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if strings.TrimSpace(reason) == "" {
-				return usageError{errors.New("--reason is missing: the holder is told, and it stands in its log")}
+			b.name = args[0]
+			if err := b.validate(); err != nil {
+				return usageError{err}
 			}
-			if !yes && (!terminal.Is(a.stdin) || a.cfg.json) {
+			if !b.yes && (!terminal.Is(a.stdin) || a.cfg.json) {
 				return usageError{errors.New("nobody can be asked without a terminal, or with --json: add --yes")}
 			}
-			return a.breakLock(cmd.Context(), w, args[0], reason, yes)
+			return a.breakLock(cmd.Context(), b)
 		},
 	}
-	w.bind(cmd.Flags())
-	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the holder that loses the lock")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	b.bind(cmd.Flags())
+	cmd.Flags().StringVar(&b.reason, "reason", "", "`text` for the holder that loses the lock")
+	cmd.Flags().StringVar(&b.owner, "owner", "", "only if this `owner` has it, as inspect shows it")
+	cmd.Flags().BoolVar(&b.forget, "forget", false, "keep no record of this break, and drop that of an older one")
+	cmd.Flags().BoolVarP(&b.yes, "yes", "y", false, "do not ask")
 	return cmd
 }
 
-func (a *app) breakLock(ctx context.Context, w where, name, reason string, yes bool) error {
+func (b breaking) validate() error {
+	switch given := strings.TrimSpace(b.reason) != ""; {
+	case given && b.forget:
+		return errors.New("--forget keeps no --reason: give one of them")
+	case !given && !b.forget:
+		return errors.New("--reason is missing: the holder is told, and it stands in its log")
+	}
+	return nil
+}
+
+func (a *app) breakLock(ctx context.Context, b breaking) error {
 	within := func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, a.cfg.timeout) }
-	opening, opened := within()
-	defer opened()
-	view, end, err := a.view(opening, w)
+	looking, looked := within()
+	defer looked()
+	view, end, err := a.view(looking, b.where)
 	if err != nil {
 		return err
 	}
 	defer end()
-	if !yes {
-		if err := a.confirm(ctx, view, name); err != nil {
+	seen, err := view.Lock(looking, b.name)
+	if err != nil {
+		return a.lockError(err)
+	}
+	broken := locks.Broken{Next: &seen}
+	switch there := seen.Held || seen.Kept() || b.forget && seen.Broken != nil; {
+	case !there || b.owner != "" && b.owner != seen.Owner:
+		return a.printBroken(seen, b, broken)
+	case !b.yes:
+		if err := a.confirm(ctx, view, seen); err != nil {
 			return err
 		}
 	}
 	ctx, cancel := within() // from the answer on
 	defer cancel()
-	broken, err := view.Break(ctx, name, reason)
+	broken, err = view.Break(ctx, seen, b.reason, b.forget)
 	if err != nil {
 		return a.lockError(err)
 	}
-	a.printBroken(name, broken)
-	if broken.Lost == nil {
-		return exit(exitFree)
-	}
-	return nil
+	return a.printBroken(seen, b, broken)
 }
 
-// confirm shows who would lose the lock, and asks. It looks again after the answer.
-func (a *app) confirm(ctx context.Context, view *locks.View, name string) error {
-	look := func() (locks.Lock, error) {
-		ctx, cancel := context.WithTimeout(ctx, a.cfg.timeout)
-		defer cancel()
-		l, err := view.Lock(ctx, name)
-		return l, a.lockError(err)
+// confirm shows who would lose the lock, and asks. Where an interval would end early, a letter that
+// fingers know is not answer enough.
+func (a *app) confirm(ctx context.Context, view *locks.View, l locks.Lock) error {
+	a.printLock(view, l)
+	accepted := []string{"y", "yes"}
+	switch {
+	case l.Held:
+		fmt.Fprintf(a.stderr, "Take %s from %s? Its work may still be running. [y/N] ", printable(l.Name), l)
+	case l.Kept():
+		accepted = []string{l.Name}
+		fmt.Fprintf(a.stderr, "Nobody works under %s. It is kept, so that a job does not run again before %s.\n"+
+			"To let that run again, type the name of the lock: ", printable(l.Name), clock(*l.KeptUntil))
+	default:
+		fmt.Fprintf(a.stderr, "Forget that %s was taken from %s? [y/N] ", printable(l.Name), l.Broken)
 	}
-	before, err := look()
-	if err != nil {
-		return err
-	}
-	a.printLock(view, before)
-	if !before.Held {
-		return exit(exitFree)
-	}
-	fmt.Fprintf(a.stderr, "Take %s from %s? Its work may still be running. [y/N] ", printable(name), before)
 	answer, err := a.answer(ctx)
 	if err != nil {
 		return err
 	}
-	if answer != "y" && answer != "yes" {
+	if !slices.ContainsFunc(accepted, func(yes string) bool { return strings.EqualFold(yes, answer) }) {
 		fmt.Fprintln(a.stderr, "holdfast break: nothing was broken")
-		return exit(exitRefused)
-	}
-	now, err := look()
-	if err != nil {
-		return err
-	}
-	if now.Owner != before.Owner || now.Token != before.Token {
-		fmt.Fprintln(a.stderr, "holdfast break: the lock has changed hands meanwhile, and nothing was broken:")
-		a.printLock(view, now)
 		return exit(exitRefused)
 	}
 	return nil
@@ -138,31 +155,54 @@ func (a *app) answer(ctx context.Context) (string, error) {
 	}
 }
 
-func (a *app) printBroken(name string, b locks.Broken) {
+// printBroken says what was done, and returns the exit code: of a lock that nobody has, of one that
+// somebody else has by now.
+func (a *app) printBroken(seen locks.Lock, asked breaking, b locks.Broken) error {
+	code := exitOK
+	switch changed := b.Next != nil && (b.Next.Held || b.Next.Kept()); {
+	case b.Lost == nil && changed:
+		code = exitRefused
+	case b.Lost == nil:
+		code = exitFree
+	}
 	if a.cfg.json {
-		report := struct {
+		a.printJSON(struct {
 			head
 			Name string      `json:"name"`
-			Lost *locks.Lock `json:"lost"` // null: nobody had it
+			Lost *locks.Lock `json:"lost"` // null: nobody had it, or another owner than was to lose it
 			Next *locks.Lock `json:"next"` // how it stood right after that; null: nobody knows
-		}{a.head(nil), name, b.Lost, b.Next}
-		if b.Lost == nil {
-			report.ExitCode = exitFree
-		}
-		a.printJSON(report)
-		return
+		}{head{Command: a.cfg.command, ExitCode: code}, asked.name, b.Lost, b.Next})
+	} else {
+		a.sayBroken(seen, code, b.Next)
 	}
-	if b.Lost == nil {
-		fmt.Fprintf(a.stdout, "%s: nobody had it, and nothing was broken\n", printable(name))
-		return
+	if code != exitOK {
+		return exit(code)
 	}
-	fmt.Fprintf(a.stdout, "%s: taken from %s (token %s)\n", printable(name), b.Lost, tokenText(*b.Lost))
+	return nil
+}
+
+func (a *app) sayBroken(seen locks.Lock, code int, next *locks.Lock) {
+	name := printable(seen.Name)
 	switch {
-	case b.Next == nil:
-		fmt.Fprintln(a.stderr, "holdfast break: who has it now is unknown")
-	case b.Next.Held:
-		fmt.Fprintf(a.stdout, "%s has it now (token %s), %d wait\n", b.Next, tokenText(*b.Next), b.Next.Waiters)
+	case code == exitRefused:
+		fmt.Fprintf(a.stderr, "holdfast break: %s has changed hands, and nothing was broken: it is %s now\n", name, next)
+		return
+	case code == exitFree:
+		fmt.Fprintf(a.stdout, "%s: nobody had it, and nothing was broken\n", name)
+		return
+	case seen.Held:
+		fmt.Fprintf(a.stdout, "%s: taken from %s (token %s)\n", name, seen, tokenText(seen))
+	case seen.Kept():
+		fmt.Fprintf(a.stdout, "%s: not kept any more\n", name)
 	default:
-		fmt.Fprintf(a.stdout, "nobody has it now, %d wait\n", b.Next.Waiters)
+		fmt.Fprintf(a.stdout, "%s: the break is forgotten\n", name)
+	}
+	switch {
+	case next == nil:
+		fmt.Fprintln(a.stderr, "holdfast break: who has it now is unknown")
+	case next.Held:
+		fmt.Fprintf(a.stdout, "%s has it now (token %s), %d wait\n", next, tokenText(*next), next.Waiters)
+	default:
+		fmt.Fprintf(a.stdout, "nobody has it now, %d wait\n", next.Waiters)
 	}
 }

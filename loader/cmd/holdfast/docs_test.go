@@ -45,7 +45,7 @@ func TestThePageIsTrue(t *testing.T) {
 		if i == 1 { // the library is there now
 			listen(t, d, "lock:web-7")
 			for _, call := range []string{"acquire 1 lock:order:42 web-42 600000", "acquire 1 lock:order:43 web-43 600000",
-				"wait 1 lock:order:42 web-7 30000 lock:web-7"} {
+				"wait 1 lock:order:42 web-7 30000 CHANNEL lock:web-7"} {
 				_, err := d.Nodes()[0].Do(context.Background(), strings.Split("FCALL holdfast_"+call, " ")...)
 				require.NoError(t, err)
 			}

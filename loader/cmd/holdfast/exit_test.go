@@ -61,6 +61,7 @@ func TestExitCodes(t *testing.T) {
 		{"NAME", 2, []string{"break"}},
 		{"--reason", 2, []string{"break", "held", "--yes", "--addr", at}},
 		{"--reason", 2, []string{"break", "held", "--reason", " ", "--yes", "--addr", at}},
+		{"--forget", 2, []string{"break", "held", "--reason", "r", "--forget", "--yes", "--addr", at}},
 		{"--yes", 2, []string{"break", "held", "--reason", "r", "--addr", at}},
 		{"--limit", 2, []string{"ls", "--limit", "-1"}},
 		{"--limit", 2, []string{"ls", "--limit", "many"}},
@@ -96,7 +97,10 @@ func TestExitCodes(t *testing.T) {
 		{"", 3, []string{"verify", "--addr", without}},
 		{"free", 5, []string{"inspect", "other", "--addr", at}},
 		{"nobody had it", 5, []string{"break", "other", "--reason", "r", "--yes", "--addr", at}},
-		{"me", 0, []string{"break", "held", "--reason", "r", "--yes", "--addr", at}},
+		{"changed hands", 4, []string{"break", "held", "--owner", "other", "--reason", "r", "--yes", "--addr", at}},
+		{"me", 0, []string{"break", "held", "--owner", "me", "--reason", "r", "--yes", "--addr", at}},
+		{"forgotten", 0, []string{"break", "held", "--forget", "--yes", "--addr", at}},
+		{"nobody had it", 5, []string{"break", "held", "--forget", "--yes", "--addr", at}},
 	} {
 		r := holdfast(t, nil, c.args...)
 		require.Equal(t, c.code, r.code, "%v: %v", c.args, r)

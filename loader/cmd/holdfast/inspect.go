@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +17,8 @@ func inspectCommand(a *app) *cobra.Command {
 		Use:     "inspect NAME",
 		GroupID: groupLocks,
 		Short:   "Show one lock: who has it, since when, and how many wait",
-		Long: `Inspect shows how one lock stands. Its exit code is 0 if somebody has it, and 5 if nobody has. It changes nothing.
+		Long: `Inspect shows how one lock stands: who has it, until when it is kept for the sake of an interval, and who lost it
+by "break", while the key remembers that. Its exit code is 0 if somebody has it, and 5 if nobody has. It changes nothing.
 
 The user needs what "holdfast acl --for operator" prints.`,
 		Example: `  holdfast inspect order:42 --addr redis-1:6379
@@ -94,18 +94,26 @@ func (a *app) printLock(view *locks.View, l locks.Lock) {
 		row("holder", l.String(), terminal.Bold)
 		row("owner", strconv.Quote(l.Owner), terminal.Plain)
 		if l.Since != nil {
-			row("since", fmt.Sprintf("%s, for %s", l.Since.Format(time.DateTime+" UTC"), short(l.HeldFor())), terminal.Plain)
+			row("since", fmt.Sprintf("%s, for %s", clock(*l.Since), short(l.HeldFor())), terminal.Plain)
 		}
 		row("lease", leaseText(l), terminal.Plain)
 		row("token", tokenText(l), terminal.Plain)
 		if l.Holds > 1 {
 			row("holds", strconv.Itoa(l.Holds), terminal.Plain)
 		}
+	case l.Kept():
+		row("holder", "nobody: the lock is kept, for "+l.String(), terminal.Yellow)
 	case l.Waiters > 0:
 		row("holder", "nobody: the lease has ended, and the next call of anybody serves the line", terminal.Yellow)
 	default:
 		row("holder", "nobody: the lock is free", terminal.Green)
 	}
+	if l.KeptUntil != nil {
+		row("kept until", clock(*l.KeptUntil)+", as an interval or a minimum wants it", terminal.Plain)
+	}
 	row("waiters", strconv.Itoa(l.Waiters), terminal.Plain)
+	if b := l.Broken; b != nil {
+		row("broken", fmt.Sprintf("taken from %s (token %d): %s", b.Who, b.Token, printable(b.Reason)), terminal.Yellow)
+	}
 	table.Print(a.stdout)
 }

@@ -77,6 +77,8 @@ func (a *app) printLine(l locks.Lock, line locks.Line) {
 	switch {
 	case l.Held:
 		fmt.Fprintf(a.stdout, "%s is held by %s for %s, lease %s\n", printable(l.Name), l, short(l.HeldFor()), leaseText(l))
+	case l.Kept():
+		fmt.Fprintf(a.stdout, "%s is held by nobody, and kept until %s\n", printable(l.Name), clock(*l.KeptUntil))
 	case line.Total > 0:
 		fmt.Fprintf(a.stdout, "%s: the lease has ended, and the next call of anybody serves the line\n", printable(l.Name))
 	default:

@@ -23,8 +23,9 @@ func listCommand(a *app) *cobra.Command {
 		GroupID: groupLocks,
 		Short:   "List the locks, who has them and how many wait",
 		Long: `Ls lists the locks under the prefix by name: who has each, for how long, what is left of the lease, the fencing
-token, and how many wait. It looks by SCAN in batches on every primary, which blocks no server for long, but goes
-through all keys of the database; a lock that is taken or given back meanwhile may be missing.
+token, and how many wait. A lock that nobody has can be kept until the end of an interval. Ls looks by SCAN in batches
+on every primary, which blocks no server for long, but goes through all keys of the database; a lock that is taken or
+given back meanwhile may be missing.
 
 The user needs what "holdfast acl --for operator" prints.`,
 		Example: `  holdfast ls --addr redis-1:6379
@@ -108,7 +109,10 @@ func lockTable(all []locks.Lock, paint terminal.Painter) *terminal.Table {
 func lockCells(l locks.Lock) []terminal.Cell {
 	cells := terminal.Cells(printable(l.Name), l.String(), short(l.HeldFor()), leaseText(l), tokenText(l),
 		strconv.Itoa(l.Waiters))
-	if !l.Held {
+	switch {
+	case l.Kept():
+		cells[1] = terminal.Cell{Text: "nobody: kept until " + clock(*l.KeptUntil), Colour: terminal.Yellow}
+	case !l.Held:
 		cells[1] = terminal.Cell{Text: "nobody: the lease has ended", Colour: terminal.Yellow}
 	}
 	if l.Waiters > 0 {

@@ -95,7 +95,8 @@ func (o *output) codeOf(err error) int {
 		return exitOK
 	case differs && o.cfg.command == "verify":
 		return exitDiffers
-	case !differs && (errors.Is(err, loader.ErrDowngrade) || errors.Is(err, loader.ErrForeign)):
+	case !differs && (errors.Is(err, loader.ErrDowngrade) || errors.Is(err, loader.ErrContract) ||
+		errors.Is(err, loader.ErrForeign)):
 		return exitRefused
 	}
 	return exitFailed
@@ -144,9 +145,10 @@ func (o *output) finish(code int) {
 // or another's, and it writes to primaries only.
 func (o *output) advice() string {
 	found := map[loader.Action]bool{}
-	replicas := true
+	replicas, contract := true, false
 	for _, n := range o.nodes {
 		found[n.Action] = true
+		contract = contract || errors.Is(n.Err, loader.ErrContract)
 		wanting := n.Action == loader.Missing || n.Action == loader.Outdated || n.Action == loader.Differs
 		replicas = replicas && !(wanting && n.Role == cluster.Primary)
 	}
@@ -156,6 +158,8 @@ func (o *output) advice() string {
 	case found[loader.Newer]:
 		return "a newer one is there: use the holdfast command of that release, " +
 			"or \"holdfast load --force\" goes back to this one"
+	case contract:
+		return "an older contract is there: \"holdfast load --force\" ends it, when nobody uses it any more"
 	case replicas:
 		return "the primaries have it: see why the replicas do not follow them"
 	}

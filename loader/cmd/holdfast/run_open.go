@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/quorum"
 )
 
 // errConnecting is that no server was found that has the lock.
@@ -21,12 +22,12 @@ func (j *job) open(ctx context.Context) (*client.Client, error) {
 }
 
 // lockClient opens a client that takes locks. adapt, if not nil, changes how it connects.
-func (a *app) lockClient(ctx context.Context, quorum bool, cfg client.Config, adapt func(*rueidis.ClientOption)) (
+func (a *app) lockClient(ctx context.Context, voting bool, cfg client.Config, adapt func(*rueidis.ClientOption)) (
 	*client.Client, error) {
 	if adapt == nil {
 		adapt = func(*rueidis.ClientOption) {}
 	}
-	if quorum {
+	if voting {
 		if a.cfg.master != "" {
 			return nil, usageError{errors.New("--quorum and --sentinel-master exclude each other: name the servers")}
 		}
@@ -37,7 +38,7 @@ func (a *app) lockClient(ctx context.Context, quorum bool, cfg client.Config, ad
 			adapt(&single)
 			options = append(options, single)
 		}
-		return within(ctx, func() (*client.Client, error) { return client.OpenQuorum(options, cfg) })
+		return within(ctx, func() (*client.Client, error) { return quorum.Open(options, cfg) })
 	}
 	option, err := theDeployment(ctx, &a.cfg)
 	if err != nil {

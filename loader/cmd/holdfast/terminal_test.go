@@ -214,6 +214,33 @@ func TestBreakAsks(t *testing.T) {
 	require.False(t, info.Held)
 }
 
+// A lock that is kept until the end of an interval is not taken for one that hangs: a "y" lets no job
+// run again.
+func TestBreakOfAKeptLockAsksLouder(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	d.Load(t)
+	do := func(words ...string) {
+		t.Helper()
+		_, err := d.Nodes()[0].Do(context.Background(), append([]string{"FCALL"}, words...)...)
+		require.NoError(t, err)
+	}
+	do("holdfast_acquire", "1", "lock:report", "me", "1000", "MINHOLD", "600000")
+	do("holdfast_release", "1", "lock:report", "me")
+	where := []string{"--addr", d.Addrs()[0]}
+	require.Contains(t, holdfast(t, nil, append(where, "ls")...).out, "nobody: kept until ")
+	require.Contains(t, holdfast(t, nil, append(where, "inspect", "report")...).out, "kept until")
+	for _, answer := range []string{"y\n", "report\n"} {
+		s := inTerminal(t, nil, append(where, "break", "report", "--reason", "run it again")...)
+		s.sees("type the name of the lock: ")
+		s.types(answer)
+		code := map[string]int{"y\n": 4, "report\n": 0}[answer]
+		require.Equal(t, code, s.ends(), "%q", s.shown())
+	}
+	r := holdfast(t, nil, append(where, "inspect", "report")...)
+	require.Equal(t, 5, r.code, r)
+	require.Contains(t, r.out, "the lock is free")
+}
+
 // Progress is for people who wait: after a second, on standard error, on a terminal.
 func TestProgress(t *testing.T) {
 	d := server.Single(t, server.Owned())

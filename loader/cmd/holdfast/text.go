@@ -36,6 +36,8 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 }
 
+func clock(t time.Time) string { return t.Format(time.DateTime + " UTC") }
+
 func leaseText(l locks.Lock) string {
 	if l.RemainingMS < 0 {
 		return "no end"

@@ -1,13 +1,17 @@
 package differential
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/functions"
 )
 
 // judge compares what two sides did. It remembers how far they were apart at the most.
@@ -43,9 +47,7 @@ func (j *judge) fields(key string, a, b map[string]any) string {
 	for _, name := range names(a, b) {
 		x, inA := a[name]
 		y, inB := b[name]
-		if name == "state" {
-			x, y = withoutTurn(x), withoutTurn(y)
-		}
+		x, y = unpacked(name, x), unpacked(name, y)
 		if inA != inB || !j.same(x, y) {
 			return fmt.Sprintf("%s: field %s is\n  %s\n  %s", key, name, show(a[name]), show(b[name]))
 		}
@@ -127,7 +129,7 @@ func (j *judge) near(a, b int64) bool {
 
 type (
 	loose int64 // what is left of a lease, in ms
-	run   int64 // what is left of a run of tokens: one for each us
+	run   int64 // how many tokens there are to one that a state by hand says: one for each us
 )
 
 // relaxed marks the numbers of replies that are what is left of something. The functions' replies
@@ -145,9 +147,9 @@ func relaxed(st step, v any) any {
 		}
 		at := 0
 		switch {
-		case (len(v) == 4 || len(v) == 5 || len(v) == 7) && v[0] == int64(0): // busy, and who has it
+		case (len(v) == 5 || len(v) == 8) && v[0] == int64(0): // refused
 			at = 1
-		case len(v) == 6 && v[0] == int64(1): // inspect
+		case len(v) == 7: // inspect
 			at = 4
 		}
 		if at > 0 {
@@ -155,9 +157,9 @@ func relaxed(st step, v any) any {
 				out[at] = loose(left)
 			}
 		}
-		if len(v) == 5 && v[0] == int64(1) {
-			if left, ok := v[4].(int64); ok && left > 1 {
-				out[4] = run(left)
+		if len(v) == 3 && v[0] == int64(1) {
+			if tokens, ok := v[2].(int64); ok && tokens > functions.MaxTokens {
+				out[2] = run(tokens)
 			}
 		}
 		return out
@@ -165,15 +167,44 @@ func relaxed(st step, v any) any {
 	return v
 }
 
-// withoutTurn takes out of a state how long holders had the lock: that is real time. A guarded
-// lock's state has its guard at the end.
-func withoutTurn(v any) any {
+// The packed fields of functions/holdfast.lua: how many doubles, and how many numbers of two bytes.
+const (
+	lineDoubles  = 6
+	moreDoubles  = 8
+	entryDoubles = 4
+	entryShorts  = 2
+	turn         = 3 // how long holders had the lock: that is real time
+)
+
+// unpacked is what a packed field says; of any other it is the text.
+func unpacked(name string, v any) any {
 	text, _ := v.(string)
-	if parts := strings.Split(text, " "); len(parts) == 6 || len(parts) == 7 {
-		parts[3] = "turn"
-		return strings.Join(parts, " ")
+	doubles, shorts := 0, 0
+	switch {
+	case name == "state" && len(text) >= 8*(lineDoubles+moreDoubles):
+		doubles = lineDoubles + moreDoubles
+	case name == "state" && len(text) >= 8*lineDoubles:
+		doubles = lineDoubles
+	case strings.HasPrefix(name, "w:") && len(text) >= 8*entryDoubles+2*entryShorts:
+		doubles, shorts = entryDoubles, entryShorts
+	default:
+		return v
 	}
-	return v
+	out := []any{}
+	for i := range doubles {
+		n := math.Float64frombits(binary.LittleEndian.Uint64([]byte(text[8*i:])))
+		switch {
+		case name == "state" && i == turn:
+		case n == math.Trunc(n) && math.Abs(n) < 1<<60:
+			out = append(out, int64(n))
+		default:
+			out = append(out, fmt.Sprint(n))
+		}
+	}
+	for i := range shorts {
+		out = append(out, int64(binary.LittleEndian.Uint16([]byte(text[8*doubles+2*i:]))))
+	}
+	return append(out, text[8*doubles+2*shorts:])
 }
 
 func names(a, b map[string]any) []string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,18 +17,21 @@ import (
 )
 
 const (
-	steps  = 120                     // of a sequence
-	long   = 5200 * time.Millisecond // longer than any waiter is believed in without asking again
-	phase  = 3500 * time.Millisecond // shorter than that
-	budget = 6 * time.Second         // for each server
+	steps = 120                     // of a sequence
+	long  = 5200 * time.Millisecond // longer than any waiter is believed in without asking again
+	phase = 3500 * time.Millisecond // shorter than that
+
+	enough = 960         // steps at each server; more until each kind that has to be was compared
+	most   = time.Minute // for them, ten times of what a quiet machine needs
 )
 
 func TestMain(m *testing.M) { os.Exit(leaks.Check(m.Run())) }
 
 // The embedded Redis does to random commands what a real one does. HOLDFAST_SEED repeats one
-// sequence; HOLDFAST_DIFFERENTIAL=10m is for how long each server is compared.
+// sequence; HOLDFAST_DIFFERENTIAL=10m is for how long each server is compared, in place of a number
+// of steps.
 func TestDifferential(t *testing.T) {
-	length := budget
+	var length time.Duration
 	if text := os.Getenv("HOLDFAST_DIFFERENTIAL"); text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil {
@@ -52,12 +56,12 @@ func TestDifferential(t *testing.T) {
 		m := match{real: real(d), embedded: embedded(t, flavour), tally: map[string]int{}}
 		defer m.real.end()
 		defer m.embedded.end()
-		end := time.Now().Add(length)
-		for seed := first; seed == first || !only && time.Now().Before(end); seed++ {
+		began := time.Now()
+		for seed := first; seed == first || !only && !m.done(time.Since(began), length); seed++ {
 			m.sequence(t, seed)
 		}
 		t.Logf("%d sequences, %d steps, %d sequences given up because the machine was too slow; compared were %v", m.sequences, m.steps, m.slow, m.tally)
-		for _, kind := range []string{"granted", "invalidate"} {
+		for _, kind := range wanted {
 			if m.tally[kind] == 0 && !only {
 				t.Errorf("not one %s was compared", kind)
 			}
@@ -98,6 +102,19 @@ type match struct {
 	real, embedded         *side
 	sequences, steps, slow int
 	tally                  map[string]int // what was compared, by kind
+}
+
+// wanted are the kinds of messages that have to be compared.
+var wanted = []string{"granted", "invalidate"}
+
+// done reports whether enough was compared after some time: for as long as was asked, or enough
+// steps.
+func (m *match) done(took, asked time.Duration) bool {
+	if asked > 0 {
+		return took >= asked
+	}
+	all := !slices.ContainsFunc(wanted, func(kind string) bool { return m.tally[kind] == 0 })
+	return m.steps >= enough && all || took >= most
 }
 
 // count adds what arrived to the tally: errors by their code, messages by what they say.

@@ -1,7 +1,8 @@
 package differential
 
 import (
-	"fmt"
+	"encoding/binary"
+	"math"
 	"strconv"
 	"time"
 )
@@ -21,20 +22,57 @@ func (s source) value(field, key string) string {
 	case "fence":
 		return pick(s, fenceOf(key), "1", "9007199254740991", "9007199252740990", strconv.FormatInt(now.UnixMicro()+pick[int64](s, -1e6, 20e6, 3600e6), 10))
 	case "state":
-		return fmt.Sprintf("%s %s %s %d %s %s", pick(s, "1", "2", "4503599627370490"), pick(s, "1", "2", "3", "5", "4503599627370496"),
-			pick(s, "0", "1", "2", "5000"), s.IntN(3)*1000, pick(s, fenceOf(key), "0"), pick(s, "0", "1", "2"))
+		return s.state(now)
 	case "holds":
 		return pick(s, "2:h1", "2:h12:h2", "0:", "9:h1", "5:3:abc", "")
 	case "w:1", "w:2", "w:3":
 		asked := now.UnixMilli() + pick[int64](s, -60000, 0, 60000)
-		return pick(s, fmt.Sprintf("60000 1 %d 0 7 diff:c1%s", asked, pick(s, owners[:4]...)), fmt.Sprintf("60000 1 %d 0 0 %s", asked, pick(s, owners[:4]...)),
-			fmt.Sprintf("60000 1 %d 4 7 2:h1diff:c2a", asked), ">2", ">3", "<1", ">4503599627370495", "60000 1 1 0 0 ")
+		who := pick(s, owners[:4]...)
+		return pick(s, entry(asked, pick[float64](s, 0, 0, 500), "", "diff:c1", who), entry(asked, 0, "", "", who), entry(asked, 0, "2:h1", "diff:c2", "a"),
+			entry(asked, -1, "", "", who), entry(asked, math.NaN(), "", "diff:c1", who), ">2", ">3", "<1", ">4503599627370495",
+			entry(1, 0, "", "", ""))
 	case "at:a", "at:b":
 		return pick(s, "1", "2", "3", "4503599627370495")
 	case "channel":
 		return pick(s, channels...)
 	}
 	return pick(s, owners...)
+}
+
+func packed(numbers ...float64) (b []byte) {
+	for _, n := range numbers {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(n))
+	}
+	return b
+}
+
+// entry is a waiter's, see functions/holdfast.lua.
+func entry(asked int64, minimum float64, holds, channel, owner string) string {
+	b := packed(60000, 1, float64(asked), minimum)
+	b = binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(b, uint16(len(holds))), uint16(len(channel)))
+	return string(b) + holds + channel + owner
+}
+
+// state is a lock's.
+func (s source) state(now time.Time) string {
+	us, ms := float64(now.UnixMicro()), float64(now.UnixMilli())
+	wrong := func(n float64) float64 {
+		if s.IntN(30) == 0 {
+			return pick(s, math.NaN(), math.Inf(1), -1, 1.5, 1<<60)
+		}
+		return n
+	}
+	b := packed(wrong(pick[float64](s, 0, 1, 2, 4503599627370490)), wrong(pick[float64](s, 0, 1, 2, 3, 5, 4503599627370496)),
+		wrong(pick[float64](s, 0, 1, 2, 5000)), wrong(float64(s.IntN(3)*1000)), wrong(us+pick[float64](s, -1e6, 20e6, 3600e6)),
+		wrong(ms+pick[float64](s, 0, 600000)))
+	if s.IntN(2) == 0 {
+		return string(b)
+	}
+	reason := pick(s, "", "a test")
+	b = append(b, packed(wrong(pick[float64](s, 0, 0, 1, 2)), wrong(pick[float64](s, 0, 0, 60000)), wrong(pick(s, 0, ms+100, ms+600000)),
+		wrong(pick(s, 0, 0, ms+100)), wrong(pick[float64](s, 60000, 600000)), wrong(us-1e6), wrong(pick(s, 0, ms+100, ms+600000)),
+		wrong(float64(len(reason))))...)
+	return string(b) + reason + pick(s, owners[:4]...)
 }
 
 // write is what somebody does who may write the key and knows what is in it.

@@ -26,9 +26,9 @@ var locks = []string{"diff:a", "diff:b"}
 
 // the line of functions/README.md, and one that lacks rights which are needed now and then.
 var users = map[string]string{
-	"tenant": "on >pw ~diff:* &diff:* +fcall +fcall_ro +hmget +hget +hset +hdel +hlen +exists +type +getrange +pttl +pexpireat +del " +
+	"tenant": "on >pw ~diff:* &diff:* +fcall +fcall_ro +info +hmget +hget +hset +hdel +hlen +exists +type +getrange +pttl +pexpireat +del " +
 		"+time +spublish +ssubscribe +pubsub|shardnumsub +ping +client|tracking +client|caching",
-	"poor": "on >pw ~diff:a &diff:c1 +fcall +fcall_ro +hmget +hget +hset +hdel +hlen +exists +type +getrange +pttl +del +time " +
+	"poor": "on >pw ~diff:a &diff:c1 +fcall +fcall_ro +info +hmget +hget +hset +hdel +hlen +exists +type +getrange +pttl +del +time " +
 		"+spublish +ssubscribe +pubsub|shardnumsub +ping",
 }
 
@@ -153,6 +153,13 @@ func (s *side) look(key string, out *seen) error {
 		var ms int64
 		if _, err := fmt.Sscanf(text, "%d", &ms); err == nil {
 			out.ends["lease "+key] = time.UnixMilli(ms)
+		}
+	}
+	if state, ok := unpacked("state", fields["state"]).([]any); ok && len(state) > lineDoubles {
+		for name, at := range map[string]int{"minimum ": 7, "minimum due ": 8, "record ": 11} { // without the turn
+			if ms, ok := state[at].(int64); ok && ms > 0 && ms < 1e14 {
+				out.ends[name+key] = time.UnixMilli(ms)
+			}
 		}
 	}
 	return nil

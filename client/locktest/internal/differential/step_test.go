@@ -2,6 +2,7 @@ package differential
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -51,6 +52,8 @@ var (
 	owners   = []string{"a", "b", "c", "d", "k k", "1 2 3", strings.Repeat("o", functions.MaxBytes)}
 	holds    = []string{"h1", "h2", "3:abc", " ", ""}
 	leases   = []string{"60", "150", "1900", "2500", "600000", "600001", "600000", "600001", "31536000000"}
+	minima   = []string{"1", "90", "250", "1200"}
+	fences   = []string{"1", fenceOf(""), fenceOf(""), "9007199254740991"}
 	blocks   = []string{"1", "2", "10", "1000", "1000000"}
 	odd      = []string{"", "0", "-1", "1.5", "1e3", "inf", "nan", "0x10", "9007199254740993", "31536000001", "a\x00", "a\nb", "\x7f", "x y", strings.Repeat("x", 513), "01", " 1"}
 )
@@ -83,13 +86,6 @@ func (s source) word(good ...string) string {
 		return pick(s, odd...)
 	}
 	return pick(s, good...)
-}
-
-func (s source) some(share int, words ...string) []string {
-	if s.IntN(share) > 0 {
-		return nil
-	}
-	return []string{s.word(words...)}
 }
 
 // step is the next one.
@@ -143,56 +139,64 @@ func (s source) names() []string {
 	return out
 }
 
+// words are the options of each function, and what is good for each.
+var words = map[string]map[string][]string{
+	functions.Acquire:          {"TOKENS": blocks, "MINHOLD": minima, "GUARD": leases},
+	functions.AcquireReentrant: {"GUARD": leases},
+	functions.Renew:            {"FENCE": fences, "HOLD": holds, "RAISE": fences},
+	functions.Release:          {"HOLD": holds, "ALL": nil, "LAST": fences},
+	functions.Wait: {"CHANNEL": channels, "MAXWAIT": {"31536000000", "31536000000", "1"}, "HOLD": holds, "TOKENS": blocks, "MINHOLD": minima,
+		"GUARD": leases},
+	functions.Leave:   {"HOLD": holds, "FENCE": fences},
+	functions.Break:   {"OWNER": owners, "REASON": {"", "a test", "x"}, "FORGET": nil},
+	functions.Inspect: {},
+}
+
+// options are some of the words of a function, in any order and case, now and then one that it does not
+// know.
+func (s source) options(name, key string) (out []string) {
+	rare := map[string]int{"MINHOLD": 8, "GUARD": 30, "MAXWAIT": 8}
+	known := slices.Sorted(maps.Keys(words[name]))
+	s.Shuffle(len(known), func(i, j int) { known[i], known[j] = known[j], known[i] })
+	for _, word := range known {
+		if most := rare[word]; s.IntN(max(4, most)) > 0 && (word != "CHANNEL" || s.IntN(3) == 0) {
+			continue
+		}
+		good := words[name][word]
+		if out = append(out, pick(s, word, word, word, strings.ToLower(word))); good != nil {
+			out = append(out, strings.ReplaceAll(s.word(good...), fenceOf(""), fenceOf(key)))
+		}
+	}
+	if s.IntN(60) == 0 {
+		out = append(out, pick(s, "SHARED", "FENCE", "HOLD", "", "x y", "1"))
+	}
+	return out
+}
+
 // function is a call of the library.
 func (s source) function(key string) []string {
-	name := pick(s, functions.Acquire, functions.Acquire, functions.AcquireReentrant, functions.Renew, functions.Raise, functions.Release, functions.Release,
-		functions.Wait, functions.Wait, functions.Wait, functions.Leave, functions.Break, functions.Inspect, functions.AcquireAll)
+	name := pick(s, functions.Acquire, functions.Acquire, functions.AcquireReentrant, functions.Renew, functions.Renew, functions.Release, functions.Release,
+		functions.Wait, functions.Wait, functions.Wait, functions.Leave, functions.Break, functions.Inspect)
 	owner, ttl := s.word(owners[:4+s.IntN(4)]...), s.word(leases...)
-	if (name == functions.Release || name == functions.Renew || name == functions.Raise || name == functions.Leave) && s.IntN(2) == 0 {
+	if (name == functions.Release || name == functions.Renew || name == functions.Leave) && s.IntN(2) == 0 {
 		owner = ownerOf(key)
 	}
-	fences := []string{"1", fenceOf(key), "9007199254740991"}
 	cmd := []string{"FCALL", name, "1", key}
 	switch name {
-	case functions.Acquire:
-		cmd = append(append(cmd, owner, ttl), s.some(3, blocks...)...)
+	case functions.Acquire, functions.Renew, functions.Wait:
+		cmd = append(cmd, owner, ttl)
 	case functions.AcquireReentrant:
 		cmd = append(cmd, owner, ttl, s.word(holds[:4]...))
-	case functions.Renew:
-		cmd = append(append(cmd, owner, ttl), s.some(2, channels...)...)
-	case functions.Raise:
-		cmd = append(append(cmd, owner, ttl, s.word(fences...)), s.some(2, channels...)...)
-	case functions.Release:
+	case functions.Release, functions.Leave:
 		cmd = append(cmd, owner)
-		if s.IntN(2) == 0 {
-			cmd = append(append(cmd, s.word(holds...)), s.some(2, fences...)...)
-		}
-	case functions.Wait:
-		cmd = append(cmd, owner, ttl, s.word(append(channels, "")...))
-		if s.IntN(2) == 0 {
-			cmd = append(cmd, s.word(blocks...), s.word("31536000000", "31536000000", "1"))
-			cmd = append(cmd, s.some(2, holds...)...)
-		}
-	case functions.Leave:
-		cmd = append(cmd, owner)
-		if s.IntN(2) == 0 {
-			cmd = append(append(cmd, s.word(holds...)), s.some(2, fences...)...)
-		}
 	case functions.Break:
 		if s.IntN(3) > 0 {
 			return s.function(key)
 		}
-		cmd = append(cmd, s.some(2, owners...)...)
 	case functions.Inspect:
 		cmd[0] = pick(s, "FCALL", "FCALL_RO")
-	case functions.AcquireAll:
-		other := pick(s, locks...)
-		cmd = []string{"FCALL", name, "2", key, other, ttl, pick(s, "", "", ttl), owner, pick(s, owner, s.word(owners...))}
 	}
-	if s.IntN(100) == 0 {
-		cmd = append(cmd, "1", "1", "1", "1")
-	}
-	return cmd
+	return append(cmd, s.options(name, key)...)
 }
 
 func (s source) transaction(key string) [][]string {

@@ -34,3 +34,8 @@ func bubble(t *testing.T, test func(t *testing.T, s *locktest.Server)) {
 func queued(s *locktest.Server, name string, n int) {
 	s.Await(name, func(i client.Info) bool { return i.Waiters == n })
 }
+
+// freed waits for what is given back in the background.
+func freed(s *locktest.Server, name string) {
+	s.Await(name, func(i client.Info) bool { return !i.Held && i.Waiters == 0 })
+}

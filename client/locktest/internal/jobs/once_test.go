@@ -32,7 +32,7 @@ func TestOnce(t *testing.T) {
 			require.NoError(t, err)
 			require.False(t, other.Ran)
 			require.Equal(t, "first", other.By.Label)
-			require.InDelta(t, 40*time.Minute, other.End, float64(73*time.Second)) // the lease has a margin
+			require.InDelta(t, 40*time.Minute, other.End, float64(time.Second))
 		}
 
 		a.Close() // the interval is the server's to keep
@@ -99,7 +99,7 @@ func TestOnceOutlivesItsProcess(t *testing.T) {
 		run, err := b.Once(ctx, "report", time.Hour, nothing)
 		require.NoError(t, err)
 		require.False(t, run.Ran)
-		time.Sleep(time.Hour) // it may have renewed its lease before
+		time.Sleep(time.Minute + time.Second)
 		run, err = b.Once(ctx, "report", time.Hour, nothing)
 		require.NoError(t, err)
 		require.True(t, run.Ran)
@@ -111,14 +111,11 @@ func TestOnceErrors(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *locktest.Server) {
 		c := s.Client(client.Config{Lease: time.Second})
-		for _, every := range []time.Duration{0, -time.Second, time.Millisecond, 300 * 24 * time.Hour} {
+		for _, every := range []time.Duration{0, -time.Second, time.Millisecond, 366 * 24 * time.Hour} {
 			_, err := c.Once(ctx, "x", every, nothing)
 			require.ErrorIs(t, err, client.ErrArgument)
 			require.ErrorContains(t, err, "every must be from")
 		}
-		_, err := c.Once(ctx, "x", time.Hour, nothing, client.WithGuard(time.Minute))
-		require.ErrorIs(t, err, client.ErrArgument)
-		require.ErrorContains(t, err, "Guard")
 		s.Stop()
 		run, err := c.Once(ctx, "x", time.Hour, nothing)
 		require.ErrorIs(t, err, client.ErrUnreachable)
@@ -175,8 +172,8 @@ func TestOnceOnAFleet(t *testing.T) {
 			}
 			work.Wait()
 			require.Greater(t, len(beginnings), 60)
-			for i, at := range beginnings[1:] {
-				require.GreaterOrEqual(t, at.Sub(beginnings[i]), every, "seed %d, beginning %d", seed, i)
+			for i, at := range beginnings[1:] { // each is heard of a moment after the grant that counts
+				require.GreaterOrEqual(t, at.Sub(beginnings[i]), every-2*time.Millisecond, "seed %d, beginning %d", seed, i)
 			}
 		})
 	}

@@ -1,7 +1,7 @@
 package model
 
-// The clients' rules: what the Go client does, with its lease machine (client/internal/lease) and
-// its wait (client/wait.go), each in few steps. A client may stop waiting for an answer at any
+// The clients' rules: what the Go client does, each in few steps. Its deadlines are those of its lease
+// machine (lease.go). A client may stop waiting for an answer at any
 // time, which stands for all lost messages; what it does then is what the client does.
 
 // send makes a call of the client's present acquisition.
@@ -84,11 +84,12 @@ func (cfg *Config) finish(c *Client) {
 func (cfg *Config) hold(c *Client, fence Token) {
 	call := c.Call
 	c.Call, c.Due = Call{}, 0
-	if call.Left <= 0 { // the answer took longer than the lease
+	has := granted(cfg.belief(), call.Left)
+	if has <= 0 { // the answer took longer than the lease
 		cfg.giveUp(c, 0)
 		return
 	}
-	c.Phase, c.Left, c.Fence, c.Void = Held, call.Left, fence, call.Void
+	c.Phase, c.Left, c.Fence, c.Void = Held, has, fence, call.Void
 }
 
 // giveUp gives back what the server may have. A fence gives back nothing newer.
@@ -141,11 +142,8 @@ func (cfg *Config) hear(c *Client, stay bool) {
 			cfg.finish(c)
 			return
 		}
-		c.Phase, c.Call = Held, Call{}
-		if call.Left > c.Left {
-			c.Left = call.Left
-		}
-		c.Void = call.Void
+		c.Left = renewed(cfg.belief(), c.Left, call.Left, c.Phase == Confirming)
+		c.Phase, c.Call, c.Void = Held, Call{}, call.Void
 	default:
 		cfg.finish(c)
 	}
@@ -230,7 +228,8 @@ func (cfg *Config) tick(s *State, c *Client) {
 	case Standing:
 		c.Due = 1
 	case Confirming, Held:
-		if c.Left--; c.Left <= 0 { // its own deadline: the work ends
+		over := ends(cfg.belief(), c.Left, c.Phase == Confirming)
+		if c.Left--; over { // its own deadline: the work ends
 			fence := c.Fence
 			cfg.abandon(s, c)
 			cfg.giveUp(c, fence)

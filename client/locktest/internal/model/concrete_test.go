@@ -1,7 +1,9 @@
 package model
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -76,10 +78,10 @@ func since(ticks uint8, silence int8) int64 {
 func concretize(cfg *Config, x *tied, us int64, v variant) *concrete {
 	c := &concrete{tied: x, us: us, ms: us / 1000, variant: v}
 	l := &x.lock
-	if c.until = c.ms + tickMS*int64(l.Rem-1); v.late {
+	if c.until = c.ms + tickMS*int64(l.Rem-1) + 1; v.late {
 		c.until += tickMS - 1
 	}
-	if v.void {
+	if v.void || l.Rem <= 0 && l.waiters() == 0 {
 		c.until = 0
 	}
 	switch {
@@ -111,28 +113,60 @@ func (c *concrete) key(cfg *Config) map[string]string {
 		return nil
 	}
 	fields := map[string]string{"owner": ownerName(l.Owner), "until": text(c.until), "fence": text(c.fence)}
-	n := l.waiters()
-	if n == 0 {
-		if l.Holds != 0 {
-			fields["state"] = fmt.Sprintf("0 0 0 0 %d %d", c.fence, count(l.Holds)) + c.guardText()
-			fields["holds"] = strings.Join(holds(l.Holds), "")
-		} else if c.guard > 0 {
-			fields["state"] = fmt.Sprintf("0 0 0 0 %d 0", c.fence) + c.guardText()
-		}
-		return fields
+	n, first, at := l.waiters(), int64(0), int64(0)
+	if n > 0 {
+		first, at = 7, 7
 	}
-	at := int64(7)
 	for i, w := range l.Line[:n] {
 		if i == 1 && c.hole {
 			at++
 		}
 		ch, asked := c.channel(w.Owner), c.ms-since(w.Age, cfg.Silence)
-		fields["w:"+text(at)] = fmt.Sprintf("%d 1 %d 0 %d %s%s", tickMS*int64(cfg.Lease), asked, len(ch), ch, ownerName(w.Owner))
+		fields["w:"+text(at)] = packed(tickMS*int64(cfg.Lease), 1, asked, 0) + string([]byte{0, 0, byte(len(ch)), 0}) + ch + ownerName(w.Owner)
 		fields["at:"+ownerName(w.Owner)] = text(at)
 		at++
 	}
-	fields["state"] = fmt.Sprintf("7 %d %d 0 %d 0", at, n, c.fence) + c.guardText()
+	if n > 0 || l.Holds != 0 || c.guard > 0 {
+		fields["state"] = packed(first, at, int64(n), 0, c.fence, c.expires())
+	}
+	if l.Holds != 0 || c.guard > 0 {
+		fields["state"] += packed(int64(count(l.Holds)), c.guardMS(), 0, 0, tickMS*int64(cfg.Lease), 0, 0, 0)
+	}
+	if l.Holds != 0 {
+		fields["holds"] = strings.Join(holds(l.Holds), "")
+	}
 	return fields
+}
+
+// expires is when the key goes.
+func (c *concrete) expires() int64 {
+	switch {
+	case c.void:
+		return c.ms + lineMS - tickMS
+	case c.lock.waiters() > 0:
+		return c.until + lineMS
+	case c.until == 0:
+		return c.fence/1000 + 1
+	}
+	return c.until
+}
+
+// packed are numbers as the library keeps them.
+func packed(numbers ...int64) string {
+	var b []byte
+	for _, n := range numbers {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(n)))
+	}
+	return string(b)
+}
+
+// unpacked are the first n numbers of a field.
+func unpacked(field string, n int) (numbers []int64) {
+	for i := range n {
+		bits := binary.LittleEndian.Uint64([]byte(field[8*i:]))
+		numbers = append(numbers, int64(math.Float64frombits(bits)))
+	}
+	return numbers
 }
 
 func text(n int64) string { return strconv.FormatInt(n, 10) }
@@ -140,87 +174,86 @@ func text(n int64) string { return strconv.FormatInt(n, 10) }
 // arguments are the words of a call. A function that gets more of them gets them here.
 func (c *concrete) arguments(cfg *Config) []string {
 	r := c.request
+	words := []string{"", "1", tiedKey, ownerName(r.Owner)}
 	ttl := text(tickMS * int64(cfg.Lease))
-	switch {
-	case r.Kind == Acquire && r.Hold != 0:
-		words := []string{functions.AcquireReentrant, "1", tiedKey, ownerName(r.Owner), ttl, holdName(r.Hold)}
-		return append(words, text(c.guardMS()))
-	case r.Kind == Renew && r.Hold != 0:
-		return []string{functions.Renew, "1", tiedKey, ownerName(r.Owner), ttl, "", text(c.token(r.Fence)), holdName(r.Hold)}
-	case r.Kind == Release && r.Hold != 0:
-		return []string{functions.Release, "1", tiedKey, ownerName(r.Owner), holdName(r.Hold)}
-	}
+	add := func(more ...string) { words = append(words, more...) }
 	switch r.Kind {
-	case Acquire:
-		words := []string{functions.Acquire, "1", tiedKey, ownerName(r.Owner), ttl}
+	case Acquire, Wait:
+		words[0] = map[Kind]string{Acquire: functions.Acquire, Wait: functions.Wait}[r.Kind]
+		if add(ttl); r.Hold != 0 {
+			words[0] = functions.AcquireReentrant
+			add(holdName(r.Hold))
+		}
+		if ch := c.channel(r.Owner); r.Kind == Wait && ch != "" {
+			add(functions.OptChannel, ch)
+		}
 		if c.guard > 0 {
-			words = append(words, "1", text(c.guardMS()))
+			add(functions.OptGuard, text(c.guardMS()))
 		}
 		return words
-	case Wait:
-		words := []string{functions.Wait, "1", tiedKey, ownerName(r.Owner), ttl, c.channel(r.Owner)}
-		if c.guard > 0 {
-			words = append(words, "1", "31536000000", "", text(c.guardMS()))
+	case Renew, Raise:
+		words[0] = functions.Renew
+		if add(ttl); r.Fence != 0 {
+			add(functions.OptFence, text(c.token(r.Fence)))
 		}
-		return words
-	case Renew:
-		if r.Fence == 0 {
-			return []string{functions.Renew, "1", tiedKey, ownerName(r.Owner), ttl}
+		if r.Kind == Raise {
+			add(functions.OptRaise, text(c.token(r.Raised)))
 		}
-		return []string{functions.Renew, "1", tiedKey, ownerName(r.Owner), ttl, "", text(c.token(r.Fence))}
-	case Raise:
-		return []string{functions.Raise, "1", tiedKey, ownerName(r.Owner), ttl, text(c.token(r.Raised))}
 	case Release:
-		return []string{functions.Release, "1", tiedKey, ownerName(r.Owner)}
+		words[0] = functions.Release
 	case Leave:
-		if r.Fence == 0 {
-			return []string{functions.Leave, "1", tiedKey, ownerName(r.Owner)}
+		if words[0] = functions.Leave; r.Fence != 0 {
+			add(functions.OptFence, text(c.token(r.Fence)))
 		}
-		return []string{functions.Leave, "1", tiedKey, ownerName(r.Owner), "", text(c.token(r.Fence))}
+	default: // the record of a break is not modelled
+		return []string{functions.Break, "1", tiedKey, functions.OptForget}
 	}
-	return []string{functions.Break, "1", tiedKey}
+	if r.Hold != 0 {
+		add(functions.OptHold, holdName(r.Hold))
+	}
+	return words
 }
 
 // after is the end of the lease that the call leaves.
 func (c *concrete) after() int64 {
 	if c.effect.Lease > 0 {
-		return c.ms + tickMS*int64(c.effect.Lease)
+		return c.ms + tickMS*int64(c.effect.Lease) + 1
 	}
 	return c.until
 }
 
 // reply is what the model says that the library replies.
-func (c *concrete) reply(cfg *Config) []any {
+func (c *concrete) reply(cfg *Config) any {
 	r, p := c.request, c.effect.Reply
-	left := int64(0)
 	switch {
-	case p.Holder != 0 && !p.Refused:
-		left = c.after() - c.ms
-	case c.closed():
-		left = c.youth()
-	}
-	switch {
-	case r.Kind == Leave:
-		return []any{bit(p.Yes)}
-	case r.Kind == Release && p.Yes:
-		return []any{int64(1), int64(count(c.effect.Lock.Holds))}
 	case r.Kind == Break && p.Yes:
 		return []any{int64(1), ownerName(p.Holder), c.token(p.Fence)}
-	case r.Kind == Break:
-		return []any{int64(0), "", int64(0)}
+	case r.Kind == Release && r.Hold != 0 && p.Yes:
+		return []any{int64(1), int64(count(c.effect.Lock.Holds))}
+	case (r.Kind == Release || r.Kind == Leave) && p.Yes:
+		return int64(1)
+	case r.Hold != 0 && r.Kind == Acquire && p.Yes:
+		return []any{int64(1), c.token(p.Fence), int64(count(c.effect.Lock.Holds))}
 	case p.Yes:
-		n := max(1, count(c.effect.Lock.Holds))
-		return []any{int64(1), c.token(p.Fence), tickMS * int64(cfg.Lease), int64(n), int64(1)}
-	case r.Kind == Wait:
-		ch := c.channel(r.Owner)
-		hears := bit(strings.HasPrefix(ch, "live"))
-		fence := int64(0)
-		if !p.Refused {
-			fence = c.token(p.Fence)
-		}
-		return []any{int64(0), left, ownerName(p.Holder), int64(p.Waiters), c.ms, fence, hears}
+		return c.token(p.Fence)
 	}
-	return []any{int64(0), left, ownerName(p.Holder), int64(p.Waiters)}
+	left, why, l := int64(0), functions.WhyFree, &c.effect.Lock
+	switch {
+	case p.Holder != 0 && !p.Refused:
+		left, why = c.after()-c.ms, functions.WhyHeld
+	case c.closed():
+		left, why = c.youth(), functions.WhySettling
+	case l.waiters() > 0:
+		why = functions.WhyServing
+	}
+	if r.Kind != Wait {
+		return []any{int64(0), left, ownerName(p.Holder), int64(p.Waiters), why}
+	}
+	ch, fence := c.channel(r.Owner), int64(0)
+	if p.Fence != 0 {
+		fence = c.token(p.Fence)
+	}
+	return []any{int64(0), left, ownerName(p.Holder), int64(p.Waiters), why, c.ms + 1, fence, bit(strings.HasPrefix(ch, "live"))}
 }
 
 func bit(b bool) int64 {

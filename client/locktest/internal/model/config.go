@@ -91,7 +91,7 @@ const (
 	OldNotes              // a client believes a message that is older than the last reply
 	GuardedRepeats        // a server with a young memory hands over, but does not acquire
 	EndlessProvision      // a lock that is handed over has no end until it is confirmed
-	ForgetRaise           // a server that raised a token does not remember it
+	ForgetAhead           // a key with a token that is ahead of the clock does not stay
 )
 
 func (f Flaw) String() string {
@@ -103,5 +103,5 @@ func (f Flaw) String() string {
 		"no confirmation before it counts", "deadline counted from the reply",
 		"one owner string for all acquisitions", "old messages are believed",
 		"a young memory hands over", "handed over without an end",
-		"a raised token is not remembered"}[f]
+		"a token ahead of the clock is forgotten"}[f]
 }

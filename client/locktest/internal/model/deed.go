@@ -16,19 +16,16 @@ type Step uint8
 
 // The steps.
 const (
-	Vote     Step = iota // a server answers who asks for its vote, by acquire, or by wait in the line
-	Lift                 // a server answers a raise, of the second round or a renewal
-	Second               // a client begins the second round
+	Vote     Step = iota // a server answers who asks for its vote
+	Lift                 // a server answers a renewal
 	Yield                // a server runs what gives back an owner's vote
 	Passes               // time passes
 	Opens                // a client begins an acquisition
-	Repeats              // a client asks all for their votes again
 	Renews               // a client begins a renewal
 	Resigns              // a client gives up, or gives back
 	VoteLost             // a server votes, and the answer is lost
-	LiftLost             // a server raises, and the answer is lost
+	LiftLost             // a server renews, and the answer is lost
 	VoteLate             // a server votes for an owner that has given up
-	LiftLate             // a server raises for an owner that has given up
 	Dies                 // a client dies
 	Returns              // a server comes back empty
 	Loses                // a server loses the key
@@ -36,12 +33,12 @@ const (
 )
 
 var stepNames = [steps]string{
-	Vote: "is asked for its vote by", Lift: "is asked to raise by", Second: "begins the second round:",
+	Vote: "is asked for its vote by", Lift: "is asked to renew by",
 	Yield: "is given its vote back by", Passes: "a tick passes", Opens: "begins:",
-	Repeats: "asks all again:", Renews: "renews:", Resigns: "gives up, or back:",
-	VoteLost: "votes, and the answer is lost, for", LiftLost: "raises, and the answer is lost, for",
-	VoteLate: "runs a late acquire of", LiftLate: "runs a late raise of",
-	Dies: "dies:", Returns: "comes back empty", Loses: "loses the key",
+	Renews: "renews:", Resigns: "gives up, or back:",
+	VoteLost: "votes, and the answer is lost, for", LiftLost: "renews, and the answer is lost, for",
+	VoteLate: "runs a late acquire of",
+	Dies:     "dies:", Returns: "comes back empty", Loses: "loses the key",
 }
 
 // alone reports whether a step is of no client.
@@ -50,14 +47,14 @@ func (s Step) alone() bool { return s == Passes || s == Returns || s == Loses }
 // at reports whether a step is at a server.
 func (s Step) at() bool {
 	switch s {
-	case Second, Passes, Opens, Repeats, Renews, Resigns, Dies:
+	case Passes, Opens, Renews, Resigns, Dies:
 		return false
 	}
 	return true
 }
 
 // old reports whether a step can be for the owner before.
-func (s Step) old() bool { return s == Yield || s == VoteLate || s == LiftLate }
+func (s Step) old() bool { return s == Yield || s == VoteLate }
 
 func (d Deed) describe(client, server string) string {
 	text := stepNames[d.Step]
@@ -108,38 +105,31 @@ func (p *polled) successors(s *Poll, out []successor[Poll, Deed]) []successor[Po
 // may reports whether a deed is possible, as far as that shows without doing it.
 func (p *polled) may(s *Poll, d Deed) bool {
 	v, l := &s.Voters[d.Client], &s.Members[d.Server].Lock
+	if p.Calm && !p.orderly(s, d, false) {
+		return false
+	}
 	owner := ownerOf(int(d.Client), d.Past)
 	has := l.heldBy(owner)
-	yes := (v.Yes|v.Heard)>>d.Server&1 != 0
+	yes := v.Yes>>d.Server&1 != 0 && p.Flaw != CountedTwice
 	switch d.Step {
 	case Opens:
 		return v.Phase == Idle
 	case Vote:
-		// With Progress once in a tick, and when a message tells of a turn, and who has its turn asks
-		// for what others gave back meanwhile.
-		told := v.Phase == Standing && has || v.Phase == Asking && v.Yes&1 != 0 && l.Rem <= 0
-		asked := v.Phase == Standing && d.Server == 0 || v.Phase == Asking
-		return asked && (!yes || told || p.Flaw == CountedTwice)
+		return v.Phase == Asking && !yes
 	case VoteLost:
-		return !has && !v.over() && (v.Phase != Standing || d.Server == 0)
-	case Second:
-		return v.Phase == Asking && count(v.Yes) >= p.need()
+		return !has && !v.over()
 	case Lift:
-		return (!yes || p.Flaw == CountedTwice) && (v.Phase == Verifying || v.Phase == Held && v.Asked > 0)
+		return v.Phase == Held && v.Asked > 0 && !yes
 	case LiftLost:
-		return has && (v.Phase == Verifying || v.Phase == Held)
+		return has && !v.over()
 	case Renews:
-		return v.Phase == Held && v.Asked < p.Lease
-	case Repeats:
-		return v.Phase == Asking && v.Yes != 0
+		return v.Phase == Held && v.Asked < p.Lease && !p.Progress
 	case Resigns:
 		return !v.over()
 	case Yield:
 		return l.knows(owner) && p.gone(v, d.Past) && (d.Past == 1 || v.Phase != Dead)
 	case VoteLate:
-		return !has && s.Strayed < p.Strays && p.gone(v, d.Past)
-	case LiftLate:
-		return has && s.Strayed < p.Strays && p.gone(v, d.Past) && v.token(d.Past) > 0
+		return s.Strayed < p.Strays && p.gone(v, d.Past) && (!has || v.token(d.Past) > 0)
 	case Dies:
 		return !v.over() && s.Crashed < p.Crashes
 	case Returns:

@@ -38,34 +38,36 @@
 // # A quorum
 //
 // Three servers, each by the same rules, know nothing of each other; two are a majority. A client asks
-// them for their votes, raises the highest token on a majority, renews by a majority, and gives back
-// everywhere, under an owner string that is never used again. In each state it is looked for
-// Exclusion, Tokens, Expiry and Progress.
+// for one vote, then all for theirs with the token of that one, and again with a higher token if one of
+// them has that; renews by a majority, and gives back everywhere, under an owner string that is never
+// used again. In each state it is looked for Exclusion, Tokens, Expiry and Progress.
 //
 //   - A call under way has no place in the state. Each server may run the calls of a round at any time
 //     until the round ends, or never, and the answer may be lost; so calls are lost, late and repeated
-//     without a number of them to count. Raises and votes of an owner that holds the lock, and what
-//     gives back an owner that is over, may be run at any time. Votes and raises for an owner that is
-//     over are Quorum.Strays. A client knows two owner strings: its own, and the one before.
+//     without a number of them to count. Renewals and votes of an owner that holds the lock, and what
+//     gives back an owner that is over, may be run at any time. Votes for an owner that is over are
+//     Quorum.Strays. A client knows two owner strings: its own, and the one before.
 //   - An answer is heard when the server gives it: a client may take its time to act on what it heard.
 //   - A "no" is not counted, but for Progress: a client may give up at any time.
 //   - Servers are lost as they do nothing; how many are is not limited, nor when they come back empty.
 //   - Clocks run at one speed. Their times matter for tokens only: that of a server stands still, so that
 //     its tokens grow by as little as possible, or it is ahead of all tokens. One that comes back empty
 //     is above all tokens by the time that it votes, unless Quorum.Behind. Servers whose clocks refuse a
-//     token that is too far ahead are not modelled; client/internal/quorum's tests have them.
-//   - The line is at server 0. A waiter that is told of its turn asks, so messages are left out. A
-//     release is a leave.
-//   - Progress is that of who waits in line. Who does not can fail for ever, by bad luck.
-//   - Not modelled: breaks, and the doubts about a server that has a lock as nobody's.
+//     token that is too far ahead are not modelled.
+//   - A release is a leave. A token is raised by as little as possible.
+//   - Progress: somebody gets the lock. Who that is, is chance: one client can fail for ever, by bad luck.
+//     The servers are asked in one order then, and the first one that has the lock as somebody's is
+//     believed. Without Progress all may be asked in any order.
+//   - Not modelled: breaks, and the pauses between questions. A vote that a server has lost is asked for
+//     again at once, while the real client waits for the end of the lease that it was for.
 //
 // What the scenarios show: with a guard of a lease any server may come back empty at any time, and with
 // a shorter one none may. Tokens fall only where clocks come back behind. And a server that loses a key
 // (it is deleted, or its clock is stepped forward) while another one has not voted for the holder gives
 // a second holder, until the first one's renewals fail.
 //
-// Not modelled but where it is said above or below: runs of tokens, max_wait_ms, RenewFor and Linger,
-// clocks that are stepped, keys that are deleted or evicted, slots that move, and more than one
+// Not modelled but where it is said above or below: runs of tokens, MAXWAIT, RenewFor, minima, the
+// records of breaks (they are made with FORGET), clocks that are stepped, keys that are deleted or evicted, slots that move, and more than one
 // failover. The simulation and the contract's tests have those.
 //
 // # Joinable locks
@@ -98,16 +100,18 @@
 // which it was seen, with the real library on the embedded Redis; the reply, the key, its expiry and
 // the message must be what rules.go says. When the library's rules change, the tie fails until
 // rules.go follows, and the exploration then judges the new rules. More arguments of a function are
-// added in tie_test.go (arguments). Guarded calls are made with guard_ms by a server whose memory
-// is just too young, just old enough, or begins with the call (guard_test.go). The clients'
-// deadlines are tied to the client's lease machine in the same way (lease_test.go). A quorum's calls
-// are tied to the library too (raise_test.go), and what its clients make of the answers to
-// client/internal/quorum: however three servers stand, both get the lock, or keep it, or do not
-// (servers_test.go).
+// added in tie_test.go (arguments). Guarded calls are made with GUARD by a server whose memory
+// is just too young, just old enough, or begins with the call (guard_test.go). A quorum's calls are
+// tied to the library too (raise_test.go).
+//
+// The clients' deadlines are the client's own: each event goes through its lease machine (lease.go), and
+// a test shows that a state keeps all of it that matters (lease_test.go). The rest of the clients is
+// written twice: nothing ties client.go to the client's queue, nor voter.go to package quorum. Their own
+// tests look at those.
 //
 // # Running it
 //
-//	go test ./internal/model       # under a minute
+//	go test ./internal/model       # a minute or two
 //	go test -v ./internal/model    # also prints states, edges, depths and traces
 //
 // With HOLDFAST_MODEL=full it explores more clients for each fault, which takes an hour or two, and some

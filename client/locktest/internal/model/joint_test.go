@@ -69,17 +69,17 @@ func TestJointTie(t *testing.T) {
 var jointMutations = []mutation{
 	{
 		"a renewal without a look at the hold",
-		"  if mine and hold then mine = lock.holds > 0 and has_hold(read_holds(key, lock), hold) end\n",
+		"    mine = lock.holds > 0 and select(2, scan_holds(read_holds(lock), hold)) ~= nil\n",
 		"",
 	},
 	{
 		"a release of one hold gives back all",
-		"  if left == 0 then\n    pass_on(key, lock, us, used)",
-		"  if true then\n    pass_on(key, lock, us, used)",
+		"  if left == 0 then\n    pass_on(lock, us, used)",
+		"  if true then\n    pass_on(lock, us, used)",
 	},
 	{
 		"a young memory grants one more hold",
-		"      if closed > 0 then return { 0, closed, lock.owner, lock.count } end\n",
+		"      if lock.closed > 0 then return { 0, lock.closed, lock.owner, lock.count, 'settling' } end\n",
 		"",
 	},
 }

@@ -7,18 +7,14 @@ import (
 	"github.com/holdfast-go/holdfast/client/internal/lease"
 )
 
-// pair is the client's lease machine and the model's client, side by side. A tick is half a lease,
-// and renewals are due with each tick.
+// pair is one lease machine that lives through everything, and the model's client, which makes one anew
+// for each event. A tick is half a lease.
 type pair struct {
 	machine lease.Lease
 	client  Client
 	now     time.Time
 	sent    time.Time // of the renewal under way
 }
-
-const leaseLength = 30 * time.Second
-
-var leaseTerms = lease.Terms{Length: leaseLength, RenewEvery: leaseLength / 2}
 
 // due does what the machine asks for, in both. It returns false if only the machine's lease is over.
 func (p *pair) due(cfg *Config) bool {
@@ -33,8 +29,8 @@ func (p *pair) due(cfg *Config) bool {
 			if p.client.Believes() {
 				return false
 			}
-		case lease.GiveBack:
-			p.machine.GaveBack()
+		case lease.Look:
+			p.machine.Looked(true)
 		}
 	}
 }
@@ -45,29 +41,34 @@ func (p pair) walk(cfg *Config, depth int) (ways, wrong int) {
 	if !p.due(cfg) || p.machine.Working(p.now) != p.client.Believes() {
 		return 1, 1
 	}
-	if depth == 0 || p.machine.Done() {
+	if depth == 0 || p.machine.State() > lease.Held {
 		return 1, 0
 	}
-	for what := range 5 {
+	for what := range 6 {
 		q := p
 		asking := q.client.Call.Kind == Renew
 		switch {
 		case what == 0:
-			q.now = q.now.Add(leaseLength / 2)
+			q.now = q.now.Add(tickTime)
 			cfg.tick(&State{}, &q.client)
 		case what == 1 && asking:
 			q.machine.Renewed(q.sent)
 			q.client.Call.Yes = 1
 			cfg.hear(&q.client, true)
 		case what == 2 && asking:
-			q.machine.Refused(q.now, q.now)
+			q.machine.Refuse()
 			cfg.hear(&q.client, true)
 		case what == 3 && asking:
-			q.machine.Failed(lease.Renew, q.now)
+			q.machine.Failed(q.now)
 			cfg.abandon(&State{}, &q.client)
 		case what == 4 && q.client.Phase == Held:
-			q.machine.GiveUp()
+			q.machine.Leave()
+			q.machine.End()
 			cfg.release(&State{}, &q.client)
+		case what == 5 && !asking: // by hand
+			q.machine.Extend(q.now, 0)
+			q.sent = q.now
+			cfg.send(&q.client, Renew)
 		default:
 			continue
 		}
@@ -77,13 +78,17 @@ func (p pair) walk(cfg *Config, depth int) (ways, wrong int) {
 	return ways, wrong
 }
 
-// TestTheLeaseMachineBelievesAsTheModelDoes ties the model's clients to the client's lease machine:
-// whatever becomes of its renewals, at each tick both believe that they hold the lock, or neither.
+// TestTheLeaseMachineBelievesAsTheModelDoes shows that a state keeps all of a lease machine that
+// matters: whatever becomes of the renewals, at each tick both believe that they hold the lock, or
+// neither, whether it was granted for a whole lease or handed over.
 func TestTheLeaseMachineBelievesAsTheModelDoes(t *testing.T) {
-	now := time.Unix(1_000_000, 0)
+	terms := &lease.Terms{Length: 2 * tickTime, RenewEvery: tickTime}
 	walk := func(cfg Config) (ways, wrong int) {
-		machine := lease.New(&leaseTerms, now)
-		return pair{machine: machine, client: Client{Phase: Held, Left: cfg.belief()}, now: now}.walk(&cfg, 12)
+		whole := pair{lease.New(terms, now), Client{Phase: Held, Left: cfg.belief()}, now, now}
+		handed := pair{lease.Provisional(terms, now, lease.Deadline(now, tickTime)), Client{Phase: Confirming, Left: 1}, now, now}
+		ways, wrong = whole.walk(&cfg, 10)
+		more, bad := handed.walk(&cfg, 10)
+		return ways + more, wrong + bad
 	}
 	ways, wrong := walk(base("lease machine"))
 	if ways < 300 || wrong > 0 {

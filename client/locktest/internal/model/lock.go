@@ -22,7 +22,7 @@ type Waiter struct {
 // Lock is a lock's key. The zero value is no key.
 type Lock struct {
 	Owner Owner
-	Rem   int8 // the lease ends in so many ticks; it has ended at 0 and below
+	Rem   int8 // the lease ends in so many ticks; it has ended at 0 and below: the key is there for its token, or its line
 	Exp   int8 // the key expires in so many ticks
 	Fence Token
 	Holds uint8 // of a joinable lock, as bits; 0: it is a plain one
@@ -55,10 +55,23 @@ func (l *Lock) remove(i int) {
 	l.Line[maxLine-1] = Waiter{}
 }
 
+// free reports whether nobody has it or waits for it. The key can be there for its token still.
+func (l *Lock) free() bool { return l.Owner == 0 || l.Rem <= 0 && l.waiters() == 0 }
+
+// remembers reports whether the key is there for its token only.
+func (l *Lock) remembers() bool { return l.Owner != 0 && l.Rem <= 0 && l.waiters() == 0 }
+
+// anonymize forgets whose a lock was that is there for its token only: nobody is told of it.
+func (l *Lock) anonymize() {
+	if l.remembers() {
+		l.Owner = ownerOf(0, 0)
+	}
+}
+
 func (l *Lock) heldBy(o Owner) bool { return l.Owner == o && l.Rem > 0 }
 
 func (l *Lock) rename(to *[2*maxClients + 1]Owner) {
-	if l.Owner == 0 {
+	if l.Owner == 0 || l.remembers() {
 		return
 	}
 	l.Owner = to[l.Owner]
@@ -73,7 +86,7 @@ func (l *Lock) rename(to *[2*maxClients + 1]Owner) {
 // place is where an owner is at a lock: 0 nowhere, 1 the holder, 2 the first in line, and so on.
 func (l *Lock) place(o Owner) uint64 {
 	switch {
-	case l.Owner == 0:
+	case l.Owner == 0 || l.remembers():
 		return 0
 	case l.Owner == o:
 		return 1 + uint64(l.find(o)+1)<<4
@@ -82,4 +95,4 @@ func (l *Lock) place(o Owner) uint64 {
 }
 
 // knows reports whether an owner has the lock, or had it last, or stands in the line.
-func (l *Lock) knows(o Owner) bool { return l.Owner == o || l.find(o) >= 0 }
+func (l *Lock) knows(o Owner) bool { return !l.remembers() && (l.Owner == o || l.find(o) >= 0) }

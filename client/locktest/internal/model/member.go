@@ -9,16 +9,20 @@ func (p *polled) call(s *Poll, n int, r Request) Effect {
 	if m.Ahead {
 		env.Now = s.most() + 1
 	}
-	for i := range s.Voters[:p.Lines] {
-		if s.Voters[i].Phase != Dead {
-			env.Heard |= 1 << i
-		}
-	}
 	e := p.rules.Do(m.Lock, env, r)
 	if p.saw != nil {
 		p.saw(m.Lock, env, r, e)
 	}
 	m.Lock, m.Last = e.Lock, e.Last
+	return e
+}
+
+// vote runs what asks a server for its vote, and for a token that is not below raised.
+func (p *polled) vote(s *Poll, n int, owner Owner, raised Token) Effect {
+	e := p.call(s, n, Request{Kind: Acquire, Owner: owner})
+	if e.Reply.Yes && raised != 0 {
+		e = p.call(s, n, Request{Kind: Raise, Owner: owner, Raised: raised})
+	}
 	return e
 }
 
@@ -38,7 +42,10 @@ func (p *polled) befall(s *Poll, d Deed) {
 	case Passes:
 		for i := range s.Members {
 			m := &s.Members[i]
-			p.rules.age(&m.Lock)
+			token := m.Lock.Fence
+			if p.rules.age(&m.Lock); m.Lock.Owner == 0 { // the clock is above it by then
+				m.Last = max(m.Last, token)
+			}
 			m.Age = min(m.Age+1, p.Guard)
 		}
 		for i := range s.Voters[:p.Clients] {

@@ -8,6 +8,11 @@ import "math/bits"
 
 // normalize brings a state into its normal form. It returns where each client went.
 func (cfg *Config) normalize(s *State) (moved [maxClients]uint8) {
+	for k := range maxLocks {
+		s.Main.Locks[k].anonymize()
+		s.Old.Locks[k].anonymize()
+		s.Replica[k].anonymize()
+	}
 	cfg.forget(s)
 	cfg.renumber(s)
 	return cfg.sort(s)

@@ -6,8 +6,8 @@ import (
 )
 
 // The normal form of a quorum: tokens are numbered by their order, with a gap between each two, for
-// one that a server's clock makes. Servers are put in order, but for the one with the line, and so are
-// clients.
+// one that a server's clock makes. Servers are put in order, if it does not matter who is asked first,
+// and so are clients.
 
 // renamed is where the clients and the servers went.
 type renamed struct {
@@ -16,6 +16,21 @@ type renamed struct {
 }
 
 func (p *polled) normalize(s *Poll) (to renamed) {
+	for i := range s.Members {
+		m := &s.Members[i]
+		m.Lock.anonymize()
+		if m.Lock.remembers() && p.Losses == 0 { // whether a key or the server knows the token is the same then
+			m.Last, m.Lock = max(m.Last, m.Lock.Fence), Lock{}
+		}
+	}
+	if p.Progress { // tokens are looked at without it
+		s.Top = 0
+	}
+	for i := range s.Members {
+		if p.Calm {
+			s.Members[i].Last = 0
+		}
+	}
 	p.forget(s)
 	s.renumber()
 	to.voters = p.sortVoters(s)
@@ -59,8 +74,8 @@ func (p *Poll) renumber() {
 	})
 }
 
-// sortVoters puts the clients in order, those who wait in line first. With Progress the first one
-// stays: it is the one that is watched.
+// sortVoters puts the clients in order. With Progress the first one stays: it is the one that is
+// watched.
 func (p *polled) sortVoters(s *Poll) (moved [maxClients]uint8) {
 	order := []uint8{0, 1, 2}[:p.Clients]
 	var rank [maxClients]uint64
@@ -72,10 +87,6 @@ func (p *polled) sortVoters(s *Poll) (moved [maxClients]uint8) {
 		first = 1
 	}
 	slices.SortStableFunc(order[first:], func(a, b uint8) int {
-		x, y := &s.Voters[a], &s.Voters[b]
-		if x.Lined != y.Lined {
-			return int(y.Lined) - int(x.Lined)
-		}
 		if rank[a] < rank[b] {
 			return -1
 		}
@@ -101,24 +112,21 @@ func (p *polled) view(s *Poll, i int) uint64 {
 	for n := range s.Members {
 		m := &s.Members[n]
 		var h mix
-		h.add(m.Lock.place(ownerOf(i, 0)) | m.Lock.place(ownerOf(i, 1))<<8 | uint64(v.Yes>>n&1)<<16 |
-			uint64(v.Heard>>n&1)<<17 | uint64(p.place(n))<<18 | uint64(m.Age)<<24 |
-			uint64(m.Last)<<32 | uint64(m.Lock.Rem)<<40)
+		h.add(m.Lock.place(ownerOf(i, 0)) | m.Lock.place(ownerOf(i, 1))<<8 | uint64(v.Heard>>n&1)<<17 |
+			uint64(m.Age)<<24 | uint64(m.Last)<<32 | uint64(m.Lock.Rem)<<40 | uint64(v.Yes>>n&1)<<16)
+		if p.Progress {
+			h.add(uint64(n))
+		}
 		sum += h.sum
 	}
 	return sum
 }
 
-// place is 1 for the server that cannot change places.
-func (p *polled) place(n int) uint8 {
-	if p.Lines > 0 && n == 0 {
-		return 1
-	}
-	return 0
-}
-
 func (p *polled) sortMembers(s *Poll) (moved [members]uint8) {
 	order := [members]uint8{0, 1, 2}
+	if p.Progress {
+		return order
+	}
 	var rank [members]uint64
 	for n := range order {
 		m := &s.Members[n]
@@ -127,12 +135,12 @@ func (p *polled) sortMembers(s *Poll) (moved [members]uint8) {
 		h.add(pack(uint8(l.Owner), uint8(l.Rem), uint8(l.Exp), l.Fence, m.Last, uint8(m.Age), bit8(m.Ahead), 0))
 		said := uint64(0)
 		for i := range s.Voters {
-			said = said<<2 | uint64(s.Voters[i].Yes>>n&1)<<1 | uint64(s.Voters[i].Heard>>n&1)
+			said = said<<1 | uint64(s.Voters[i].Yes>>n&1)
 		}
 		h.add(said)
 		rank[n] = h.sum
 	}
-	slices.SortStableFunc(order[p.place(0):], func(a, b uint8) int {
+	slices.SortStableFunc(order[:], func(a, b uint8) int {
 		if rank[a] < rank[b] {
 			return -1
 		} else if rank[a] > rank[b] {
@@ -140,18 +148,16 @@ func (p *polled) sortMembers(s *Poll) (moved [members]uint8) {
 		}
 		return 0
 	})
-	was := s.Members
-	var yes, heard [maxClients]uint8
+	was := *s
+	for i := range s.Voters {
+		s.Voters[i].Yes = 0
+	}
 	for to, from := range order {
 		moved[from] = uint8(to)
-		s.Members[to] = was[from]
+		s.Members[to] = was.Members[from]
 		for i := range s.Voters {
-			yes[i] |= s.Voters[i].Yes >> from & 1 << to
-			heard[i] |= s.Voters[i].Heard >> from & 1 << to
+			s.Voters[i].Yes |= was.Voters[i].Yes >> from & 1 << to
 		}
-	}
-	for i := range s.Voters {
-		s.Voters[i].Yes, s.Voters[i].Heard = yes[i], heard[i]
 	}
 	return moved
 }

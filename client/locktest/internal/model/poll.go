@@ -9,8 +9,7 @@ type Member struct {
 	Ahead bool // its clock is ahead of all tokens
 }
 
-// Voter is a client of a quorum. Its phases are Idle, Resting, Standing (in the line of server 0),
-// Asking (for votes), Verifying (the second round), Held and Dead.
+// Voter is a client of a quorum. Its phases are Idle, Resting, Asking (for votes), Held and Dead.
 //
 // Calls under way need no place in the state. In a round, each server may run the call, or not, at
 // any time until the round is over, and also later: that is what lost and late messages come to. A
@@ -18,13 +17,12 @@ type Member struct {
 // run at any time and as often as one likes.
 type Voter struct {
 	Phase  Phase
-	Lined  uint8
 	Left   int8  // of the lease that it counts on, or would
 	Asked  int8  // of the lease that the renewal under way asks for; 0: there is none
 	Yes    uint8 // the servers that said yes in this round, as bits
-	Heard  uint8 // those that answered; without Progress nobody counts them
-	Turned uint8 // server 0 said that another has the lock
-	Fence  Token // the highest token of the votes; then the lock's
+	Heard  uint8 // those that answered, as bits; without Progress nobody counts them
+	Turned uint8 // one of them said that another has the lock; without Progress nobody notes it
+	Fence  Token // what the votes are raised to, 0 in the first round; then the lock's
 	Used   uint8 // the present owner may be known to servers
 	Past   uint8 // and the one before
 	Former Token // its token
@@ -43,9 +41,6 @@ type Poll struct {
 
 // Believes reports whether the client holds the lock by its own view.
 func (v *Voter) Believes() bool { return v.Phase == Held && v.Left > 0 }
-
-// fails reports whether all servers have answered, and too few said yes.
-func (v *Voter) fails() bool { return v.Heard == 1<<members-1 && count(v.Yes) < majority }
 
 // over reports whether the client wants nothing by its present owner.
 func (v *Voter) over() bool { return v.Phase == Idle || v.Phase == Resting || v.Phase == Dead }
@@ -80,8 +75,9 @@ func (p *Poll) tokens(f func(*Token)) {
 		f(&p.Members[i].Last)
 	}
 	for i := range p.Voters {
-		f(&p.Voters[i].Fence)
-		f(&p.Voters[i].Former)
+		v := &p.Voters[i]
+		f(&v.Fence)
+		f(&v.Former)
 	}
 	f(&p.Top)
 }
@@ -97,9 +93,6 @@ func (p *polled) first() Poll {
 	for i := range s.Members {
 		s.Members[i].Age = p.Guard
 		s.Members[i].Ahead = i >= members-int(p.Ahead)
-	}
-	for i := range p.Lines {
-		s.Voters[i].Lined = 1
 	}
 	p.normalize(&s)
 	return s

@@ -5,12 +5,9 @@ package model
 type Quorum struct {
 	Bounds
 	Clients int // at most maxClients
-	Lines   int // how many of the clients wait in the line, which is at server 0
 
-	Lease       int8
-	Provisional int8
-	Line        int8
-	Guard       int8 // a server whose memory is younger does not vote
+	Lease int8
+	Guard int8 // a server whose memory is younger does not vote
 
 	Crashes  uint8 // how many clients may die
 	Restarts uint8 // how often a server may come back empty
@@ -19,6 +16,8 @@ type Quorum struct {
 	Raises   bool  // calls that raise count among these
 	Ahead    uint8 // how many servers have clocks that are ahead of all tokens; those of the others stand still
 	Behind   bool  // the clock of a server that comes back is behind the tokens that it forgot
+
+	Calm bool // nothing fails
 
 	Flaw Mistake
 }
@@ -35,39 +34,32 @@ type Mistake uint8
 const (
 	NoMistake    Mistake = iota
 	OneIsEnough          // one vote of three is enough
-	OneRound             // there is no second round
-	RaiseAtOne           // a token is raised at one server
-	FirstToken           // the token that is raised is that of the first vote
+	Unraised             // the highest token of the votes is not raised at the others
+	LowToken             // the token is the lowest one of the votes
 	Unremembered         // a server does not remember the token that it was raised to
 	Unguarded            // a server votes whose memory is too young
 	CountedTwice         // a repeated vote counts as that of another server
 	OwnerAgain           // an owner string is used again after it was given back
-	OldVotes             // the votes for the owner before count
 	OneRenews            // a renewal counts by one server
 	LateCount            // a lease is counted from the answers, not from before the first call
-	EndlessTurn          // a turn in the line has no end
+	NoLead               // all servers are asked at once
 	LongBelief           // a client counts on its lease for a tick longer than the servers
 	mistakes
 )
 
 func (m Mistake) String() string {
-	return [...]string{"none", "one vote of three is enough", "no second round", "raised at one server only",
-		"raised to the token of the first vote", "a raised token is not remembered",
+	return [...]string{"none", "one vote of three is enough", "a token that one server knows",
+		"the lowest token of the votes", "a raised token is not remembered",
 		"a vote of a server too young", "a vote that counts twice", "an owner used again",
-		"votes for the owner before", "renewed by one of three", "lease counted from the answers",
-		"a turn in the line without an end",
-		"a lease that lasts longer than the servers'"}[m]
+		"renewed by one of three", "lease counted from the answers",
+		"all are asked at once", "a lease that lasts longer than the servers'"}[m]
 }
 
 // rules are those of each server.
 func (q *Quorum) rules() *Config {
-	cfg := &Config{Clients: q.Clients, Lease: q.Lease, Provisional: q.Provisional, Line: q.Line,
-		Silence: 2, Level: Guarded, Guard: q.Guard, Coarse: true}
-	switch q.Flaw {
-	case Unremembered:
-		cfg.Flaw = ForgetRaise
-	case EndlessTurn:
-		cfg.Flaw = EndlessProvision
+	cfg := &Config{Clients: q.Clients, Lease: q.Lease, Silence: 2, Level: Guarded, Guard: q.Guard, Coarse: true}
+	if q.Flaw == Unremembered {
+		cfg.Flaw = ForgetAhead
 	}
 	return cfg
 }

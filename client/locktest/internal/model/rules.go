@@ -50,12 +50,13 @@ func (t *turn) acquire(r Request) Reply {
 	l := &t.lock
 	if t.cfg.Flaw == Overtake && r.Kind == Acquire && l.Rem <= 0 {
 		l.Owner = 0
+	} else {
+		t.settle()
 	}
-	t.settle()
 	switch {
-	case l.Owner == 0 && t.env.Young && t.cfg.Flaw != GuardedRepeats:
-		return Reply{Refused: true}
-	case l.Owner == 0:
+	case l.free() && t.env.Young && t.cfg.Flaw != GuardedRepeats:
+		return Reply{Refused: true, Fence: l.Fence}
+	case l.free():
 		t.take(r.Owner)
 		l.Holds = r.Hold
 		return t.yours()
@@ -104,9 +105,6 @@ func (t *turn) raise(r Request) Reply {
 	if l := &t.lock; reply.Yes {
 		l.Fence = max(l.Fence, r.Raised)
 		reply.Fence = l.Fence
-		if t.cfg.Flaw != ForgetRaise {
-			t.note(l.Fence)
-		}
 	}
 	return reply
 }
@@ -138,36 +136,42 @@ func (t *turn) leave(r Request) Reply {
 	if t.lock.Owner == 0 {
 		return Reply{}
 	}
-	left := false
-	if i := t.lock.find(r.Owner); i >= 0 {
+	left, ended := false, t.lock.Rem <= 0 && t.lock.waiters() > 0
+	if i := t.lock.find(r.Owner); i >= 0 && r.Fence == 0 {
 		t.lock.remove(i)
-		left = r.Fence == 0 // else it is asked about that token
+		left = true
 	}
-	t.settle()
+	if r.Fence != 0 {
+		t.caller = 0 // its reply tells of no grant
+	}
+	if ended {
+		t.passOn()
+	}
 	mine := t.lock.heldBy(r.Owner) && (r.Fence == 0 || r.Fence == t.lock.Fence)
 	if mine || t.cfg.Flaw == BlindLeave && t.lock.Owner != 0 {
 		t.passOn()
 		left = true
 	}
-	return Reply{Yes: left}
+	if !left {
+		return t.busy()
+	}
+	return Reply{Yes: true}
 }
 
 func (t *turn) smash() Reply {
 	l := t.lock
-	if l.Owner == 0 {
-		return Reply{}
+	if l.Rem <= 0 {
+		t.settle()
+		return t.busy()
 	}
 	t.passOn()
-	if l.Rem <= 0 {
-		return Reply{}
-	}
 	return Reply{Yes: true, Holder: l.Owner, Fence: l.Fence}
 }
 
 // take writes the owner of a lock that is free.
 func (t *turn) take(o Owner) {
 	line := t.lock.Line // none, but for the flaw Overtake
-	t.lock = Lock{Owner: o, Rem: t.cfg.Lease, Fence: t.token(0), Line: line}
+	t.lock = Lock{Owner: o, Rem: t.cfg.Lease, Fence: t.token(t.lock.Fence), Line: line}
 	t.eff.Lease, t.eff.Granted = t.cfg.Lease, t.lock.Fence
 }
 
@@ -176,9 +180,10 @@ func (t *turn) prolong() {
 	t.lock.Rem, t.eff.Lease, t.eff.Wrote = t.cfg.Lease, t.cfg.Lease, true
 }
 
-// settle passes on a lease that has ended.
+// settle passes on a lease that has ended. Without a line its key is gone by then, or there for its
+// token.
 func (t *turn) settle() {
-	if t.lock.Owner != 0 && t.lock.Rem <= 0 {
+	if t.lock.Rem <= 0 && t.lock.waiters() > 0 {
 		t.passOn()
 	}
 }
@@ -188,7 +193,6 @@ func (t *turn) settle() {
 func (t *turn) passOn() {
 	l := &t.lock
 	if t.env.Young && l.waiters() > 0 && t.cfg.Flaw != GuardedRepeats {
-		t.note(l.Fence)
 		l.Rem = 0
 		return
 	}
@@ -204,10 +208,17 @@ func (t *turn) passOn() {
 			return
 		}
 	}
-	t.note(l.Fence)
-	*l = Lock{}
 	t.eff.Lease, t.eff.Told = 0, 0
+	if !t.ahead() || t.cfg.Flaw == ForgetAhead {
+		*l = Lock{}
+		return
+	}
+	l.Rem, l.Holds, l.Age = 0, 0, 0
 }
+
+// ahead reports whether the key must stay for its token: neither the clock nor this server's memory will
+// be above it.
+func (t *turn) ahead() bool { return t.lock.Fence > t.env.Now && t.lock.Fence > t.env.Last }
 
 // give hands the lock over, provisionally.
 func (t *turn) give(o Owner) {
@@ -276,8 +287,10 @@ func (t *turn) expire() {
 	case l.Exp == forever && t.cfg.Flaw == NoExpiry:
 	case l.waiters() > 0:
 		l.Exp = l.Rem + t.cfg.Line
-	default:
+	case l.Rem > 0:
 		l.Exp = l.Rem
+	default: // for its token: a tick is longer than that can be ahead
+		l.Exp = 1
 	}
 	if l.Owner != 0 && l.Exp <= 0 {
 		*l = Lock{}
@@ -296,14 +309,8 @@ func (t *turn) token(above Token) Token {
 		return t.env.Now
 	}
 	t.env.Last = max(t.env.Now, t.env.Last+1)
-	if t.env.Last <= above {
-		t.env.Last = above + 1
-	}
-	return t.env.Last
+	return max(t.env.Last, above+1) // a key moves no memory
 }
-
-// note remembers a token that a key says.
-func (t *turn) note(token Token) { t.env.Last = max(t.env.Last, token) }
 
 func (t *turn) yours() Reply { return Reply{Yes: true, Fence: t.lock.Fence} }
 

@@ -1,26 +1,36 @@
 package model
 
-// Progress at a quorum: when nothing fails any more, who waits in line is served. All servers answer
-// each question before the next tick, who has less than a majority gives back what it has, unless it
-// has its turn in the line, and holders give back at once. Who lost its turn keeps its place, which the
-// real client gives up too; its votes end with their leases.
+// Progress at a quorum: when nothing fails any more, and client 0 asks again in each tick, somebody gets
+// the lock. All servers answer each question before the next tick, who does not get the lock gives back
+// what it has, and holders give back at once. Who it is that gets it is chance: nobody stands in line.
 
 func (p *polled) waits(s *Poll) bool {
-	v := &s.Voters[0]
-	return v.Phase == Standing || v.Phase == Asking || v.Phase == Verifying
+	for i := range s.Voters[:p.Clients] {
+		if s.Voters[i].Phase == Held {
+			return false
+		}
+	}
+	return s.Voters[0].Phase != Dead
 }
 
 // prompt is what happens before time passes, when nothing fails any more.
 func (p *polled) prompt(s *Poll, d Deed) bool {
 	v := &s.Voters[d.Client]
-	leads := v.Yes&1 != 0
+	leading := v.Fence == 0 && p.Flaw != NoLead
+	heard := v.Heard == 1<<members-1
 	switch d.Step {
-	case Vote, Lift, Yield:
+	case Opens:
+		return d.Client == 0
+	case Yield:
 		return true
-	case Second:
-		return v.Turned == 0
+	case Vote: // one server after another, until one votes, or says who has the lock
+		if leading {
+			return v.Turned == 0 && v.Heard == 1<<d.Server-1
+		}
+		return v.Heard>>d.Server&1 == 0
 	case Resigns:
-		return v.Phase == Held || v.Lined == 0 && v.Phase == Asking && v.Heard == 1<<members-1 && !leads
+		return v.Phase == Held || v.Phase == Asking &&
+			(leading && v.Turned == 1 || heard)
 	}
 	return false
 }

@@ -1,7 +1,7 @@
 package model
 
-// The rules of a quorum's clients: what client/internal/quorum and the lease machine do, each in few
-// steps.
+// The rules of a quorum's clients: what client/quorum does, each in few steps. Deadlines are those of the
+// lease machine (lease.go).
 
 // need is how many votes are a majority.
 func (p *polled) need() int {
@@ -20,27 +20,20 @@ func (p *polled) apply(s *Poll, d Deed) (possible bool, bad uint8) {
 	case Opens:
 		return p.open(s, i), 0
 	case Vote:
-		p.ask(s, i, n)
+		return true, p.ask(s, i, n)
 	case VoteLost:
-		p.call(s, n, Request{Kind: asks(v), Owner: owner})
+		p.vote(s, n, owner, v.Fence)
 	case VoteLate:
 		s.Strayed++
-		p.call(s, n, Request{Kind: Acquire, Owner: owner})
-	case Second:
-		return true, p.second(s, v)
+		p.vote(s, n, owner, v.token(d.Past))
 	case Lift:
-		return true, p.lift(s, i, n)
+		p.lift(s, i, n)
 	case LiftLost:
 		p.call(s, n, Request{Kind: Raise, Owner: owner, Raised: v.Fence})
-	case LiftLate:
-		s.Strayed++
-		p.call(s, n, Request{Kind: Raise, Owner: owner, Raised: v.token(d.Past)})
 	case Yield:
 		p.call(s, n, Request{Kind: Leave, Owner: owner})
-	case Repeats:
-		p.repeat(v)
 	case Renews:
-		v.Asked, v.Yes, v.Heard = p.Lease, 0, 0
+		v.Asked, v.Yes = p.Lease, 0
 	case Resigns:
 		p.resign(v)
 	case Dies:
@@ -51,14 +44,6 @@ func (p *polled) apply(s *Poll, d Deed) (possible bool, bad uint8) {
 		p.befall(s, d)
 	}
 	return true, 0
-}
-
-// asks is the call by which a client asks for a vote.
-func asks(v *Voter) Kind {
-	if v.Phase == Standing {
-		return Wait
-	}
-	return Acquire
 }
 
 // open begins an acquisition, with an owner string of its own. It returns false if the model has no
@@ -79,21 +64,8 @@ func (p *polled) open(s *Poll, i int) bool {
 		v.Past, v.Former = 1, v.Fence
 	}
 	v.Used, v.Phase, v.Left, v.Fence, v.Heard, v.Turned = 1, Asking, p.Lease, 0, 0, 0
-	if v.Lined == 1 {
-		v.Phase = Standing
-	}
-	if p.Flaw != OldVotes {
-		v.Yes = 0
-	}
+	v.Yes = 0
 	return true
-}
-
-// repeat begins the first round again, by asking in line whose turn it is.
-func (p *polled) repeat(v *Voter) {
-	v.Yes, v.Heard, v.Turned, v.Fence, v.Left = 0, 0, 0, 0, p.Lease
-	if v.Lined == 1 {
-		v.Phase = Standing
-	}
 }
 
 // resign ends the acquisition. What is under way of it stays so.
@@ -102,30 +74,35 @@ func (p *polled) resign(v *Voter) {
 	if p.Progress {
 		v.Phase = Resting
 	}
-	if p.Flaw != OldVotes {
-		v.Yes = 0
-	}
+	v.Yes = 0
 }
 
-// ask asks a server for its vote. The lease counts from the first question of a round, and in the
-// line from the last one.
-func (p *polled) ask(s *Poll, i, n int) {
+// ask asks a server for its vote. Who has the first one asks all for theirs, with that token, and again
+// when one has a higher token. Who has a majority has the lock. (The real client adds something to the
+// token: that makes tokens grow more, and is for speed.)
+func (p *polled) ask(s *Poll, i, n int) (bad uint8) {
 	v := &s.Voters[i]
-	e := p.call(s, n, Request{Kind: asks(v), Owner: ownerOf(i, 0)})
+	e := p.vote(s, n, ownerOf(i, 0), v.Fence)
 	if p.heard(v, n); !e.Reply.Yes {
-		v.Turned = bit8(p.Progress && (v.Turned == 1 || n == 0 && e.Reply.Holder != 0))
-		return
+		v.Turned = bit8(p.Progress && (v.Turned == 1 || e.Reply.Holder != 0))
+		return 0
 	}
-	if v.Phase == Standing {
-		v.Phase, v.Yes, v.Left = Asking, 0, p.Lease
+	token := e.Reply.Fence
+	switch {
+	case v.Fence == 0 && p.Flaw == NoLead:
+		v.Fence = token
+	case v.Fence == 0:
+		p.raises(v, token)
+		return 0
+	case token > v.Fence && p.Flaw == Unraised:
+		v.Fence = token
+	case token > v.Fence && p.Flaw != LowToken:
+		p.raises(v, token)
 	}
-	if v.Yes == 0 {
-		v.Left = p.Lease
+	if v.counts(n); count(v.Yes) >= p.need() {
+		return p.hold(s, v)
 	}
-	if p.Flaw != FirstToken || v.Fence == 0 {
-		v.Fence = max(v.Fence, e.Reply.Fence)
-	}
-	v.counts(n)
+	return 0
 }
 
 // heard notes an answer.
@@ -144,21 +121,18 @@ func (v *Voter) counts(n int) {
 	}
 }
 
-// second begins the second round: the highest token of the votes is raised at all servers.
-func (p *polled) second(s *Poll, v *Voter) (bad uint8) {
-	v.Yes, v.Heard = 0, 0
-	if v.Phase = Verifying; p.Flaw == OneRound {
-		return p.hold(s, v)
-	}
-	return 0
+// raises begins a round with a higher token.
+func (p *polled) raises(v *Voter, token Token) {
+	v.Fence, v.Yes, v.Heard, v.Turned = token, 0, 0, 0
 }
 
-// hold begins to work under the lock, if the lease is not over yet.
+// hold begins to work under the lock, whose lease counts from before the first question.
 func (p *polled) hold(s *Poll, v *Voter) (bad uint8) {
-	switch p.Flaw {
-	case LateCount:
+	if p.Flaw == LateCount {
 		v.Left = p.Lease
-	case LongBelief:
+	}
+	v.Left = granted(p.Lease, v.Left)
+	if p.Flaw == LongBelief {
 		v.Left++
 	}
 	v.Phase, v.Yes, v.Heard, v.Turned = Held, 0, 0, 0
@@ -169,51 +143,39 @@ func (p *polled) hold(s *Poll, v *Voter) (bad uint8) {
 	return bad
 }
 
-// lift asks a server to raise the token. A holder asks one that has forgotten it, and gives the lock
-// to nobody else, for its vote first. What a majority says counts.
-func (p *polled) lift(s *Poll, i, n int) (bad uint8) {
+// lift asks a server to renew. One that has forgotten its vote, and gives the lock to nobody else, is
+// asked for it again. What a majority says counts.
+func (p *polled) lift(s *Poll, i, n int) {
 	v := &s.Voters[i]
-	raise := Request{Kind: Raise, Owner: ownerOf(i, 0), Raised: v.Fence}
-	e := p.call(s, n, raise)
-	if !e.Reply.Yes && e.Reply.Holder == 0 && v.Phase == Held {
-		p.call(s, n, Request{Kind: Acquire, Owner: ownerOf(i, 0)})
-		e = p.call(s, n, raise)
+	e := p.call(s, n, Request{Kind: Raise, Owner: ownerOf(i, 0), Raised: v.Fence})
+	if !e.Reply.Yes && e.Reply.Holder == 0 {
+		e = p.vote(s, n, ownerOf(i, 0), v.Fence)
 	}
-	if p.heard(v, n); !e.Reply.Yes {
-		return 0
+	if !e.Reply.Yes {
+		return
 	}
 	v.counts(n)
-	switch got := count(v.Yes); {
-	case v.Phase == Held && (got >= p.need() || p.Flaw == OneRenews):
-		v.Left, v.Asked, v.Yes, v.Heard = max(v.Left, v.Asked), 0, 0, 0
-	case v.Phase == Verifying && (got >= p.need() || p.Flaw == RaiseAtOne):
-		return p.hold(s, v)
+	if count(v.Yes) >= p.need() || p.Flaw == OneRenews {
+		v.Left, v.Asked, v.Yes = renewed(p.Lease, v.Left, v.Asked, false), 0, 0
 	}
-	return 0
 }
 
 // wane lets a tick pass for a client.
 func (p *polled) wane(v *Voter) {
 	if v.Asked > 0 {
-		v.Asked--
-		if v.Asked == 0 {
-			v.Yes, v.Heard = 0, 0
+		if v.Asked--; v.Asked == 0 {
+			v.Yes = 0
 		}
 	}
 	switch {
 	case v.Phase == Resting:
 		v.Phase = Idle
 	case v.over():
-	case v.Phase == Standing:
-		v.Heard = 0
-	case v.Lined == 1 && v.fails() && v.Phase != Held:
-		p.repeat(v)
-	case v.fails() && v.Phase != Held:
-		p.resign(v)
-	case v.Phase == Asking && v.Yes == 0:
 	default:
-		if v.Left--; v.Left <= 0 { // its own deadline
+		if over := ends(p.Lease, v.Left, false); over { // its own deadline
 			p.resign(v)
+		} else {
+			v.Left--
 		}
 	}
 }

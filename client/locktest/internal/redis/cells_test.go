@@ -337,7 +337,9 @@ func TestTokensFallWithTheClockAtEveryLevel(t *testing.T) {
 // deletions free a lock behind its holder's back.
 var deletions = map[string]func(n *redis.Node, c *client.Client){
 	"deleted": func(n *redis.Node, _ *client.Client) { n.Do("DEL", "lock:x") },
-	"broken":  func(n *redis.Node, _ *client.Client) { n.Do("FCALL", functions.Break, "1", "lock:x", "a test") },
+	"broken": func(n *redis.Node, _ *client.Client) {
+		n.Do("FCALL", functions.Break, "1", "lock:x", functions.OptReason, "a test")
+	},
 	"released": func(_ *redis.Node, c *client.Client) {
 		if err := c.ReleaseOwner(ctx, "x", "job"); err != nil {
 			panic(err)
@@ -362,11 +364,7 @@ func TestADeletedLockIsAnothersAtEveryLevel(t *testing.T) {
 					deletions[name](n, b)
 					m := must(b.TryAcquire(ctx, "x"))
 					require.Greater(t, m.Fence(), l.Fence())
-					learned := ends(t, l, kind)
-					require.LessOrEqual(t, learned, renewEvery)
-					if lv.cfg.Replicas > 0 && name == "deleted" {
-						require.Greater(t, learned, renewEvery-2*moment, "at its next renewal")
-					}
+					require.Less(t, ends(t, l, kind), time.Second)
 					require.NoError(t, m.Context().Err())
 					require.NoError(t, m.Release(ctx))
 				})

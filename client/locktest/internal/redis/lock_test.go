@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/functions"
 )
 
 func TestWaiterGetsTheLockByMessage(t *testing.T) {
@@ -66,9 +67,9 @@ func TestBreakTellsTheHolder(t *testing.T) {
 		a := open(t, w, "a", "a:6379")
 		defer a.Close()
 		l := must(a.Acquire(ctx, "x"))
-		time.Sleep(15 * time.Second) // the first renewal leaves the channel
+		time.Sleep(15 * time.Second) // the server tracks the key since the first renewal
 		start := time.Now()
-		n.Do("FCALL", "holdfast_break", "1", "lock:x", "maintenance")
+		n.Do("FCALL", functions.Break, "1", "lock:x", functions.OptReason, "maintenance")
 		<-l.Context().Done()
 		if took := time.Since(start); took > 5*time.Millisecond {
 			t.Errorf("told after %v", took)

@@ -72,6 +72,7 @@ func (lib *library) open(chunk string) {
 	}))
 	text.RawSetString("match", L.NewFunction(func(L *lua.LState) int { return luaFind(L, false) }))
 	text.RawSetString("format", L.NewFunction(luaFormat(text.RawGetString("format").(*lua.LFunction))))
+	L.SetGlobal("struct", openStruct(L))
 	api := L.NewTable()
 	for name, f := range map[string]lua.LGFunction{
 		"call":          func(L *lua.LState) int { return lib.redisCall(L, true) },

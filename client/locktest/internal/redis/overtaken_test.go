@@ -21,8 +21,8 @@ func TestARenewalThatABreakOvertakesFails(t *testing.T) {
 		c := open(t, w, "c", "a:1")
 		defer c.Close()
 		l := must(c.Acquire(ctx, "x"))
-		time.Sleep(2 * time.Second) // it has left its channel
-		n.Do("FCALL", functions.Break, "1", "lock:x", "a test")
+		time.Sleep(2 * time.Second) // it is tracked
+		n.Do("FCALL", functions.Break, "1", "lock:x", functions.OptReason, "a test")
 		err := l.Renew(ctx)
 		assert.ErrorIs(t, context.Cause(l.Context()), client.ErrBroken)
 		assert.ErrorIs(t, err, client.ErrBroken)

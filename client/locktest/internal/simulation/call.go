@@ -115,7 +115,9 @@ func (o *observer) unexpected(c *call, kind string, err error, now time.Time) st
 	closed := c.process.isClosed()
 	switch kind {
 	case "busy":
-		if c.try && !host.cut.IsZero() && c.began.Sub(host.cut) > 1200*time.Millisecond {
+		var busy *client.BusyError
+		ours := errors.As(err, &busy) && labelOf(busy.Holder.Owner) == c.process.label // that needs no server
+		if c.try && !ours && !host.cut.IsZero() && c.began.Sub(host.cut) > 1200*time.Millisecond {
 			return fmt.Sprintf("busy, and nothing came through for %v", c.began.Sub(host.cut))
 		}
 	case "timeout":

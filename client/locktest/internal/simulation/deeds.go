@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/functions"
 	"github.com/redis/rueidis"
 )
 
@@ -111,7 +112,7 @@ func (t *turn) do() {
 	if h != nil {
 		o.mu.Lock()
 		h.released = true
-		o.locks[t.name].wantedBy(t.process, time.Now().Add(max(t.set.grace, t.set.minHold)))
+		o.locks[t.name].wantedBy(t.process, time.Now().Add(t.set.grace))
 		o.mu.Unlock()
 		c.local = true
 	}
@@ -170,29 +171,29 @@ func (t *turn) plain() {
 	o := t.run.seen
 	for range 1 + t.rng.IntN(12) {
 		sent := time.Now()
-		reply, err := t.fcall("holdfast_wait", key, owner, itoa(ttl), "")
-		if err == nil && len(reply) > 1 && integer(reply[0]) == 1 {
-			h.fence, h.raw = integer(reply[1]), sent.Add(time.Duration(ttl)*time.Millisecond*98/100-3*time.Millisecond)
+		reply, err := t.fcall(functions.Wait, key, owner, itoa(ttl))
+		if err == nil && reply.IsInt64() {
+			h.fence, h.raw = integer(reply), sent.Add(time.Duration(ttl)*time.Millisecond*98/100-3*time.Millisecond)
 			if h.alive() {
 				o.enter(h)
 				pause(t.ctx, min(between(t.rng, time.Millisecond, time.Second), time.Until(h.raw)))
 			}
 			o.leave(h)
-			_, _ = t.fcall("holdfast_release", key, owner)
+			_, _ = t.fcall(functions.Release, key, owner)
 			return
 		}
 		if !pause(t.ctx, between(t.rng, 20*time.Millisecond, 900*time.Millisecond)) {
 			break
 		}
 	}
-	_, _ = t.fcall("holdfast_leave", key, owner)
+	_, _ = t.fcall(functions.Leave, key, owner)
 }
 
-func (t *turn) fcall(function, key string, args ...string) ([]rueidis.RedisMessage, error) {
+func (t *turn) fcall(function, key string, args ...string) (rueidis.RedisMessage, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
 	r := t.process.c.Redis()
-	return r.Do(ctx, r.B().Fcall().Function(function).Numkeys(1).Key(key).Arg(args...).Build()).ToArray()
+	return r.Do(ctx, r.B().Fcall().Function(function).Numkeys(1).Key(key).Arg(args...).Build()).ToMessage()
 }
 
 func integer(m rueidis.RedisMessage) int64 {
@@ -234,6 +235,9 @@ func (t *turn) endOwner() {
 	owner := t.owner()
 	if t.run.kind == onQuorum { // there is no other kind of owner
 		owner = t.run.seen.somebody(t.name)
+	}
+	if labelOf(owner) == t.process.label { // its own, which it has without WithOwner
+		return
 	}
 	c := t.call("release-owner", b)
 	c.local = true

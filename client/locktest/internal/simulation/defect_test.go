@@ -21,6 +21,7 @@ type defect struct {
 	source  []string          // of the library: old, new, old, new
 	client  map[string]string // by the file's path below client: 'old' + separator + 'new', ...
 	finds   string            // what the violation says, a regular expression
+	rare    bool              // a minute is not enough: it is looked for when HOLDFAST_DEFECTS says for how long
 }
 
 const becomes = "\n=>\n"
@@ -31,59 +32,26 @@ var defects = []defect{
 		profile: "failovers",
 		source: []string{
 			"  return subscribers(waiter.channel) > 0\n", "  return true\n",
-			"if type(told) == 'number' then return end", "if type(told) == 'number' and told > 0 then return end",
+			"    if type(try('SPUBLISH', lock.tell, text)) == 'number' then return end\n",
+			"    local told = try('SPUBLISH', lock.tell, text)\n    if type(told) == 'number' and told > 0 then return end\n",
+			"or w.minimum > 0 or subscribers(w.channel) == 0 then", "or w.minimum > 0 then",
+			"  if type(told) ~= 'number' then", "  if type(told) ~= 'number' or told == 0 then",
 		},
 		finds: `invariant [12]:`,
+		rare:  true,
 	},
 	{
-		name:    "a lease shrinks under another hold",
+		name:    "a late renewal shortens a lease",
 		profile: "shared",
-		source:  []string{"if lock.holds == 0 or ends > lock.ends then lock.ends = ends end", "lock.ends = ends"},
+		source:  []string{"  lock.ends = min(max(lock.ends, now + ttl), now + lock.longest)\n", "  lock.ends = now + ttl\n"},
 		finds:   `invariant 2:.*own-`,
 	},
 	{
 		name:    "a plain lock can be joined",
 		profile: "strangers",
-		source: []string{
-			"  if joinable ~= (hold ~= '') then join_error(joinable) end\n  keep_to(lock, guard, ttl)\n",
-			"  keep_to(lock, guard, ttl)\n",
-		},
-		finds: `invariant [123]:`,
-	},
-	{
-		name:    "a lease leaves the heap",
-		profile: "deadlines",
-		client: map[string]string{
-			"keepalive.go": "			return k.queue[0], 0" + becomes + "			return heap.Pop(&k.queue).(*entry), 0",
-			"keepalive.go#2": `	if send := e.timed.step(now); send != nil {
-		k.flights.add(send)
-	}
-	k.update(e)` + becomes + `	send := e.timed.step(now)
-	if send != nil {
-		k.flights.add(send)
-	}
-	h := e.timed.(*held)
-	h.mu.Lock()
-	over := h.tenure == nil || h.tenure.cause != nil || h.machine.State() > 1 // held
-	h.mu.Unlock()
-	k.mu.Lock()
-	out := e.index < 0
-	if out && (send != nil || over) { // else it is good, and nobody puts it back
-		if e.due = e.timed.next(); e.due.IsZero() {
-			k.settled()
-		} else {
-			heap.Push(&k.queue, e)
-		}
-	}
-	k.mu.Unlock()
-	if !out {
-		k.update(e)
-	}`,
-			// The window is some instructions long. Virtual time needs one.
-			"lock.go": "	ours := h.extended(sent, length, err == nil, r.Yes && r.Fence == h.first)\n" + becomes +
-				"	ours := h.extended(sent, length, err == nil, r.Yes && r.Fence == h.first)\n	time.Sleep(100 * time.Microsecond)\n",
-		},
-		finds: `invariant [12]:`,
+		source:  []string{"  if joinable ~= (w.holds ~= '') then join_error(joinable, 'has') end\n", ""},
+		finds:   `invariant [123]:`,
+		rare:    true,
 	},
 	{
 		name: "re-entry joins a lock that was released",
@@ -95,29 +63,39 @@ var defects = []defect{
 	{
 		name:    "a grant older than the answer is believed",
 		profile: "breaks",
-		client:  map[string]string{"wait.go": "	if g.Fence <= r.Fence || w.hold != \"\" || w.client.quorum != nil {" + becomes + "	if w.hold != \"\" {"},
-		finds:   `invariant [12]:`,
+		client: map[string]string{
+			"internal/queue/machine.go": "	case m.state == Standing && e.Token > m.above:" + becomes + "	case m.state == Standing:",
+			"internal/queue/ask.go":     "	case kept > e.Token:" + becomes + "	case kept != 0:",
+		},
+		finds: `invariant [12]:`,
+		rare:  true,
 	},
 	{
 		name:    "the expiry is set before the writes",
 		profile: "slow functions",
 		source: []string{
-			"  local set, cut = {}, {}\n", "  local expires = expiry(lock, ms(us))\n  if expires ~= lock.expires then\n" +
-				"    call('PEXPIREAT', key, digits(expires))\n    lock.expires = expires\n  end\n  local set, cut = {}, {}\n",
+			"  local set, cut, state = {}, {}, state_text(lock, now)\n",
+			"  if moves then call('PEXPIREAT', key, digits(stays)) end\n  local set, cut, state = {}, {}, state_text(lock, now)\n",
+			"  if moves then call('PEXPIREAT', key, digits(stays)) end\n  lock.writes", "  lock.writes",
 		},
 		finds: `invariant 8: .*the key has no`,
 	},
 	{
 		name:    "a key expires in the last millisecond of its lease",
 		profile: "early expiry",
-		source:  []string{"  return lock.ends + 1\n", "  return lock.ends\n", "digits(ends + 1)", "digits(ends)"},
-		finds:   `ended the lease of .* early`,
+		source: []string{
+			"  local stays = max(lock.ends, remains", "  local stays = max(lock.ends - 1, remains",
+			"  create(key, ends, 'owner'", "  create(key, digits(ms(us) + ttl), 'owner'",
+			"    call('PEXPIREAT', key, text)\n  elseif", "    call('PEXPIREAT', key, digits(ends - 1))\n  elseif",
+		},
+		finds: `ended the lease of .* early`,
 	},
 	{
 		name:    "an expired lock is not given back",
 		profile: "deaf",
 		client: map[string]string{
-			"internal/lease/state.go": "	Held:       {Held, Refused, Stopping, GivingBack, GivingBack," + becomes + "	Held:       {Held, Refused, Stopping, Left, GivingBack,",
+			"internal/keeper/renew.go": "		case lease.Expire, lease.GiveBack:" + becomes + "		case lease.GiveBack:",
+			"lock.go":                  "			c.queues.GiveUp(t)\n" + becomes,
 		},
 		finds: `invariant 8: .*nobody there wants`,
 	},
@@ -125,40 +103,52 @@ var defects = []defect{
 		name:    "giving up ends at the first error",
 		profile: "lost answers",
 		client: map[string]string{
-			"held.go": "	case !answered:\n		h.machine.Failed(action, time.Now())" + becomes + `	case !answered && action == lease.GiveBack:
-		h.machine.GaveBack()
-	case !answered:
-		h.machine.Failed(action, time.Now())`,
+			"internal/keeper/undo.go": "	case o.Err != nil && now.Before(u.Until) && !u.over:" + becomes + "	case o.Err != nil && u.Until.IsZero():",
 		},
 		finds: `invariant 8: .*nobody there wants`,
 	},
 	{
 		name:    "Release returns nil after a refusal",
 		profile: "refused releases",
-		client:  map[string]string{"release.go": "unknown = unknown || fcall.Unknown(err)" + becomes + "unknown = unknown || err != nil"},
-		finds:   `Release of .* returned nil`,
+		client: map[string]string{
+			"internal/keeper/release.go": "u.unknown, u.Done = fcall.Unknown(err), " + becomes + "u.unknown, u.Done = true, ",
+		},
+		finds: `Release of .* returned nil`,
+	},
+	{
+		name:    "a place in line that nobody wants is kept",
+		profile: "busy",
+		client:  map[string]string{"internal/queue/ask.go": "	if m.owner != \"\" && m.owes && m.mut&noUndo == 0 {" + becomes + "	if m.owner == \"never\" {"},
+		finds:   `invariant [58]:`,
 	},
 	{
 		name:    "too few replicas are enough",
 		profile: "replicated",
 		client: map[string]string{
-			"internal/fcall/copies.go": "	if err == nil && acked >= int64(copies.Replicas) {" + becomes + "	if err == nil {",
+			"internal/replicas/replicas.go": "	if err == nil && acked >= int64(call.Replicas) {" + becomes + "	if err == nil {",
 		},
 		finds: `invariant [12]:`,
+		rare:  true,
 	},
 	{
 		name:    "what the line gives is not confirmed by replicas",
 		profile: "replicated",
 		client: map[string]string{
-			"wait.go":   "		case r.Yes && w.set.terms.copies.Replicas > 0:" + becomes + "		case r.Yes && w.hold == \"none\":",
-			"wait.go#2": " || w.set.terms.copies.Replicas > 0 || left" + becomes + " || left",
+			"internal/queue/agent.go":   "	ev.Confirm = a.Op == Wait && t.Replicas > 0\n" + becomes,
+			"internal/queue/agent.go#2": " || t.Replicas > 0 || left" + becomes + " || left",
 		},
 		finds: `invariant [12]:`,
+		rare:  true,
+	},
+	{
+		name:   "a minimum ends with the release",
+		client: map[string]string{"internal/keeper/undo.go": "		c.Verb = fcall.Release\n" + becomes + "		c.Verb = fcall.Leave\n"},
+		finds:  `invariant 9:`,
 	},
 	{
 		name:    "a young memory grants guarded locks",
 		profile: "guarded",
-		source:  []string{"if closed > 0 then return { 0, closed, '', 0 } end", ""},
+		source:  []string{"  if closed > 0 then return false end\n", ""},
 		finds:   `invariant 1:`,
 	},
 	{
@@ -166,30 +156,30 @@ var defects = []defect{
 		profile: "guarded",
 		source:  []string{"lock.closed = has_line(lock) and too_young(lock.guard, us) or 0", "lock.closed = 0"},
 		finds:   `invariant 1:`,
+		rare:    true,
 	},
 	{
-		name:    "the second round raises nothing",
+		name:    "a token that no majority knows is enough",
 		profile: "quorum",
-		source:  []string{"if raised and raised > lock.fence then", "if false then"},
+		client:  map[string]string{"quorum/votes.go": "	return token > 0 && has >= p.need" + becomes + "	return token > 0 && has > 0"},
 		finds:   `invariant 3:`,
 	},
 	{
 		name:    "a server votes before it is old enough",
 		profile: "quorum",
-		source:  []string{"return math.max(0, guard - ms(age(us)))", "return 0"},
+		source:  []string{"return max(0, guard - ms(age(us)))", "return 0"},
 		finds:   `invariant [13]: .* enters `,
 	},
 	{
 		name:    "a server votes twice",
 		profile: "quorum",
-		source: []string{"  if not lock then return take(key, us, owner, ttl, block, hold, '', guard, closed) end",
-			"  if not held_by(lock, owner) then return take(key, us, owner, ttl, block, hold, '', guard, closed) end"},
-		finds: `invariant 1: .* enters `,
+		source:  []string{"  if not is_free(lock, us) then return false end\n", ""},
+		finds:   `invariant 1: .* enters `,
 	},
 	{
 		name:    "half of the votes are enough",
 		profile: "quorum",
-		client:  map[string]string{"internal/quorum/servers.go": "need: len(members)/2 + 1," + becomes + "need: len(members) / 2,"},
+		client:  map[string]string{"quorum/servers.go": "need: members/2 + 1," + becomes + "need: members / 2,"},
 		finds:   `invariant 1: .* enters `,
 	},
 }
@@ -209,6 +199,9 @@ func TestDefectsAreFound(t *testing.T) {
 			d.profile = strings.ReplaceAll(other, "*", level(d.profile))
 		}
 		t.Run(strings.ReplaceAll(d.name, " ", "-"), func(t *testing.T) {
+			if d.rare && os.Getenv("HOLDFAST_DEFECTS") == "" {
+				t.Skip("it takes more than a minute to find: set HOLDFAST_DEFECTS to a time, 30m say")
+			}
 			dir := t.TempDir()
 			binary, source := patched(t, dir, d)
 			began := time.Now()

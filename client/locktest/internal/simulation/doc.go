@@ -12,6 +12,7 @@
 //  6. Every call returns within its context and a moment, Close within a second, and nothing is left after it.
 //  7. Every error is of exactly one kind, and an outage is never ErrBusy.
 //  8. No key is without a TTL, and no lease is kept by a process that does not want it.
+//  9. A lock with a minimum is nobody else's before that is over.
 //
 // Not covered: a process of a client that is paused (virtual time stands still for all), Sentinel
 // under faults of the network (see profiles), hostile writers of keys, ACLs, RESP2, the cost of

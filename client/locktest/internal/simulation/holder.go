@@ -23,7 +23,8 @@ type holder struct {
 	done     <-chan struct{} // of the context that Do gave
 	raw      time.Time       // plain FCALL: it works until then
 	grace    time.Duration
-	minHold  time.Time // the server keeps the lock until then
+	minHold  time.Time // the server keeps the lock until then at the latest, without another call
+	least    time.Time // nobody else gets it before; zero: it has no minimum
 }
 
 // alive reports whether the holder may work. It does not look at the clock on behalf of the Lock.
@@ -70,6 +71,7 @@ func (o *observer) enter(h *holder) {
 	o.history.add(h.name, h.who, "enters as %s with token %d", h.owner, h.fence)
 	if h.alive() {
 		o.checkAlone(l, h)
+		o.checkMinimum(l, h)
 	}
 	l.holders = append(l.holders, h)
 	o.mu.Unlock()
@@ -123,6 +125,29 @@ func (o *observer) checkAlone(l *lock, h *holder) {
 		l.token = h.fence // passed on in memory
 	} else if !known && h.fence < l.token && l.owner != h.owner && l.lost(h) == "" {
 		o.report.Checks["entered after a later token"]++
+	}
+}
+
+// checkMinimum looks whether the minimum of the one before is over, where nothing happened since. Who
+// enters by an earlier token was granted the lock before that, and goes on: admits judges that.
+func (o *observer) checkMinimum(l *lock, h *holder) {
+	before := l.keeps
+	if before != nil && h.fence < before.fence {
+		return
+	}
+	if l.keeps = nil; !h.least.IsZero() {
+		l.keeps = h
+	}
+	if before == nil || before.owner == h.owner {
+		return
+	}
+	from, calm := o.calm(h.entered)
+	if !calm || from.After(before.began) || l.lost(before) != "" {
+		return
+	}
+	o.report.Checks["9 minimum"]++
+	if early := before.least.Sub(h.entered); early > 0 {
+		o.broken(l.name, 9, "%s enters %v before the minimum of %s is over", h.who, early, before.who)
 	}
 }
 
@@ -250,9 +275,6 @@ func (o *observer) checkDeadline(l *lock, h *holder) {
 func (o *observer) released(h *holder) {
 	h.released = true
 	o.locks[h.name].wantedBy(h.process, time.Now().Add(h.grace))
-	if h.minHold.After(time.Now()) {
-		o.locks[h.name].wantedBy(h.process, h.minHold)
-	}
 }
 
 // leave notes that a holder is about to release.

@@ -9,7 +9,7 @@ import (
 // compare looks what a primary has forgotten, compared with the one before it or with itself before
 // a restart.
 func (o *observer) compare(l *lock, s state, n *redis.Node, nowUS int64) {
-	until := time.Now().Add(time.Duration((s.until+1)*1000-nowUS) * time.Microsecond)
+	until := time.Now().Add(time.Duration(s.until*1000-nowUS) * time.Microsecond)
 	live := s.live(nowUS)
 	if l.owner != "" && (!live || s.owner != l.owner || s.fence != l.fence || until.Before(l.until.Add(-time.Millisecond))) {
 		why := o.retold[n]

@@ -1,13 +1,17 @@
 package simulation
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/functions"
 )
 
 // observer sees what servers write and what clients believe. Its mutex is taken under the nodes'
@@ -58,6 +62,8 @@ type lock struct {
 	late   bool      // it became free by the end of such a lease
 	level  bool      // all replicas have what clients count on
 	closed time.Time // until when nobody gets it, by a guard
+	kept   time.Time // the same, by a minimum
+	keeps  *holder   // whose that is
 	moved  bool      // its slot has moved: rueidis looks where it is once a second, so new waiters ask at first
 	landed landing   // where the last move brought its key
 
@@ -134,16 +140,16 @@ func (o *observer) called(c redis.Call) {
 	verb := strings.TrimPrefix(c.Function, "holdfast_")
 	o.history.add(l.name, c.Node.Addr(), "%s %s -> %v", verb, strings.Join(c.Args, " "), c.Reply)
 	reply, _ := c.Reply.([]any)
-	yes := len(reply) > 0 && reply[0] == int64(1)
-	if !yes && len(reply) > 2 && reply[2] == "" && o.mix.guard > 0 {
-		if left, _ := reply[1].(int64); left > 0 {
-			o.closing(l, c.Node, left)
-		}
+	_, yes := c.Reply.(int64)
+	yes = yes || len(reply) > 0 && reply[0] == int64(1)
+	if len(reply) > 4 && reply[4] == functions.WhySettling {
+		left, _ := reply[1].(int64)
+		o.closing(l, c.Node, left)
 	}
 	switch {
 	case verb == "break" && yes:
 		l.lose(reply[1].(string), "break")
-	case verb == "release" && len(c.Args) > 1 && c.Args[1] == "*" && yes:
+	case verb == "release" && slices.Contains(c.Args, functions.OptAll) && yes:
 		l.lose(c.Args[0], "release of an owner")
 	case verb == "wait" && !yes && len(reply) > 0:
 		if len(l.told) > 5000 {
@@ -166,27 +172,16 @@ func (o *observer) published(p redis.Published) {
 	defer o.mu.Unlock()
 	if l := o.lockOfMessage(p.Message); l != nil {
 		o.history.add(l.name, p.Node.Addr(), "publishes %q to %d", p.Message, p.Receivers)
-		if !strings.HasPrefix(p.Message, "broken") {
-			select {
-			case o.onGrant <- l.name:
-			default:
-			}
+		select {
+		case o.onGrant <- l.name:
+		default:
 		}
 	}
 }
 
-// lockOfMessage finds the lock that a grant is of, by its owner.
+// lockOfMessage finds the lock that a grant is of: its key comes last.
 func (o *observer) lockOfMessage(message string) *lock {
-	parts := strings.SplitN(message, " ", 4)
-	if len(parts) < 4 {
-		return nil
-	}
-	for _, l := range o.locks {
-		if _, waits := l.told[parts[3]]; waits {
-			return l
-		}
-	}
-	return nil
+	return o.byKey(message[strings.LastIndexByte(message, ' ')+1:])
 }
 
 // lose notes that an owner may have lost the lock. Of everybody, that is also whoever gets it in memory
@@ -205,17 +200,24 @@ func (l *lock) lose(owner, why string) {
 type state struct {
 	owner string
 	fence int64
-	until int64 // ms of the server's clock
+	until int64 // the first ms of the server's clock that is over
+	kept  int64 // the same of a minimum
 }
+
+// keptAt is where functions/holdfast.lua packs a minimum into a lock's state.
+const keptAt = 8 * 8
 
 func stateOf(fields map[string]string) state {
 	s := state{owner: fields["owner"]}
 	s.fence, _ = strconv.ParseInt(fields["fence"], 10, 64)
 	s.until, _ = strconv.ParseInt(fields["until"], 10, 64)
+	if packed := fields["state"]; len(packed) >= keptAt+8 {
+		s.kept = int64(math.Float64frombits(binary.LittleEndian.Uint64([]byte(packed[keptAt:]))))
+	}
 	return s
 }
 
-func (s state) live(nowUS int64) bool { return s.owner != "" && s.until >= nowUS/1000 }
+func (s state) live(nowUS int64) bool { return s.owner != "" && s.until > nowUS/1000 }
 
 func (o *observer) wrote(w redis.Write) {
 	o.mu.Lock()
@@ -266,6 +268,12 @@ func (o *observer) wrote(w redis.Write) {
 	if changed && !o.moving[l.name] {
 		o.checkOutlived(l, before.owner, "the server gave it to another")
 	}
+}
+
+// local is when a server's clock says ms, by the local clock.
+func (o *observer) local(n *redis.Node, ms, nowUS int64) time.Time {
+	left := time.Duration(ms*1000-nowUS) * time.Microsecond
+	return time.Now().Add(time.Duration(float64(left) / (1 + o.drift[n])))
 }
 
 func describe(s state, w redis.Write) string {
@@ -324,8 +332,10 @@ func (o *observer) note(l *lock, s state, w redis.Write) {
 	shrunk := s.owner != "" && s.owner == l.owner && s.fence == l.fence
 	until := time.Time{}
 	if s.live(w.NowUS) {
-		left := time.Duration((s.until+1)*1000-w.NowUS) * time.Microsecond
-		until = now.Add(time.Duration(float64(left) / (1 + o.drift[w.Node])))
+		until = o.local(w.Node, s.until, w.NowUS)
+	}
+	if kept := o.local(w.Node, s.kept, w.NowUS); s.kept > 0 && kept.After(now) {
+		l.kept = kept
 	}
 	shrunk = shrunk && !until.IsZero() && until.Before(l.until)
 	fresh := s.owner != l.owner || s.fence != l.fence

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/client/quorum"
 	"github.com/redis/rueidis"
 )
 
@@ -74,7 +75,7 @@ func (r *run) connect(opt rueidis.ClientOption, cfg client.Config) (*client.Clie
 		all[i] = opt
 		all[i].InitAddress, all[i].ForceSingleClient = []string{n.Addr()}, true
 	}
-	return client.OpenQuorum(all, cfg)
+	return quorum.Open(all, cfg)
 }
 
 // covered is a lease that a guard covers, with time for a primary that was deposed and does not know it.
@@ -107,9 +108,6 @@ func (r *run) open(ctx context.Context, i int) error {
 	}
 	if cfg.Guard = r.profile.guard; cfg.Guard > 0 {
 		cfg.Lease = r.covered(30 * time.Second)
-	}
-	if r.kind == onQuorum && r.seed%4 > 0 {
-		cfg.Interval = 300 * time.Millisecond // who polls costs real time
 	}
 	for {
 		c, err := r.connect(opt, cfg)

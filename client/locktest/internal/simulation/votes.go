@@ -1,9 +1,11 @@
 package simulation
 
 import (
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/functions"
 )
 
 // vote is what one of several servers gave to an owner.
@@ -92,8 +94,7 @@ func (o *observer) voteOf(n *redis.Node, s state, nowUS int64) vote {
 	if !s.live(nowUS) {
 		return vote{}
 	}
-	left := time.Duration((s.until+1)*1000-nowUS) * time.Microsecond
-	return vote{owner: s.owner, until: time.Now().Add(time.Duration(float64(left) / (1 + o.drift[n])))}
+	return vote{owner: s.owner, until: o.local(n, s.until, nowUS)}
 }
 
 // voted notes a write at one of several servers. o.mu is held.
@@ -122,7 +123,7 @@ func (o *observer) takes(l *lock, n *redis.Node, c redis.Call, called bool, owne
 	case !called:
 	case c.Function == "holdfast_break":
 		return "break"
-	case c.Function == "holdfast_release" && c.Args[0] == owner && len(c.Args) > 1 && c.Args[1] == "*":
+	case c.Function == functions.Release && c.Args[0] == owner && slices.Contains(c.Args, functions.OptAll):
 		return "release of an owner"
 	}
 	return ""

@@ -18,6 +18,9 @@ func (n *node) library(name, version string, r loader.NodeReport) {
 	if n.role == cluster.Replica {
 		load = "see why it does not follow its primary (INFO replication); if that lacks it too, " + load
 	}
+	if errors.Is(r.Err, loader.ErrContract) {
+		load += " --force, when nobody uses the older one any more"
+	}
 	switch r.Action {
 	case loader.Missing:
 		n.find("library-missing", load, "the %s has no library %s", r.Role, name)

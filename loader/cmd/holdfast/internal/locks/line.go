@@ -72,14 +72,14 @@ func readLine(ctx context.Context, redis rueidis.Client, key string, limit int, 
 	if err != nil || state[0] == "" {
 		return Line{}, err
 	}
-	var head, tail, count int64
-	if _, err := fmt.Sscan(state[0], &head, &tail, &count); err != nil || head > tail || count > tail-head {
+	s, ok := parseState(state[0])
+	if !ok {
 		return Line{}, fmt.Errorf("%w: its state is %q", client.ErrNotALock, state[0])
 	}
-	line := Line{Total: int(count)}
-	for at := head; at < tail; {
+	line := Line{Total: int(s.waiters)}
+	for at := s.head; at < s.tail; {
 		var names []string
-		for n := at; n < min(at+page, tail); n++ {
+		for n := at; n < min(at+page, s.tail); n++ {
 			names = append(names, "w:"+strconv.FormatInt(n, 10))
 		}
 		entries, err := fields(ctx, redis, key, names...)
@@ -124,35 +124,6 @@ func fields(ctx context.Context, redis rueidis.Client, key string, names ...stri
 		texts[i], _ = field.ToString()
 	}
 	return texts, nil
-}
-
-// parseWaiter reads 'ttl_ms fence_block asked_ms holds_bytes channel_bytes ', then holds, channel
-// and owner.
-func parseWaiter(entry string, now time.Time) (Waiter, bool) {
-	part := strings.SplitN(entry, " ", 6)
-	if len(part) != 6 {
-		return Waiter{}, false
-	}
-	var numbers [5]int64
-	for i := range numbers {
-		n, err := strconv.ParseInt(part[i], 10, 64)
-		if err != nil || n < 0 {
-			return Waiter{}, false
-		}
-		numbers[i] = n
-	}
-	rest, holds, channel := part[5], numbers[3], numbers[4]
-	if holds > int64(len(rest)) || channel >= int64(len(rest))-holds {
-		return Waiter{}, false
-	}
-	owner := client.ParseHolder(rest[holds+channel:])
-	w := Waiter{Who: who(owner), LeaseMS: numbers[0], AskedMS: max(0, now.UnixMilli()-numbers[2]),
-		channel: rest[holds : holds+channel]}
-	if !owner.Since.IsZero() {
-		since := owner.Since.UTC()
-		w.Since = &since
-	}
-	return w, true
 }
 
 // hearing asks the lock's server which channels have a subscriber there. If it does not say, that is

@@ -2,7 +2,9 @@ package locks
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"strconv"
 	"testing"
 	"time"
@@ -31,7 +33,7 @@ func TestTheLineIsInOrder(t *testing.T) {
 	}
 	call("acquire", "holder", "600000")
 	for n := range all {
-		call("wait", "waiter "+strconv.Itoa(n), "600000", "")
+		call("wait", "waiter "+strconv.Itoa(n), "600000")
 	}
 	// who leaves: the first ones, single ones, runs (one over the edge of a page), the last ones
 	leaves := func(n int) bool {
@@ -72,12 +74,103 @@ func TestTheLineIsInOrder(t *testing.T) {
 
 // Whoever may write the key may write anything into it.
 func TestHostileEntries(t *testing.T) {
-	for _, entry := range []string{"", "1", "1 1 1 0 0 ", "1 1 1 5 0 abc", "1 1 1 0 3 abc", "1 1 1 -1 0 abc", "1 1 1 0 -1 abc",
-		"a 1 1 0 0 abc", "1 1 1 9223372036854775807 9223372036854775807 abc", "<3", "1 1 1 0 99999999999999999999 abc"} {
-		_, ok := parseWaiter(entry, time.Now())
-		require.False(t, ok, entry)
+	pack := func(texts string, lengths [2]uint16, numbers ...float64) string {
+		var packed []byte
+		for _, n := range numbers {
+			packed = binary.LittleEndian.AppendUint64(packed, math.Float64bits(n))
+		}
+		for _, n := range lengths {
+			packed = binary.LittleEndian.AppendUint16(packed, n)
+		}
+		return string(packed) + texts
 	}
-	w, ok := parseWaiter("30000 1 5 3 2 h:1chthe owner", time.UnixMilli(7))
+	for _, entry := range []string{"", "1", "<3", ">7", pack("", [2]uint16{}, 1, 1, 1, 0), pack("abc", [2]uint16{5, 0}, 1, 1, 1, 0),
+		pack("abc", [2]uint16{0, 3}, 1, 1, 1, 0), pack("abc", [2]uint16{65535, 65535}, 1, 1, 1, 0),
+		pack("abc", [2]uint16{}, math.NaN(), 1, 1, 0), pack("abc", [2]uint16{}, 1, 1, math.Inf(1), 0),
+		pack("abc", [2]uint16{}, -1, 1, 1, 0)} {
+		_, ok := parseWaiter(entry, time.Now())
+		require.False(t, ok, "%q", entry)
+	}
+	w, ok := parseWaiter(pack("h:1chthe owner", [2]uint16{3, 2}, 30000, 1, 5, 0), time.UnixMilli(7))
 	require.True(t, ok)
 	require.Equal(t, Waiter{Who: Who{Owner: "the owner"}, LeaseMS: 30000, AskedMS: 2, channel: "ch"}, w)
+
+	line := pack("", [2]uint16{}, 0, 1, 1, 0, 0, 0)[:lineNumbers*doubleBytes]
+	_, ok = parseState(line)
+	require.True(t, ok)
+	for _, state := range []string{"0 1 1 0 0 0", line[:40], line + "more", pack("", [2]uint16{}, 2, 1, 1, 0, 0, 0)[:48],
+		line + pack("", [2]uint16{}, 0, 0, 0, 0, 1, 0, 0, 600)[:64]} {
+		_, ok = parseState(state)
+		require.False(t, ok, "%q", state)
+	}
+}
+
+// What the key of a lock promises is shown: an interval, with a holder and without, and a break.
+func TestWhatAKeyKeeps(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	d.Load(t)
+	ctx := context.Background()
+	option := d.ClientOption()
+	option.DisableCache = true
+	redis, err := rueidis.NewClient(option)
+	require.NoError(t, err)
+	t.Cleanup(redis.Close)
+	view, err := Open(redis, "lock:")
+	require.NoError(t, err)
+	t.Cleanup(view.Close)
+	call := func(function string, args ...string) {
+		t.Helper()
+		fcall := redis.B().Fcall().Function("holdfast_" + function).Numkeys(1).Key("lock:job").Arg(args...).Build()
+		require.NoError(t, redis.Do(ctx, fcall).Error())
+	}
+	look := func(held, kept bool, owner string) Lock {
+		t.Helper()
+		l, err := view.Lock(ctx, "job")
+		require.NoError(t, err)
+		require.Equal(t, []any{held, kept, owner}, []any{l.Held, l.Kept(), l.Owner})
+		return l
+	}
+	names := func(f Filter) (names []string) {
+		t.Helper()
+		list, err := view.List(ctx, f, nil)
+		require.NoError(t, err)
+		for _, l := range list.Locks {
+			names = append(names, l.Name)
+		}
+		return names
+	}
+	call("acquire", "runner", "60000", "MINHOLD", "600000")
+	held := look(true, false, "runner")
+	require.Greater(t, time.Until(*held.KeptUntil), 9*time.Minute)
+	require.Nil(t, held.Broken)
+	call("release", "runner")
+	kept := look(false, true, "runner")
+	require.Equal(t, held.KeptUntil, kept.KeptUntil)
+	require.Greater(t, kept.Remaining(), 9*time.Minute)
+	require.Equal(t, []string{"job"}, names(Filter{}))
+	require.Empty(t, names(Filter{Held: true}))
+
+	broken, err := view.Break(ctx, kept, "run it again", false)
+	require.NoError(t, err)
+	require.NotNil(t, broken.Lost)
+	require.Empty(t, names(Filter{}))
+	call("acquire", "next", "60000")
+	held = look(true, false, "next")
+	require.Nil(t, held.KeptUntil)
+
+	broken, err = view.Break(ctx, kept, "it is another's", false)
+	require.NoError(t, err)
+	require.Nil(t, broken.Lost)
+	require.True(t, broken.Next.Held)
+	broken, err = view.Break(ctx, held, "it\nhangs", false)
+	require.NoError(t, err)
+	require.Equal(t, held.Token, broken.Lost.Token)
+	free := look(false, false, "")
+	require.Equal(t, Who{Owner: "next"}, free.Broken.Who)
+	require.Equal(t, held.Token, free.Broken.Token)
+	require.Contains(t, free.Broken.Reason, ": it hangs")
+	require.Greater(t, time.Until(free.Broken.Until), 50*time.Second)
+	_, err = view.Break(ctx, free, "", true)
+	require.NoError(t, err)
+	require.Nil(t, look(false, false, "").Broken)
 }

@@ -29,7 +29,7 @@ type Filter struct {
 }
 
 func (f Filter) wants(l Lock) bool {
-	return (l.Held || l.Waiters > 0) && (l.Held || !f.Held) && (l.Waiters > 0 || !f.Waited)
+	return (l.Held || l.Kept() || l.Waiters > 0) && (l.Held || !f.Held) && (l.Waiters > 0 || !f.Waited)
 }
 
 // List is the result of one look at all locks.
@@ -151,7 +151,11 @@ func (l *look) ask(ctx context.Context, key string) {
 	case err != nil:
 		l.failed("", err)
 	default:
-		l.add(lockOf(info, l.now))
+		lock := lockOf(info, l.now)
+		if !lock.Held {
+			l.view.remember(ctx, &lock, l.now)
+		}
+		l.add(lock)
 	}
 }
 

@@ -2,16 +2,21 @@ package locks
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/functions"
 )
 
 // Lock is how a lock stood, as JSON too.
 type Lock struct {
 	Name string `json:"name"`
 	Held bool   `json:"held"`
-	Who         // of the holder
+	Who         // of the holder, or whom it is kept for
 	// when its holder got it, by the server's clock; nil of a plain string of another service
 	Since       *time.Time `json:"since,omitempty"`
 	HeldMS      int64      `json:"held_ms"`
@@ -19,7 +24,21 @@ type Lock struct {
 	Token       int64      `json:"token"`        // 0: it has none
 	Holds       int        `json:"holds"`
 	Waiters     int        `json:"waiters"`
+	// until when nobody else gets it, held or not: a minimum (MinHold, Once)
+	KeptUntil *time.Time `json:"kept_until,omitempty"`
+	Broken    *Record    `json:"broken,omitempty"` // while the key remembers it
 }
+
+// Record is what the key of a lock remembers of its last break.
+type Record struct {
+	Who              // who lost it
+	Token  int64     `json:"token"`
+	Reason string    `json:"reason"`
+	Until  time.Time `json:"until"`
+}
+
+// Kept reports whether nobody has the lock, and nobody gets it yet.
+func (l Lock) Kept() bool { return !l.Held && l.KeptUntil != nil }
 
 // Who is what an owner string tells. All but Owner may be missing.
 type Who struct {
@@ -65,28 +84,60 @@ func (v *View) Lock(ctx context.Context, name string) (Lock, error) {
 	if err != nil {
 		return Lock{}, err
 	}
-	return lockOf(info, v.Now(ctx)), nil
+	now := v.Now(ctx)
+	lock := lockOf(info, now)
+	v.remember(ctx, &lock, now)
+	return lock, nil
 }
 
 // Broken is what a break did.
 type Broken struct {
-	Lost *Lock // who had it; nil: nobody
+	Lost *Lock // who had it; nil: nobody, or somebody else by now
 	Next *Lock // how the lock stood right after it
 }
 
-// Break takes the lock from its holder. Next is nil if the look afterwards fails.
-func (v *View) Break(ctx context.Context, name, reason string) (Broken, error) {
-	info, err := v.Client.Break(ctx, name, reason)
-	if err != nil {
-		return Broken{}, err
+// Break takes the lock from the owner that it was seen with, and from nobody else, so a repeat is
+// safe. Only an owner that no call can name, a plain string's, is not looked at again. The key
+// remembers the break and its reason; with forget it does not, and loses an older record too. Next
+// is nil if the look afterwards fails.
+func (v *View) Break(ctx context.Context, seen Lock, reason string, forget bool) (Broken, error) {
+	var words []string
+	if nameable(seen.Owner) {
+		words = append(words, functions.OptOwner, seen.Owner)
+	}
+	if forget {
+		words = append(words, functions.OptForget)
+	} else {
+		words = append(words, functions.OptReason, signed(reason))
 	}
 	var b Broken
-	if info.Held {
-		lost := lockOf(info, v.Now(ctx))
-		b.Lost = &lost
+	var failed []error
+	for _, redis := range v.redis {
+		fcall := redis.B().Fcall().Function(functions.Break).Numkeys(1).Key(v.Key(seen.Name)).Arg(words...).Build()
+		reply, err := redis.Do(ctx, fcall).ToArray()
+		if err != nil {
+			failed = append(failed, fmt.Errorf("break %q: %w", seen.Name, err))
+		} else if n, err := reply[0].AsInt64(); err == nil && n != 0 {
+			b.Lost = &seen
+		}
 	}
-	if next, err := v.Lock(ctx, name); err == nil {
+	if len(v.redis)-len(failed) < v.need {
+		return Broken{}, errors.Join(failed...)
+	}
+	if next, err := v.Lock(ctx, seen.Name); err == nil {
 		b.Next = &next
 	}
 	return b, nil
+}
+
+// signed says who gives the reason, in a text that a call takes.
+func signed(reason string) string {
+	host, _ := os.Hostname()
+	text := strings.Map(func(r rune) rune {
+		if control(r) {
+			return ' '
+		}
+		return r
+	}, fmt.Sprintf("%s pid %d: %s", host, os.Getpid(), reason))
+	return text[:min(len(text), functions.MaxBytes)]
 }

@@ -40,7 +40,7 @@ func TestHandOversAreCounted(t *testing.T) {
 	}
 	call("acquire", "lock:a", "first", "600000")
 	call("acquire", "lock:b", "other", "600000")
-	call("wait", "lock:a", "second", "600000", "")
+	call("wait", "lock:a", "second", "600000")
 	look(2, 1, 0)
 	look(2, 1, 0)
 	call("release", "lock:a", "first")

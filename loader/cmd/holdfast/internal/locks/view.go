@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/quorum"
 	"github.com/holdfast-go/holdfast/cluster"
 )
 
@@ -21,6 +22,7 @@ type View struct {
 	Client *client.Client
 	prefix string
 	redis  []rueidis.Client // one of each deployment
+	need   int              // so many of them must answer
 }
 
 // Open looks through a client of one deployment, which stays the caller's. With an empty prefix a
@@ -30,17 +32,17 @@ func Open(redis rueidis.Client, prefix string) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &View{Client: c, prefix: prefix, redis: []rueidis.Client{redis}}, nil
+	return &View{Client: c, prefix: prefix, redis: []rueidis.Client{redis}, need: 1}, nil
 }
 
 // OpenQuorum looks at the servers of a quorum. It connects to them by the options, and beside that
 // uses the clients of those that answer.
 func OpenQuorum(options []rueidis.ClientOption, answering []rueidis.Client, prefix string) (*View, error) {
-	c, err := client.OpenQuorum(options, config(prefix))
+	c, err := quorum.Open(options, config(prefix))
 	if err != nil {
 		return nil, err
 	}
-	return &View{Client: c, prefix: prefix, redis: answering}, nil
+	return &View{Client: c, prefix: prefix, redis: answering, need: len(options)/2 + 1}, nil
 }
 
 func config(prefix string) client.Config {

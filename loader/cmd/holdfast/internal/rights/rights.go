@@ -25,7 +25,7 @@ type Need struct {
 	Role     Role
 	Prefix   string // of keys and channels; none for a loader
 	Cluster  bool
-	Guard    bool // client: Config.Guard, OpenQuorum
+	Guard    bool // client: Config.Guard, package quorum
 	Replicas bool // client: Config.Replicas
 	Unload   bool // loader: unload, and load --force over another's library
 }

@@ -1,0 +1,46 @@
+package client
+
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+)
+
+// inflight counts the calls under way that may take a lock. Close shuts it.
+type inflight struct {
+	calls atomic.Int64 // shut is added to it once
+	shut  sync.Once
+	empty sync.Once
+	idle  chan struct{} // closed when it is shut and no call is under way
+}
+
+const shut = math.MinInt64 / 2
+
+// enter returns false after close; otherwise the caller calls leave.
+func (f *inflight) enter() bool {
+	if f.calls.Add(1) > 0 {
+		return true
+	}
+	f.leave()
+	return false
+}
+
+func (f *inflight) leave() {
+	if f.calls.Add(-1) == shut {
+		f.empty.Do(func() { close(f.idle) })
+	}
+}
+
+// close shuts it, and waits until no call is under way.
+func (f *inflight) close(patience context.Context) {
+	f.shut.Do(func() {
+		if f.calls.Add(shut) == shut {
+			f.empty.Do(func() { close(f.idle) })
+		}
+	})
+	select {
+	case <-f.idle:
+	case <-patience.Done():
+	}
+}

@@ -1,0 +1,156 @@
+package dial
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// A dial to a host that does not answer takes rueidis' whole time-out. Close ends it.
+func TestCloseEndsDials(t *testing.T) {
+	w, dialing := NewWires(), make(chan struct{})
+	option, _ := Adapt(rueidis.ClientOption{DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		close(dialing)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}, w, nil)
+	ended := make(chan error)
+	go func() {
+		_, err := option.DialCtxFn(context.Background(), "", nil, nil)
+		ended <- err
+	}()
+	<-dialing
+	w.Close()
+	require.ErrorIs(t, <-ended, context.Canceled)
+}
+
+// pipes are wires whose far ends the test has.
+func pipes(t *testing.T) (w *Wires, dial func() (net.Conn, error), far func(i int) net.Conn) {
+	var ends []net.Conn
+	w = NewWires()
+	option, _ := Adapt(rueidis.ClientOption{DialFn: func(string, *net.Dialer, *tls.Config) (net.Conn, error) {
+		near, end := net.Pipe()
+		ends = append(ends, end)
+		return near, nil
+	}}, w, nil)
+	t.Cleanup(w.Close)
+	dial = func() (net.Conn, error) { return option.DialCtxFn(context.Background(), "", nil, nil) }
+	return w, dial, func(i int) net.Conn { return ends[i] }
+}
+
+// over waits for the end of a connection, seen from its other side.
+func over(t *testing.T, far net.Conn) {
+	t.Helper()
+	_, err := far.Read(make([]byte, 1))
+	require.Error(t, err)
+}
+
+func TestCloseEndsConnections(t *testing.T) {
+	w, dial, far := pipes(t)
+	_, err := dial()
+	require.NoError(t, err)
+	own, err := dial()
+	require.NoError(t, err)
+	require.NoError(t, own.Close())
+	require.Len(t, w.open, 1, "a connection that rueidis closed is forgotten")
+	w.Close()
+	over(t, far(0))
+	_, err = dial()
+	require.ErrorIs(t, err, net.ErrClosed)
+	over(t, far(2))
+}
+
+func TestRenewOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dial, far := pipes(t)
+		_, err := dial()
+		require.NoError(t, err)
+		w.Renew()
+		over(t, far(0))
+		c, err := dial()
+		require.NoError(t, err)
+		w.Renew() // the new one leads to a replica too
+		read := make(chan error)
+		go func() { _, err := c.Read(make([]byte, 1)); read <- err }()
+		_, err = far(1).Write([]byte("x"))
+		require.NoError(t, err)
+		require.NoError(t, <-read)
+		time.Sleep(renewPause)
+		w.Renew()
+		over(t, far(1))
+	})
+}
+
+func TestAdapt(t *testing.T) {
+	redis, err := rueidis.NewClient(server.Single(t).ClientOption())
+	require.NoError(t, err)
+	defer redis.Close()
+	mine := rueidis.ClientOption{PipelineMultiplex: 2, MaxFlushDelay: time.Second, ConnLifetime: time.Hour,
+		SendToReplicas: func(rueidis.Completed) bool { return true }}
+	option, caching := Adapt(mine, NewWires(), nil)
+	require.True(t, caching)
+	require.Equal(t, []string{"OPTIN", "NOLOOP"}, option.ClientTrackingOptions)
+	require.Equal(t, 2, option.PipelineMultiplex)
+	require.Equal(t, time.Second, option.MaxFlushDelay)
+	require.Zero(t, option.ConnLifetime)
+	require.False(t, option.SendToReplicas(redis.B().Ssubscribe().Channel("x").Build()))
+	require.True(t, option.SendToReplicas(redis.B().Get().Key("x").Build()))
+	option, _ = Adapt(rueidis.ClientOption{}, NewWires(), nil)
+	require.Equal(t, -1, option.PipelineMultiplex)
+	require.Equal(t, flushDelay, option.MaxFlushDelay)
+	require.Nil(t, option.SendToReplicas)
+	for _, without := range []rueidis.ClientOption{{DisableCache: true}, {AlwaysRESP2: true}, {ClientTrackingOptions: []string{"BCAST"}}} {
+		option, caching = Adapt(without, NewWires(), nil)
+		require.False(t, caching)
+		require.Equal(t, without.ClientTrackingOptions, option.ClientTrackingOptions)
+	}
+}
+
+func TestInvalidationsGoToBoth(t *testing.T) {
+	var heard []string
+	option, _ := Adapt(rueidis.ClientOption{OnInvalidations: func([]rueidis.RedisMessage) { heard = append(heard, "theirs") }}, NewWires(),
+		func([]rueidis.RedisMessage) { heard = append(heard, "ours") })
+	option.OnInvalidations(nil)
+	require.Equal(t, []string{"ours", "theirs"}, heard)
+}
+
+func TestOpenWithoutTracking(t *testing.T) {
+	s := server.Single(t, server.WithACL("user default on nopass ~* &* +@all -client|tracking"))
+	redis, wires, caching, refused, err := Open(s.ClientOption(), nil)
+	require.NoError(t, err)
+	defer wires.Close()
+	defer redis.Close()
+	require.False(t, caching)
+	require.ErrorContains(t, refused, "client|tracking")
+	require.NoError(t, redis.Do(t.Context(), redis.B().Ping().Build()).Error())
+}
+
+func TestOpen(t *testing.T) {
+	invalidated := make(chan struct{}, 10)
+	redis, wires, caching, refused, err := Open(server.Single(t).ClientOption(), func([]rueidis.RedisMessage) { invalidated <- struct{}{} })
+	require.NoError(t, err)
+	require.NoError(t, refused)
+	require.True(t, caching)
+	defer redis.Close()
+	for _, result := range redis.DoMulti(t.Context(), redis.B().Arbitrary("CLIENT", "CACHING", "YES").Build(), redis.B().Get().Key("x").Build()) {
+		require.NoError(t, result.NonRedisError())
+	}
+	wires.Close() // rueidis tells of the end of a connection as of an invalidation of all
+	<-invalidated
+	require.Error(t, redis.Do(t.Context(), redis.B().Ping().Build()).Error())
+}
+
+func TestOpenWithoutAServer(t *testing.T) {
+	redis, wires, caching, _, err := Open(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}}, nil)
+	require.Error(t, err)
+	require.Nil(t, redis)
+	require.Nil(t, wires)
+	require.False(t, caching)
+}

@@ -1,0 +1,117 @@
+package dial
+
+import (
+	"context"
+	"crypto/tls"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Wires are the connections of a rueidis client. rueidis does not close a connection while it waits
+// for answers, and leaves one open that is made during its Close. Unnecessary once its Close
+// ends both. Wires are safe for concurrent use.
+type Wires struct {
+	closing context.Context // ends dials that are under way
+	stop    context.CancelFunc
+
+	mu      sync.Mutex
+	open    map[*wire]struct{}
+	closed  bool
+	renewed time.Time
+}
+
+type wire struct {
+	net.Conn
+	of *Wires
+}
+
+// NewWires returns Wires without a connection.
+func NewWires() *Wires {
+	w := &Wires{open: map[*wire]struct{}{}}
+	w.closing, w.stop = context.WithCancel(context.Background())
+	return w
+}
+
+// count puts w between rueidis and the network.
+func (w *Wires) count(option *rueidis.ClientOption) {
+	dial, old := option.DialCtxFn, option.DialFn
+	if dial == nil && old != nil {
+		dial = func(_ context.Context, to string, d *net.Dialer, cfg *tls.Config) (net.Conn, error) {
+			return old(to, d, cfg)
+		}
+	}
+	if dial == nil {
+		dial = dialTCP
+	}
+	option.DialCtxFn = func(ctx context.Context, to string, d *net.Dialer, cfg *tls.Config) (
+		net.Conn, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(w.closing, cancel)()
+		conn, err := dial(ctx, to, d, cfg)
+		if err != nil {
+			return nil, err
+		}
+		return w.add(conn)
+	}
+}
+
+func dialTCP(ctx context.Context, to string, d *net.Dialer, cfg *tls.Config) (net.Conn, error) {
+	if cfg != nil {
+		return (&tls.Dialer{NetDialer: d, Config: cfg}).DialContext(ctx, "tcp", to)
+	}
+	return d.DialContext(ctx, "tcp", to)
+}
+
+func (w *Wires) add(conn net.Conn) (net.Conn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		_ = conn.Close() // nobody uses it
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: net.ErrClosed}
+	}
+	c := &wire{conn, w}
+	w.open[c] = struct{}{}
+	return c, nil
+}
+
+// Close closes the connection.
+func (c *wire) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.open, c)
+	c.of.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// Renew ends all connections because the primary was demoted: new ones may lead to its successor.
+// Calls under way fail. It does nothing within a second of the last time. Unnecessary once rueidis
+// looks for the primary when a server refuses a write.
+func (w *Wires) Renew() {
+	w.mu.Lock()
+	var open []*wire
+	if time.Since(w.renewed) >= renewPause {
+		w.renewed, open = time.Now(), slices.Collect(maps.Keys(w.open))
+	}
+	w.mu.Unlock()
+	for _, c := range open {
+		_ = c.Conn.Close()
+	}
+}
+
+// Close ends all connections and dials, and connections that are made later.
+func (w *Wires) Close() {
+	w.stop()
+	w.mu.Lock()
+	w.closed = true
+	open := w.open
+	w.open = map[*wire]struct{}{}
+	w.mu.Unlock()
+	for c := range open {
+		_ = c.Conn.Close() // its users get the error
+	}
+}

@@ -1,0 +1,89 @@
+package fcall
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// Verb is what a call asks of the library: the name of a function.
+type Verb string
+
+// The verbs. Acquire with a Hold is holdfast_acquire_reentrant.
+const (
+	Acquire Verb = functions.Acquire // take the lock if it is free
+	Wait    Verb = functions.Wait    // take it, or stand in its line, or say how that stands
+	Renew   Verb = functions.Renew   // start the lease anew; never shortens it
+	Release Verb = functions.Release // give back what was worked under; a minimum is kept
+	Leave   Verb = functions.Leave   // give back what nobody worked under, and a place in line
+	Break   Verb = functions.Break   // take it from its holder
+	Inspect Verb = functions.Inspect // who has it; a read
+)
+
+// Call is one call, about one lock. What its verb does not name is not looked at.
+type Call struct {
+	Verb    Verb
+	Tracked bool   // the server tells when the key changes; for Renew, Inspect and Acquire
+	Key     string // all
+	Owner   string // all but Inspect; Break: only from this owner, "" from anybody
+	Hold    string // all but Break and Inspect: the id of a hold; "": a plain lock
+	TTL     string // Acquire, Wait, Renew: the lease, see TTL
+	Guard   string // Acquire, Wait: as TTL; "": none
+	MinHold string // Acquire, Wait: as TTL; "": none
+	Channel string // Wait: where to publish the grant; "": nowhere, the caller polls
+	Reason  string // Break
+	MaxWait time.Duration
+	Tokens  int64 // Acquire, Wait: how many; up to 1: one, and Reply.Top is its Fence
+	// Renew, Leave: the only token that is meant; 0: any. Release: the last token used of a run
+	Fence int64
+	All   bool  // Release: all holds of the owner
+	Raise int64 // Renew: the least token that the lock shall have; 0: it keeps its own
+
+	// How many replicas must have what Acquire and Renew wrote before the answer counts, and how long
+	// the server waits for them. A Caller does not look at it.
+	Replicas    int
+	ReplicaWait time.Duration
+}
+
+// Reply is what a call answers.
+type Reply struct {
+	Yes   bool  // Acquire, Wait, Renew: it is ours. Release, Leave, Break: it was. Inspect: it is held
+	Fence int64 // the token. Yes: of ours, or of what was broken. Wait, Inspect: the holder's
+	Top   int64 // Yes, of Acquire and Wait: the last token of the run
+	Holds int64 // Inspect: of the owner; Release of a Hold: how many are left
+
+	Holder    string        // no, and Inspect, Break: the owner string of who has it; "": nobody
+	Remaining time.Duration // no, and Inspect: of the holder's lease, or until somebody can get it; negative: it has none
+	Waiters   int64         // no, and Inspect: how many wait. Wait: the place in line; negative: it would be that one, too late
+	Why       string        // no, and Inspect: a word of the contract, functions.Why...
+	Reason    string        // Why is functions.WhyBroken: in the words of who broke it
+
+	ServerMS    int64         // Wait, no: the server's clock
+	Subscribers int64         // Wait, no: how many receive the channel at this server
+	Again       time.Duration // Wait, no: ask again after this; 0: as the rest of the reply suggests
+	// No, of several servers: the owner string is used up. Undo it (Leave) and take another one.
+	Spent bool
+}
+
+// Outcome is what became of a call.
+type Outcome struct {
+	Reply
+	Err error
+}
+
+// Backend is what locks are asked for: one deployment, one whose replicas must have what it grants,
+// or several servers that vote. It is safe for concurrent use.
+type Backend interface {
+	// Do makes one call. It returns when ctx ends, whatever the server does; the outcome is unknown
+	// then, see Unknown.
+	Do(ctx context.Context, call Call) (Reply, error)
+	// Send makes several calls as one pipeline, and returns an Outcome for each, in their order. Calls
+	// of one key and server are executed in their order. It returns when ctx ends, as Do.
+	Send(ctx context.Context, calls []Call) []Outcome
+	// Version is the version of the library.
+	Version(ctx context.Context) (string, error)
+	// Voting reports whether several servers decide: then there is no line to stand in, no message
+	// and no tracking.
+	Voting() bool
+}

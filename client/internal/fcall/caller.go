@@ -1,0 +1,226 @@
+// Package fcall is the only place that speaks FCALL: calls as values, their replies, and the errors
+// that can come back. A call returns when its context ends, whatever rueidis waits for.
+package fcall
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/redis/rueidis"
+)
+
+// Config is what a Caller needs: all but Slotted and AutoLoad is required.
+type Config struct {
+	Redis    rueidis.Client
+	Slotted  bool // it is a client of a Cluster
+	AutoLoad bool // load the library where it is missing
+
+	// Closing ends each Do whose context can end; its cause is the error. Send ends with its own
+	// context only, because a client that closes still releases by it.
+	Closing context.Context
+
+	Heard func() // the server has answered
+	// A call may have changed the key. Called after each call but an Inspect or a tracked refusal, and
+	// again when a call is done that was given up.
+	Changed   func(key string)
+	Untracked func(error) // CLIENT CACHING YES failed with this error of rueidis; the call did not
+	Demoted   func()      // the server is a replica
+}
+
+// Caller calls the library on one deployment: a Backend. It is safe for concurrent use.
+type Caller struct {
+	cfg       Config
+	library   library
+	abandoned atomic.Int64 // calls given up whose answers may come yet
+
+	// of *doing; a channel must not leave its testing/synctest bubble, so not one for all
+	flights sync.Pool
+}
+
+// doing is a flight of Do. It is used again, so that a call needs no closure.
+type doing struct {
+	flight[Reply]
+	call Call
+}
+
+var _ Backend = (*Caller)(nil)
+
+// New returns a Caller. It sends nothing.
+func New(cfg Config) *Caller {
+	c := &Caller{cfg: cfg}
+	c.library.err.Store(new(error))
+	c.flights.New = func() any {
+		f := &doing{}
+		f.done = make(chan struct{}, 1)
+		f.fn = func(ctx context.Context) (Reply, error) { return c.do(ctx, &f.call) }
+		return f
+	}
+	return c
+}
+
+// Redis returns the client that the calls go through.
+func (c *Caller) Redis() rueidis.Client { return c.cfg.Redis }
+
+// Slotted reports whether that is a client of a Cluster.
+func (c *Caller) Slotted() bool { return c.cfg.Slotted }
+
+// Closing ends when no call is to be waited for any more.
+func (c *Caller) Closing() context.Context { return c.cfg.Closing }
+
+// Voting returns false: one deployment decides.
+func (c *Caller) Voting() bool { return false }
+
+// Do makes one call.
+func (c *Caller) Do(ctx context.Context, call Call) (reply Reply, err error) {
+	if ctx.Done() == nil {
+		return c.do(ctx, &call)
+	}
+	f := c.flights.Get().(*doing)
+	f.call = call
+	landed, err := f.fly(ctx, c.cfg.Closing, c)
+	if !landed {
+		c.written(&call, reply, err)
+		return reply, err
+	}
+	reply = f.value
+	c.flights.Put(f)
+	return reply, err
+}
+
+func (c *Caller) do(ctx context.Context, call *Call) (Reply, error) {
+	if err := c.admit(ctx); err != nil {
+		return Reply{}, err
+	}
+	reply, err := c.run(ctx, call)
+	c.written(call, reply, err)
+	return reply, err
+}
+
+// written reports a key that a call may have changed. A tracked refusal changed nothing, and the
+// client is about to remember it.
+func (c *Caller) written(call *Call, reply Reply, err error) {
+	if call.Verb == Inspect || call.Tracked && err == nil && !reply.Yes {
+		return
+	}
+	c.cfg.Changed(call.Key)
+}
+
+// run makes a call, and repeats it if it did nothing because the library was missing.
+func (c *Caller) run(ctx context.Context, call *Call) (Reply, error) {
+	reply, err := c.once(ctx, call)
+	if err == nil {
+		return reply, nil // without an allocation
+	}
+	if c.Heal(ctx, err) {
+		reply, err = c.once(ctx, call)
+	}
+	return reply, c.Explain(ctx, err, call.Key)
+}
+
+func (c *Caller) once(ctx context.Context, call *Call) (Reply, error) {
+	if !call.Tracked {
+		return c.Decode(ctx, call, c.cfg.Redis.Do(ctx, c.Command(call)))
+	}
+	results := c.cfg.Redis.DoMulti(ctx, c.caching(call.Key), c.Command(call))
+	if err := results[0].Error(); err != nil {
+		c.cfg.Untracked(err)
+	}
+	return c.Decode(ctx, call, results[1])
+}
+
+// Send makes calls as one pipeline.
+func (c *Caller) Send(ctx context.Context, calls []Call) []Outcome {
+	return c.Pipe(ctx, context.Background(), calls, c.send)
+}
+
+// Pipe makes calls by a fn that uses Command and Decode. It returns as Guard does.
+func (c *Caller) Pipe(ctx, closing context.Context, calls []Call,
+	fn func(context.Context, []Call) []Outcome) []Outcome {
+	outcomes, err := Guard(ctx, closing, c, func(ctx context.Context) ([]Outcome, error) {
+		outcomes := fn(ctx, calls)
+		for i, o := range outcomes {
+			c.written(&calls[i], o.Reply, o.Err)
+		}
+		return outcomes, nil
+	})
+	if err != nil { // not sent, or left behind
+		outcomes = make([]Outcome, len(calls))
+		for i := range outcomes {
+			outcomes[i].Err = err
+			c.written(&calls[i], Reply{}, err)
+		}
+	}
+	return outcomes
+}
+
+// send is Send without a guard. It repeats the calls that missed the library, once.
+func (c *Caller) send(ctx context.Context, calls []Call) []Outcome {
+	outcomes := c.pipeline(ctx, calls)
+	var missed []int
+	var again []Call
+	for i, o := range outcomes {
+		if o.Err != nil && refuses(o.Err, notFound) {
+			missed, again = append(missed, i), append(again, calls[i])
+		}
+	}
+	if len(again) > 0 && c.Heal(ctx, outcomes[missed[0]].Err) {
+		for i, o := range c.pipeline(ctx, again) {
+			outcomes[missed[i]] = o
+		}
+	}
+	var text string // of the last error that was explained: most have the same
+	var explained error
+	for i, o := range outcomes {
+		if o.Err != nil && (explained == nil || o.Err.Error() != text) {
+			text, explained = o.Err.Error(), c.Explain(ctx, o.Err, calls[i].Key)
+		}
+		if o.Err != nil {
+			outcomes[i].Err = explained
+		}
+	}
+	return outcomes
+}
+
+func (c *Caller) pipeline(ctx context.Context, calls []Call) []Outcome {
+	commands := make(rueidis.Commands, 0, 2*len(calls))
+	for i := range calls {
+		if calls[i].Tracked {
+			commands = append(commands, c.caching(calls[i].Key))
+		}
+		commands = append(commands, c.Command(&calls[i]))
+	}
+	results := c.cfg.Redis.DoMulti(ctx, commands...)
+	outcomes := make([]Outcome, len(calls))
+	at := 0
+	for i := range calls {
+		if calls[i].Tracked {
+			if err := results[at].Error(); err != nil {
+				c.cfg.Untracked(err)
+			}
+			at++
+		}
+		outcomes[i].Reply, outcomes[i].Err = c.Decode(ctx, &calls[i], results[at])
+		at++
+	}
+	return outcomes
+}
+
+// Version asks for the version of the library.
+func (c *Caller) Version(ctx context.Context) (string, error) {
+	return Guard(ctx, c.cfg.Closing, c, func(ctx context.Context) (string, error) {
+		version, err := c.version(ctx)
+		if c.Heal(ctx, err) {
+			version, err = c.version(ctx)
+		}
+		return version, c.Explain(ctx, err)
+	})
+}
+
+// version asks the node that has the key; any, without one.
+func (c *Caller) version(ctx context.Context, key ...string) (string, error) {
+	ask := c.cfg.Redis.B().Fcall().Function(functions.ReadVersion).Numkeys(int64(len(key))).Key(key...)
+	version, err := c.cfg.Redis.Do(ctx, ask.Build()).ToString()
+	return version, Classify(ctx, err)
+}

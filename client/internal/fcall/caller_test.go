@@ -1,0 +1,242 @@
+package fcall
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// connect returns a Caller of a server. As for a client with a cache, rueidis pipelines every call.
+func connect(t testing.TB, addr string, change func(*Config)) *Caller {
+	t.Helper()
+	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, PipelineMultiplex: -1,
+		ClientTrackingOptions: []string{"OPTIN", "NOLOOP"}, OnInvalidations: func([]rueidis.RedisMessage) {}})
+	require.NoError(t, err)
+	t.Cleanup(redis.Close)
+	cfg := quiet(redis)
+	if change != nil {
+		change(&cfg)
+	}
+	return New(cfg)
+}
+
+// quiet is a Config of which nobody hears.
+func quiet(redis rueidis.Client) Config {
+	return Config{Redis: redis, Closing: context.Background(), Heard: func() {}, Changed: func(string) {}, Untracked: func(error) {},
+		Demoted: func() {}}
+}
+
+// loaded returns a server that has the library.
+func loaded(t testing.TB) *server.Deployment {
+	s := server.Single(t)
+	s.Load(t)
+	return s
+}
+
+// about makes a call for a lock of this test.
+func about(t testing.TB, verb Verb, change ...func(*Call)) Call {
+	c := Call{Verb: verb, Key: "lock:" + t.Name(), Owner: "w", TTL: "30000"}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+func other(c *Call)   { c.Owner = "other" }
+func tracked(c *Call) { c.Tracked = true }
+
+func TestDo(t *testing.T) {
+	c := connect(t, loaded(t).Addrs()[0], nil)
+	ctx := t.Context()
+	got, err := c.Do(ctx, about(t, Acquire, ofRun))
+	require.NoError(t, err)
+	require.True(t, got.Yes)
+	require.Equal(t, got.Fence+4, got.Top)
+	line, err := c.Do(ctx, about(t, Wait, other, func(c *Call) { c.Channel, c.MaxWait = "ch:"+c.Key, time.Minute }))
+	require.NoError(t, err)
+	require.Equal(t, "w", line.Holder)
+	require.Equal(t, got.Fence, line.Fence)
+	require.Equal(t, int64(1), line.Waiters)
+	require.Equal(t, functions.WhyHeld, line.Why)
+	require.WithinDuration(t, time.Now(), time.UnixMilli(line.ServerMS), time.Minute)
+	renewed, err := c.Do(ctx, about(t, Renew, func(c *Call) { c.Fence = got.Fence }))
+	require.NoError(t, err)
+	require.Equal(t, got.Fence, renewed.Fence)
+	state, err := c.Do(ctx, about(t, Inspect))
+	require.NoError(t, err)
+	require.Equal(t, Reply{Yes: true, Holder: "w", Holds: 1, Fence: got.Fence, Remaining: state.Remaining, Waiters: 1, Why: functions.WhyHeld}, state)
+	left, err := c.Do(ctx, about(t, Leave, other))
+	require.NoError(t, err)
+	require.True(t, left.Yes)
+	broken, err := c.Do(ctx, about(t, Break, func(c *Call) { c.Reason = "by hand" }))
+	require.NoError(t, err)
+	require.Equal(t, Reply{Yes: true, Holder: "w", Fence: got.Fence}, broken)
+	gone, err := c.Do(ctx, about(t, Release))
+	require.NoError(t, err)
+	require.Equal(t, [2]string{functions.WhyBroken, "by hand"}, [2]string{gone.Why, gone.Reason})
+	joined, err := c.Do(ctx, about(t, Acquire, joinable))
+	require.NoError(t, err)
+	require.Equal(t, int64(1), joined.Holds)
+	done, err := c.Do(ctx, about(t, Release, joinable))
+	require.NoError(t, err)
+	require.Equal(t, Reply{Yes: true}, done)
+	version, err := c.Version(ctx)
+	require.NoError(t, err)
+	require.Equal(t, functions.Version, version)
+}
+
+func TestSend(t *testing.T) {
+	var heard, changed atomic.Int64
+	c := connect(t, loaded(t).Addrs()[0], func(cfg *Config) {
+		cfg.Heard, cfg.Changed = func() { heard.Add(1) }, func(string) { changed.Add(1) }
+	})
+	for _, ctx := range []context.Context{t.Context(), context.Background()} {
+		heard.Store(0)
+		changed.Store(0)
+		outcomes := c.Send(ctx, []Call{about(t, Acquire), about(t, Acquire, other, tracked), about(t, Inspect, tracked), about(t, Acquire, joinable),
+			about(t, Release)})
+		require.Len(t, outcomes, 5)
+		require.True(t, outcomes[0].Yes)
+		require.Equal(t, "w", outcomes[1].Holder)
+		require.True(t, outcomes[2].Reply.Yes)
+		require.ErrorIs(t, outcomes[3].Err, ErrArgument)
+		require.True(t, outcomes[4].Yes)
+		require.Equal(t, int64(5), heard.Load())
+		require.Equal(t, int64(3), changed.Load(), "not for a read, and not for a refusal that is to be remembered")
+	}
+	require.Empty(t, c.Send(t.Context(), nil))
+}
+
+// The server tells of the key of a tracked call, in a pipeline too.
+func TestTracked(t *testing.T) {
+	s := loaded(t)
+	invalidated := make(chan string, 10)
+	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: s.Addrs(), PipelineMultiplex: -1, ClientTrackingOptions: []string{"OPTIN"},
+		OnInvalidations: func(messages []rueidis.RedisMessage) {
+			for _, m := range messages {
+				key, _ := m.ToString()
+				invalidated <- key
+			}
+		}})
+	require.NoError(t, err)
+	t.Cleanup(redis.Close)
+	c, elsewhere := New(quiet(redis)), connect(t, s.Addrs()[0], nil)
+	got, err := elsewhere.Do(t.Context(), about(t, Acquire))
+	require.NoError(t, err)
+	require.True(t, got.Yes)
+	for _, ask := range []func() error{
+		func() error { return second(c.Do(t.Context(), about(t, Acquire, other, tracked))) },
+		func() error { return c.Send(t.Context(), []Call{about(t, Inspect, tracked)})[0].Err },
+	} {
+		require.NoError(t, ask())
+		_, err := elsewhere.Do(t.Context(), about(t, Renew))
+		require.NoError(t, err)
+		require.Equal(t, about(t, Renew).Key, <-invalidated)
+	}
+}
+
+// A server that refuses to track answers the call all the same.
+func TestUntracked(t *testing.T) {
+	s := loaded(t)
+	var refused atomic.Int64
+	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: s.Addrs(), PipelineMultiplex: -1, DisableCache: true})
+	require.NoError(t, err)
+	t.Cleanup(redis.Close)
+	cfg := quiet(redis)
+	cfg.Untracked = func(err error) { require.True(t, Lasting(err), "%v", err); refused.Add(1) }
+	c := New(cfg)
+	require.NoError(t, second(c.Do(t.Context(), about(t, Inspect, tracked))))
+	require.NoError(t, c.Send(t.Context(), []Call{about(t, Inspect, tracked)})[0].Err)
+	require.Equal(t, int64(2), refused.Load())
+}
+
+// A call that is given up is done all the same, and has changed its key later than its caller heard.
+func TestLateChange(t *testing.T) {
+	proxy := server.NewProxy(t, loaded(t).Addrs()[0])
+	changed := make(chan string, 4)
+	c := connect(t, proxy.Addr, func(cfg *Config) { cfg.Changed = func(key string) { changed <- key } })
+	require.NoError(t, second(c.Do(t.Context(), about(t, Inspect))))
+	proxy.StallReplies()
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		_, err := c.Do(ctx, about(t, Acquire))
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.True(t, Unknown(err))
+		<-changed
+	}
+	require.Empty(t, changed)
+	require.Equal(t, int64(2), c.abandoned.Load(), "rueidis keeps a place for each")
+	proxy.Resume()
+	<-changed
+	<-changed
+	require.Eventually(t, func() bool { return c.abandoned.Load() == 0 }, 5*time.Second, time.Millisecond)
+	state, err := c.Do(t.Context(), about(t, Inspect))
+	require.NoError(t, err)
+	require.True(t, state.Yes)
+}
+
+// A call that waited for a connection when its caller gave up is not sent once there is one.
+func TestNotSentLate(t *testing.T) {
+	s := loaded(t)
+	proxy := server.NewProxy(t, s.Addrs()[0])
+	gate := make(chan struct{}, 1)
+	gate <- struct{}{} // for the first connection
+	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proxy.Addr}, DisableCache: true, PipelineMultiplex: -1,
+		DialCtxFn: func(ctx context.Context, to string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			<-gate
+			return d.DialContext(ctx, "tcp", to)
+		}})
+	require.NoError(t, err)
+	t.Cleanup(redis.Close)
+	c := New(quiet(redis))
+	require.NoError(t, second(c.Do(t.Context(), about(t, Inspect))))
+	proxy.Cut()
+	for err = nil; !errors.Is(err, context.DeadlineExceeded); { // until rueidis connects again
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		_, err = c.Do(ctx, about(t, Acquire))
+		cancel()
+	}
+	close(gate)
+	state, err := c.Do(context.Background(), about(t, Inspect))
+	require.NoError(t, err)
+	require.Equal(t, functions.WhyFree, state.Why)
+}
+
+// Who does not wait for a context pays for no goroutine, and an integer is no array: the rest is rueidis'.
+func TestAllocations(t *testing.T) {
+	c := connect(t, loaded(t).Addrs()[0], nil)
+	take, give := about(t, Acquire), about(t, Release)
+	pair := func(ctx context.Context) func() {
+		return func() {
+			if r, err := c.Do(ctx, take); err != nil || !r.Yes {
+				t.Fatal(r, err)
+			}
+			if r, err := c.Do(ctx, give); err != nil || !r.Yes {
+				t.Fatal(r, err)
+			}
+		}
+	}
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, pair(context.Background())), 2.0)
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, pair(t.Context())), 8.0)
+}
+
+func TestADemotedServerIsToldOf(t *testing.T) {
+	s := server.Replicated(t, 1)
+	s.Load(t)
+	var demoted atomic.Int64
+	c := connect(t, s.Nodes()[1].Addr, func(cfg *Config) { cfg.Demoted = func() { demoted.Add(1) } })
+	_, err := c.Do(t.Context(), about(t, Acquire))
+	require.ErrorIs(t, err, ErrUnreachable)
+	require.False(t, Unknown(err))
+	require.Equal(t, int64(1), demoted.Load())
+}

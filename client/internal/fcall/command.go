@@ -1,0 +1,100 @@
+package fcall
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/redis/rueidis"
+)
+
+// TTL is a lease as the library takes it: milliseconds, rounded up.
+func TTL(lease time.Duration) string {
+	return strconv.FormatInt(int64((lease+time.Millisecond-1)/time.Millisecond), 10)
+}
+
+func (call *Call) function() string {
+	if call.Verb == Acquire && call.Hold != "" {
+		return functions.AcquireReentrant
+	}
+	return string(call.Verb)
+}
+
+// args appends the arguments of a call. The plain cases of the library depend on this order.
+func (call *Call) args(to []string) []string {
+	switch call.Verb {
+	case Acquire:
+		to = append(to, call.Owner, call.TTL)
+		if call.Hold != "" {
+			to = append(to, call.Hold)
+		}
+		return call.wants(to)
+	case Wait:
+		to = option(append(to, call.Owner, call.TTL), functions.OptChannel, call.Channel)
+		if call.MaxWait > 0 {
+			ms := min(max(1, call.MaxWait.Milliseconds()), functions.MaxTTL)
+			to = option(to, functions.OptMaxWait, number(ms))
+		}
+		return call.wants(option(to, functions.OptHold, call.Hold))
+	case Renew:
+		to = option(append(to, call.Owner, call.TTL), functions.OptFence, number(call.Fence))
+		return option(option(to, functions.OptHold, call.Hold), functions.OptRaise, number(call.Raise))
+	case Release:
+		to = option(append(to, call.Owner), functions.OptHold, call.Hold)
+		if call.All {
+			to = append(to, functions.OptAll)
+		}
+		return option(to, functions.OptLast, number(call.Fence))
+	case Leave:
+		to = option(append(to, call.Owner), functions.OptHold, call.Hold)
+		return option(to, functions.OptFence, number(call.Fence))
+	case Break:
+		return option(option(to, functions.OptOwner, call.Owner), functions.OptReason, call.Reason)
+	}
+	return to
+}
+
+// wants appends the words about a new lock.
+func (call *Call) wants(to []string) []string {
+	if call.Tokens > 1 {
+		to = option(to, functions.OptTokens, number(call.Tokens))
+	}
+	return option(option(to, functions.OptGuard, call.Guard), functions.OptMinHold, call.MinHold)
+}
+
+// several reports whether a yes to the call is an array.
+func (call *Call) several() bool {
+	switch call.Verb {
+	case Acquire, Wait:
+		return call.Hold != "" || call.Tokens > 1
+	case Release:
+		return call.Hold != ""
+	}
+	return call.Verb == Break
+}
+
+func option(to []string, word, value string) []string {
+	if value == "" {
+		return to
+	}
+	return append(to, word, value)
+}
+
+func number(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// Command is the command of a call, without its tracking.
+func (c *Caller) Command(call *Call) rueidis.Completed {
+	var args [16]string // no call has more
+	command := c.cfg.Redis.B().Fcall().Function(call.function()).Numkeys(1).Key(call.Key)
+	return command.Arg(call.args(args[:0])...).Build()
+}
+
+// caching makes the server track the keys that the next command reads. In a Cluster it goes there too.
+func (c *Caller) caching(key string) rueidis.Completed {
+	return c.cfg.Redis.B().Arbitrary("CLIENT", "CACHING", "YES").Build().SetSlot(key)
+}

@@ -1,0 +1,185 @@
+package holding
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/lease"
+)
+
+// Ending is the end of a holder's time: what is left to do without the mutex.
+type Ending struct {
+	*Holder
+	Cause error
+	First bool // it had not ended before
+	Gone  bool // the lock is not ours any more
+	Shown bool // the Observer is to be notified
+	refs  []*Ref
+}
+
+// Cancel ends the contexts of the work.
+func (e *Ending) Cancel() {
+	for _, ref := range e.refs {
+		ref.Cancel(e.Cause)
+	}
+}
+
+// end ends the present holder's time. The first cause stays. h.mu is held.
+func (h *Holding) end(why error, reason string) *Ending {
+	t := h.holder
+	e := &Ending{Holder: t, refs: slices.Clone(t.refs), First: t.cause == nil,
+		Gone: h.Lease.State() > lease.Stopping}
+	if e.First {
+		t.cause = h.LostError(t, why, reason)
+	}
+	e.Cause = t.cause
+	e.Shown, t.shown = t.shown, false
+	return e
+}
+
+// endings are the actions that end the work, and why.
+var endings = map[lease.Action]error{
+	lease.Expire:          ErrExpired,
+	lease.StopMaxHold:     ErrMaxHold,
+	lease.StopMaxRenewals: ErrMaxRenewals,
+	lease.GiveBack:        ErrAbandoned,
+}
+
+// Due is when Step must be called next; the zero time: never.
+func (h *Holding) Due() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.Lease.Due()
+}
+
+// Step does what is due at now, and returns the action that is left to do, and the end of the work if
+// that was due. A renewal that finds the contexts of all its work over is the last one.
+func (h *Holding) Step(now time.Time) (lease.Action, *Ending) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	action := h.Lease.Step(now)
+	if action == lease.Renew && h.abandoned() {
+		h.Lease.Abandon(now)
+	}
+	if why, ends := endings[action]; ends {
+		if h.Lease.State() == lease.Over {
+			h.freed()
+		}
+		return action, h.end(why, "")
+	}
+	return action, nil
+}
+
+// abandoned reports whether there is work, and the contexts of all of it are over. h.mu is held.
+func (h *Holding) abandoned() bool {
+	for _, ref := range h.holder.refs {
+		select {
+		case <-ref.Context.Done():
+		default:
+			return false
+		}
+	}
+	return len(h.holder.refs) > 0
+}
+
+// Length is what to renew for.
+func (h *Holding) Length() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.Lease.Length()
+}
+
+// Latest is when the server's lease is over at the latest.
+func (h *Holding) Latest() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.Lease.Latest()
+}
+
+// Ours reports whether the lock is this client's, as far as is known at now.
+func (h *Holding) Ours(now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.Lease.Ours(now)
+}
+
+// Renewed notes a confirmed renewal, and frees the slot.
+func (h *Holding) Renewed(sent time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.Lease.Renewed(sent)
+	h.freed()
+}
+
+// Failed notes a renewal that was not answered, and frees the slot.
+func (h *Holding) Failed() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.Lease.Failed(time.Now())
+	h.freed()
+}
+
+// Lose ends the lock, because a server says that it is not ours: nil if nobody wanted it any more.
+func (h *Holding) Lose(why error, reason string) *Ending {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	defer h.freed()
+	if h.Lease.State() == lease.Over {
+		return nil
+	}
+	h.Lease.Refuse()
+	return h.end(why, reason)
+}
+
+// Desert ends the work because the client closes; nil if nobody wanted the lock any more.
+func (h *Holding) Desert(why error) *Ending {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.Lease.State() == lease.Over {
+		return nil
+	}
+	h.Lease.End()
+	h.freed()
+	return h.end(why, "")
+}
+
+// Looked notes the answer to a look, or with answered false that there was none.
+func (h *Holding) Looked(answered, ours bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if answered {
+		h.Lease.Looked(ours)
+	} else {
+		h.Lease.LookFailed(time.Now())
+	}
+}
+
+// Notice makes a look due soon.
+func (h *Holding) Notice(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.Lease.Noticed(now)
+}
+
+// Extend takes the slot for a renewal by hand. While another renewal has it, busy is closed when that
+// is over; then ask again. It is nil, and ok false, if nobody may work under the lease any more.
+func (h *Holding) Extend(now time.Time, d time.Duration) (length time.Duration, busy <-chan struct{}, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.Lease.Asking() && h.Lease.Working(now) {
+		if h.free == nil {
+			h.free = make(chan struct{})
+		}
+		return 0, h.free, false
+	}
+	length, ok = h.Lease.Extend(now, d)
+	return length, nil, ok
+}
+
+// freed wakes those that wait for the slot. h.mu is held.
+func (h *Holding) freed() {
+	if h.free != nil {
+		close(h.free)
+		h.free = nil
+	}
+}

@@ -1,0 +1,243 @@
+// Package holding is what this client has at the server, and who has it in this process.
+//
+// A Holding is one lock from the grant to its end: the owner string, the run of tokens, the lease.
+// A Holder is the time of one holder with it: its token, the Refs that work under it, and why it
+// ended. To pass a lock on inside the process replaces the Holder, and nothing else.
+//
+// One mutex guards both. It is the last in the order: nothing is called under it but the lease.
+package holding
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/lease"
+)
+
+// Grant is what the server gave, and to whom.
+type Grant struct {
+	Name, Key, Owner string
+	Hold             string // the id of a hold, for an owner of the caller's choice; "": a plain lock
+	Terms            *lease.Terms
+	First, Top       int64 // the run of tokens
+	Since            time.Time
+	Lease            lease.Lease
+	Doubt            bool  // a call of the owner has no answer, and may run late
+	Epoch            int64 // the caller's
+	// LostError makes the cause of a holder's contexts.
+	LostError func(h *Holder, why error, reason string) error
+}
+
+// Holding is a lock of this client. It is safe for concurrent use.
+type Holding struct {
+	Grant
+	place   Place
+	watched atomic.Bool
+
+	mu      sync.Mutex
+	holder  *Holder // the present one, or the last
+	first   Holder  // nearly always the only one
+	free    chan struct{}
+	over    bool
+	finally []func()
+}
+
+// Place is that of a Holding in the keeper's heap, and guarded by the keeper.
+type Place struct {
+	Index int // -1: it is not there
+	Due   time.Time
+}
+
+// Holder is one holder's time with a lock.
+type Holder struct {
+	*Holding
+	Fence int64
+	Began time.Time
+
+	cause error // guarded by Holding.mu, as the rest; nil: it goes on
+	shown bool  // the Observer knows of it, and not yet of its end
+	refs  []*Ref
+	one   [1]*Ref
+}
+
+// Ref is one hold of a lock inside this process.
+type Ref struct {
+	Cancel  func(cause error) // ends it
+	Context context.Context   // of the work
+
+	released bool
+}
+
+// New makes a Holding of a grant, with its first Holder, which has no Ref yet.
+func New(g Grant) *Holding {
+	h := &Holding{Grant: g, place: Place{Index: -1}}
+	h.first = Holder{Holding: h, Fence: g.First, Began: g.Since}
+	h.holder = &h.first
+	return h
+}
+
+// Timer is of the keeper.
+func (h *Holding) Timer() *Place { return &h.place }
+
+// Watch reports whether the caller is the first: it makes the server's tracking known to the lock.
+func (h *Holding) Watch() bool { return h.watched.CompareAndSwap(false, true) }
+
+// Holder is the present holder, or the last.
+func (h *Holding) Holder() *Holder {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.holder
+}
+
+// Finally runs f when the server has nothing of the lock any more, or this client stops caring: at
+// once if that is so already.
+func (h *Holding) Finally(f func()) {
+	h.mu.Lock()
+	over := h.over
+	if !over {
+		h.finally = append(h.finally, f)
+	}
+	h.mu.Unlock()
+	if over {
+		f()
+	}
+}
+
+// Close runs what Finally was given, once.
+func (h *Holding) Close() {
+	h.mu.Lock()
+	todo := h.finally
+	h.finally, h.over = nil, true
+	h.mu.Unlock()
+	for _, f := range todo {
+		f()
+	}
+}
+
+// Cause returns why the holder's time is over; nil: it is not.
+func (t *Holder) Cause() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cause
+}
+
+// Stands returns the local deadline, and why the holder's time is over, if it is.
+func (t *Holder) Stands() (until time.Time, cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.Lease.Until(), t.cause
+}
+
+// Add adds a Ref: the first one, or with join one more beside those that there are. It fails if the
+// holder's time is over.
+func (t *Holder) Add(ref *Ref, join bool) error {
+	h := t.Holding
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case t.cause != nil:
+		return t.cause
+	case join && (h.holder != t || !h.Lease.Join(time.Now())):
+		return ErrNotHeld
+	case t.refs == nil:
+		t.refs = t.one[:0]
+	}
+	t.refs = append(t.refs, ref)
+	return nil
+}
+
+// Released reports whether a Ref was released.
+func (t *Holder) Released(ref *Ref) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return ref.released
+}
+
+// Left is what Leave found.
+type Left struct {
+	Before bool // the Ref was released before
+	// nobody works under the lock any more: it is to be passed on, or else End and given back
+	Last  bool
+	Cause error // the holder's time was over before; nil: it was not
+}
+
+// Leave takes a Ref away; nil: the holder that has none, because nobody took it up.
+func (t *Holder) Leave(ref *Ref) (l Left) {
+	h := t.Holding
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l.Cause = t.cause
+	if ref != nil {
+		if l.Before, ref.released = ref.released, true; l.Before {
+			return l
+		}
+		if i := slices.Index(t.refs, ref); i >= 0 {
+			t.refs = slices.Delete(t.refs, i, i+1)
+		}
+	}
+	l.Last = h.holder == t && h.Lease.Leave()
+	return l
+}
+
+// Passable reports whether the lock can be passed on at now, with the next token. The k-th token of
+// a run is used no earlier than k microseconds after the server gave the run: so the server's clock
+// has passed every token that was used, and the rest of the run is free again whatever becomes of
+// this process.
+func (h *Holding) Passable(now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	next := h.holder.Fence + 1
+	return next <= h.Top && h.Lease.Length() == h.Terms.Length && h.Lease.Working(now) &&
+		h.Lease.Until().Sub(now) >= min(h.Terms.Length, provisional)/4 &&
+		time.Duration(next-h.First)*time.Microsecond <= now.Sub(h.Since)
+}
+
+// provisional is the longest lease of a lock handed over, until it is confirmed. Whoever gets a lock
+// passed on has at least a quarter of that.
+const provisional = 2 * time.Second
+
+// Pass makes the next Holder, after the last Ref of the one before has left. If the lease has ended
+// this very moment, so has the new holder's time.
+func (h *Holding) Pass(now time.Time) *Holder {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.holder
+	h.holder = &Holder{Holding: h, Fence: before.Fence + 1, Began: now}
+	if !h.Lease.Pass(now, 0) {
+		if h.holder.cause = before.cause; h.holder.cause == nil {
+			h.holder.cause = h.LostError(h.holder, ErrExpired, "")
+		}
+	}
+	return h.holder
+}
+
+// End ends the lease, because nobody here wants the lock any more, and frees the slot. It returns the
+// local deadline, and when the server's lease is over.
+func (h *Holding) End() (until, latest time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	until, latest = h.Lease.Until(), h.Lease.Latest()
+	h.Lease.End()
+	h.freed()
+	return until, latest
+}
+
+// Show makes the holder known to the Observer, which is notified of its end from now on. It returns
+// why the holder's time is over already, if it is: the caller tells that.
+func (t *Holder) Show() (cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.shown = t.cause == nil
+	return t.cause
+}
+
+// Hide reports whether the caller is the one who tells the Observer of the end.
+func (t *Holder) Hide() (tells bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	tells, t.shown = t.shown, false
+	return tells
+}

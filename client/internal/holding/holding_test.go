@@ -1,0 +1,201 @@
+package holding
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/lease"
+	"github.com/stretchr/testify/require"
+)
+
+var terms = &lease.Terms{Length: 30 * time.Second, RenewEvery: 10 * time.Second, Grace: 5 * time.Second}
+
+// granted is a Holding of a run of tokens, and the one Ref of its holder.
+func granted(t *testing.T, last int64) (*Holding, *Ref) {
+	t.Helper()
+	now := time.Now()
+	h := New(Grant{Key: "job", Owner: "owner", Terms: terms, First: 7, Top: last, Since: now, Lease: lease.New(terms, now),
+		LostError: func(t *Holder, why error, reason string) error {
+			return fmt.Errorf("token %d: %w: %q", t.Fence, why, reason)
+		}})
+	ref := work(t.Context())
+	require.NoError(t, h.Holder().Add(ref, false))
+	return h, ref
+}
+
+func work(parent context.Context) *Ref {
+	ctx, cancel := context.WithCancelCause(parent)
+	return &Ref{Context: ctx, Cancel: cancel}
+}
+
+// The tokens of a run are used no faster than the server's clock passes them, and only while enough of
+// the lease that was agreed is left.
+func TestALockIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, ref := granted(t, 9)
+		first := h.Holder()
+		require.False(t, h.Passable(time.Now()), "a microsecond for each token")
+		time.Sleep(time.Microsecond)
+		require.True(t, h.Passable(time.Now()))
+		require.Equal(t, Left{Last: true}, first.Leave(ref))
+		second := h.Pass(time.Now())
+		require.Equal(t, int64(8), second.Fence)
+		require.Equal(t, time.Now(), second.Began)
+		require.Same(t, second, h.Holder())
+		require.False(t, h.Passable(time.Now()))
+		time.Sleep(time.Microsecond)
+		require.True(t, h.Passable(time.Now()))
+		at := until(h)
+		require.True(t, h.Passable(at.Add(-500*time.Millisecond)))
+		require.False(t, h.Passable(at.Add(-500*time.Millisecond+1)), "too little is left")
+		require.Equal(t, ErrNotHeld, first.Add(work(t.Context()), true), "another has it")
+		require.Equal(t, Left{Before: true}, first.Leave(ref))
+		require.Equal(t, Left{}, first.Leave(nil), "it is another's to leave")
+		require.True(t, second.Leave(nil).Last, "nobody took it up")
+		third := h.Pass(time.Now())
+		time.Sleep(time.Minute)
+		require.Equal(t, int64(9), third.Fence)
+		require.False(t, h.Passable(third.Began.Add(time.Second)), "the run is used up")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		h, ref := granted(t, 9)
+		time.Sleep(time.Microsecond)
+		_, _, ok := h.Extend(time.Now(), time.Minute)
+		require.True(t, ok)
+		h.Renewed(time.Now())
+		require.False(t, h.Passable(time.Now()), "its lease is another one than was agreed")
+		h.Holder().Leave(ref)
+		time.Sleep(time.Hour)
+		require.ErrorIs(t, h.Pass(time.Now()).Cause(), ErrExpired, "the lease ended this very moment")
+	})
+}
+
+// A lock that is re-entered is released by the last Ref, and its end reaches all of them.
+func TestRefs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, outer := granted(t, 7)
+		holder, inner := h.Holder(), work(t.Context())
+		require.NoError(t, holder.Add(inner, true))
+		require.Equal(t, Left{}, holder.Leave(inner))
+		require.True(t, holder.Released(inner))
+		require.False(t, holder.Released(outer))
+		require.Equal(t, Left{Before: true}, holder.Leave(inner))
+		again := work(t.Context())
+		require.NoError(t, holder.Add(again, true))
+		e := h.Lose(ErrBroken, "stuck")
+		require.True(t, e.First && e.Gone)
+		e.Cancel()
+		for _, ref := range []*Ref{outer, again} {
+			require.ErrorIs(t, context.Cause(ref.Context), ErrBroken)
+		}
+		require.NoError(t, context.Cause(inner.Context), "it had left")
+		require.ErrorIs(t, holder.Add(work(t.Context()), true), ErrBroken)
+		require.Equal(t, Left{Cause: holder.Cause()}, holder.Leave(outer))
+		require.Equal(t, Left{Cause: holder.Cause(), Last: true}, holder.Leave(again))
+	})
+}
+
+// A holder's time ends once, and the first reason stays.
+func TestTheFirstCauseStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := granted(t, 7)
+		holder := h.Holder()
+		require.NoError(t, holder.Show())
+		e := h.Lose(ErrTaken, "")
+		require.True(t, e.First && e.Shown)
+		require.False(t, holder.Hide(), "whoever has the Ending tells the Observer")
+		e = h.Lose(ErrBroken, "stuck")
+		require.False(t, e.First || e.Shown)
+		require.ErrorIs(t, e.Cause, ErrTaken)
+		action, e := h.Step(until(h))
+		require.Equal(t, lease.GiveBack, action)
+		require.False(t, e.First)
+		require.ErrorIs(t, holder.Show(), ErrTaken)
+		require.Nil(t, h.Lose(ErrBroken, ""), "nobody wants it any more")
+		require.Nil(t, h.Desert(ErrExpired))
+		_, cause := holder.Stands()
+		require.ErrorIs(t, cause, ErrTaken)
+	})
+}
+
+// Whoever waits for the slot is woken when it is free, and when the lock is over.
+func TestTheSlot(t *testing.T) {
+	for name, free := range map[string]func(h *Holding){
+		"renewed": func(h *Holding) { h.Renewed(time.Now()) },
+		"failed":  func(h *Holding) { h.Failed() },
+		"lost":    func(h *Holding) { h.Lose(ErrTaken, "") },
+		"ended":   func(h *Holding) { h.End() },
+		"closed":  func(h *Holding) { h.Desert(ErrExpired) },
+		"expired": func(h *Holding) { h.Step(until(h)) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h, _ := granted(t, 7)
+			length, busy, ok := h.Extend(time.Now(), 0)
+			require.True(t, ok && busy == nil && length == 30*time.Second)
+			_, busy, ok = h.Extend(time.Now(), time.Minute)
+			require.False(t, ok)
+			_, other, _ := h.Extend(time.Now(), time.Minute)
+			for _, waits := range []<-chan struct{}{busy, other} {
+				select {
+				case <-waits:
+					t.Fatal("it is taken")
+				default:
+				}
+			}
+			free(h)
+			<-busy
+			<-other
+			_, busy, ok = h.Extend(time.Now(), time.Minute)
+			require.Nil(t, busy, name)
+			require.Equal(t, name == "renewed" || name == "failed", ok, name)
+		})
+	}
+}
+
+// The work goes on while one of its contexts does.
+func TestAbandoned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, outer := granted(t, 7)
+		parent, cancel := context.WithCancel(t.Context())
+		require.NoError(t, h.Holder().Add(work(parent), true))
+		outer.Cancel(nil)
+		renew := func() {
+			now := h.Due()
+			if action, _ := h.Step(now); action == lease.Look {
+				h.Looked(true, true)
+				now = h.Due()
+				action, _ = h.Step(now)
+				require.Equal(t, lease.Renew, action)
+			}
+			h.Renewed(now)
+		}
+		renew()
+		require.Equal(t, lease.Held, h.Lease.State())
+		cancel()
+		renew()
+		require.Equal(t, lease.Stopping, h.Lease.State())
+	})
+}
+
+func TestFinally(t *testing.T) {
+	h, _ := granted(t, 7)
+	ran := []int{}
+	h.Finally(func() { ran = append(ran, 1) })
+	require.Empty(t, ran)
+	h.Close()
+	h.Finally(func() { ran = append(ran, 2) })
+	require.Equal(t, []int{1, 2}, ran, "at once after the end")
+	h.Close()
+	require.Len(t, ran, 2, "once")
+	require.True(t, h.Watch())
+	require.False(t, h.Watch(), "the first is asked to make it known")
+}
+
+// until is the local deadline.
+func until(h *Holding) time.Time {
+	at, _ := h.Holder().Stands()
+	return at
+}

@@ -1,0 +1,264 @@
+// Package keeper keeps leases alive, and undoes what may be left behind: the one scheduler of a
+// client. There is no goroutine for a lock, and none at all before the first one.
+//
+// It calls each lease's Step when that is due, ends the contexts of work whose time is over, and sends
+// what is left to do, many locks in one pipeline. A Holding is in its heap from Add until its lease
+// is over, and then an Undo until the server has answered: there is no time between.
+package keeper
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/holding"
+	"github.com/holdfast-go/holdfast/client/internal/lease"
+	"github.com/holdfast-go/holdfast/client/internal/tracking"
+)
+
+// Config is what a Keeper needs. Its functions are called from the goroutines of the keeper: they
+// must not block, and call nobody else's code.
+type Config struct {
+	Backend fcall.Backend
+	Cache   *tracking.Cache
+	Slot    func(key string) uint16
+	Closed  error // the cause of contexts that end by Close
+
+	// OnEnded: a holder's time is over. The contexts of its work have ended.
+	OnEnded func(*holding.Ending)
+	// OnGone: the lock is not ours any more.
+	OnGone func(*holding.Holding)
+	// OnRenewed: a renewal was answered, or was not.
+	OnRenewed func(t *holding.Holder, took time.Duration, err error)
+	// OnUnanswered: so many renewals were sent in vain.
+	OnUnanswered func(locks int, err error)
+}
+
+// timed is what is in the heap: a *holding.Holding or an *Undo.
+type timed interface {
+	Due() time.Time // the zero time: never again
+	Timer() *holding.Place
+}
+
+// Keeper is safe for concurrent use.
+type Keeper struct {
+	Config
+	pipelines pipelines
+
+	mu      sync.Mutex // before the mutexes of what is in the heap
+	queue   dueHeap
+	armed   time.Time // when the scheduler wakes by itself: only what is due earlier has to wake it
+	closing bool
+	undone  chan struct{} // Close waits for it: nothing is left to be undone
+	start   sync.Once
+
+	wake   chan struct{}
+	done   sync.WaitGroup
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// New returns a Keeper of nothing.
+func New(cfg Config) *Keeper {
+	k := &Keeper{Config: cfg, wake: make(chan struct{}, 1)}
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	k.pipelines.lanes = map[lane]*waiting{}
+	return k
+}
+
+// Add begins to keep a Holding that nobody else knows yet. It returns false after Close.
+func (k *Keeper) Add(h *holding.Holding) bool { return k.add(h, h.Lease.Due(), false) }
+
+// add puts x into the heap.
+func (k *Keeper) add(x timed, due time.Time, undo bool) bool {
+	k.mu.Lock()
+	if k.ctx.Err() != nil || k.closing && !undo {
+		k.mu.Unlock()
+		return false
+	}
+	x.Timer().Due = due
+	heap.Push(&k.queue, x)
+	early := due.Before(k.armed)
+	k.start.Do(func() {
+		k.done.Add(1)
+		go k.run()
+	})
+	k.mu.Unlock()
+	if early {
+		k.poke()
+	}
+	return true
+}
+
+// Update looks at x again, after what is in it has changed.
+func (k *Keeper) Update(x timed) {
+	k.mu.Lock()
+	early := false
+	if place := x.Timer(); place.Index >= 0 {
+		if place.Due = x.Due(); place.Due.IsZero() {
+			heap.Remove(&k.queue, place.Index)
+			k.settled()
+		} else {
+			heap.Fix(&k.queue, place.Index)
+			early = place.Due.Before(k.armed)
+		}
+	}
+	k.mu.Unlock()
+	if early {
+		k.poke()
+	}
+}
+
+// Remove ends the keeping of x, whose lease is over.
+func (k *Keeper) Remove(x timed) {
+	k.mu.Lock()
+	if place := x.Timer(); place.Index >= 0 {
+		heap.Remove(&k.queue, place.Index)
+		k.settled()
+	}
+	k.mu.Unlock()
+}
+
+// Owned returns the Holdings of an owner for a key.
+func (k *Keeper) Owned(key, owner string) (found []*holding.Holding) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, x := range k.queue {
+		if h, ok := x.(*holding.Holding); ok && h.Key == key && (owner == "" || h.Owner == owner) {
+			found = append(found, h)
+		}
+	}
+	return found
+}
+
+// Check ends the lock if its lease is over by now, whether or not the scheduler has run.
+func (k *Keeper) Check(t *holding.Holder, now time.Time) (cause error) {
+	until, cause := t.Stands()
+	if cause != nil || !lease.Past(now, until) {
+		return cause
+	}
+	k.act(t.Holding, now)
+	k.poke() // for what is left to send
+	return t.Cause()
+}
+
+func (k *Keeper) poke() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (k *Keeper) act(x timed, now time.Time) {
+	switch x := x.(type) {
+	case *holding.Holding:
+		k.step(x, now)
+	case *Undo:
+		if x.step(now) {
+			k.pipelines.add(k, sending{undo: x})
+		}
+	}
+	k.Update(x)
+}
+
+func (k *Keeper) run() {
+	defer k.done.Done()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for seen := time.Now(); ; {
+		seen = k.awake(seen)
+		x, pause := k.head(time.Now())
+		if x != nil {
+			k.act(x, time.Now())
+			continue
+		}
+		k.pipelines.launch(k)
+		timer.Reset(pause)
+		select {
+		case <-timer.C:
+		case <-k.wake:
+		case <-k.ctx.Done():
+			return
+		}
+	}
+}
+
+// awake acts on all leases after the wall clock has run ahead of the monotonic clock, which stands
+// still while the machine is suspended. It returns the time.
+func (k *Keeper) awake(seen time.Time) time.Time {
+	now := time.Now()
+	if now.Round(0).Sub(seen.Round(0))-now.Sub(seen) < suspended {
+		return now
+	}
+	k.mu.Lock()
+	all := append([]timed(nil), k.queue...)
+	k.mu.Unlock()
+	for _, x := range all {
+		k.act(x, now)
+	}
+	return now
+}
+
+// head returns what is due, or nil and how long to wait for the next.
+func (k *Keeper) head(now time.Time) (timed, time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	pause := time.Hour
+	if len(k.queue) > 0 {
+		pause = k.queue[0].Timer().Due.Sub(now)
+		if pause <= 0 {
+			return k.queue[0], 0
+		}
+		pause = min(pause, glance)
+	}
+	k.armed = now.Add(pause)
+	return nil, pause
+}
+
+// Close ends every lock's context, without giving it back. What nobody got is undone before it
+// returns, or when patience is over lapses with its lease. It waits for the scheduler and its
+// pipelines.
+func (k *Keeper) Close(patience context.Context) {
+	k.mu.Lock()
+	k.closing = true
+	all := append([]timed(nil), k.queue...)
+	undone := make(chan struct{})
+	k.undone = undone
+	k.settled()
+	k.mu.Unlock()
+	for _, x := range all {
+		switch x := x.(type) {
+		case *holding.Holding:
+			if e := x.Desert(k.Closed); e != nil {
+				k.ended(e)
+			}
+		case *Undo:
+			x.once()
+		}
+		k.Update(x)
+	}
+	k.poke()
+	select {
+	case <-undone:
+	case <-patience.Done():
+	}
+	k.mu.Lock()
+	k.cancel()
+	for _, x := range k.queue {
+		x.Timer().Index = -1
+	}
+	k.queue = nil
+	k.mu.Unlock()
+	k.pipelines.close()
+	k.done.Wait()
+}
+
+// settled tells Close when nothing is left. k.mu is held.
+func (k *Keeper) settled() {
+	if len(k.queue) == 0 && k.undone != nil {
+		close(k.undone)
+		k.undone = nil
+	}
+}

@@ -1,0 +1,133 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/holding"
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// Everything that is given back is given back by an Undo, so there is one backoff, and one place that
+// knows when nothing can be left. Release only makes the first call itself, in the goroutine of its
+// caller.
+
+// end ends the keeping of a lock that nobody works under any more. It returns its Undo, and the local
+// deadline. last is the last token that was used.
+func (k *Keeper) end(h *holding.Holding, last int64, again bool) (u *Undo, until time.Time) {
+	u = &Undo{Key: h.Key, Owner: h.Owner, Hold: h.Hold, Worked: true, Again: again}
+	if h.Top > h.First {
+		u.Token = last
+	}
+	until, u.Until = h.End()
+	k.Remove(h)
+	return u, until
+}
+
+// Ride is a call that goes in one pipeline with a release, behind it.
+type Ride struct {
+	Call     fcall.Call
+	Answered func(o fcall.Outcome, sent time.Time)
+}
+
+// Release gives a lock back that was worked under. It blocks until the server has answered, ctx ends
+// or the lease is over; the Undo goes on after that. A context that is over already still releases.
+//
+// Errors: what LostError makes when the server says that it was not ours, and those of fcall.
+func (k *Keeper) Release(ctx context.Context, h *holding.Holding, last int64, again bool, ride *Ride) error {
+	u, until := k.end(h, last, again)
+	ctx, cancel := within(ctx, until)
+	defer cancel()
+	r, err := k.first(ctx, u.call(), ride)
+	switch {
+	case err == nil && r.Yes:
+		h.Close()
+		if again || r.Spent { // a call may run late, or a server has not answered
+			u.later()
+			k.Undo(u)
+		}
+		return nil
+	case err == nil: // another server may have it
+		h.Close()
+		u.Again = true
+		u.later()
+		k.Undo(u)
+		return said(h, r)
+	}
+	u.unknown, u.Done = fcall.Unknown(err), make(chan fcall.Outcome, 1)
+	u.pause = firstPause
+	done := u.Done
+	h.Close()
+	k.Undo(u)
+	if !errors.Is(err, fcall.ErrUnreachable) && ctx.Err() == nil {
+		return err
+	}
+	late := fmt.Errorf("%w: no answer in time", fcall.ErrUnreachable)
+	select {
+	case o := <-done:
+		switch {
+		case o.Err != nil:
+			return late
+		case !o.Yes:
+			return said(h, o.Reply)
+		}
+		return nil
+	case <-ctx.Done():
+		return late
+	}
+}
+
+// first makes the first call of a release.
+func (k *Keeper) first(ctx context.Context, release fcall.Call, ride *Ride) (fcall.Reply, error) {
+	if ride == nil {
+		return k.Backend.Do(ctx, release)
+	}
+	sent := time.Now()
+	o := k.Backend.Send(ctx, []fcall.Call{release, ride.Call})
+	ride.Answered(o[1], sent)
+	return o[0].Reply, o[0].Err
+}
+
+// said is the error of a release that a server refused.
+func said(h *holding.Holding, r fcall.Reply) error {
+	t := h.Holder()
+	if r.Why == functions.WhyBroken {
+		return h.LostError(t, holding.ErrBroken, r.Reason)
+	}
+	return h.LostError(t, holding.ErrTaken, "")
+}
+
+// GiveUp gives a lock back in the background whose work was ended.
+func (k *Keeper) GiveUp(h *holding.Holding, last int64) {
+	u, _ := k.end(h, last, true)
+	k.Undo(u)
+	h.Close()
+}
+
+// Withdraw gives a lock back in the background that nobody worked under: no minimum is kept.
+func (k *Keeper) Withdraw(h *holding.Holding, again bool) {
+	u, _ := k.end(h, 0, again)
+	u.Worked, u.Token = false, 0
+	if h.Hold == "" {
+		u.Token = h.First
+	}
+	k.Undo(u)
+	h.Close()
+}
+
+// within is the context of a release: no longer than the lease, and for a moment if it is over
+// already. A lease that is longer than rueidis waits for an answer needs no timer.
+func within(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
+	select {
+	case <-ctx.Done():
+		return context.WithTimeout(context.WithoutCancel(ctx), undoWait)
+	default:
+	}
+	if time.Until(until) < patientLease {
+		return context.WithDeadline(ctx, until)
+	}
+	return ctx, func() {}
+}

@@ -1,0 +1,150 @@
+package keeper
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/holding"
+	"github.com/holdfast-go/holdfast/client/internal/lease"
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// step does what is due for a lock at now.
+func (k *Keeper) step(h *holding.Holding, now time.Time) {
+	for {
+		action, ending := h.Step(now)
+		if ending != nil {
+			k.ended(ending)
+		}
+		switch action {
+		case lease.None:
+			return
+		case lease.Renew, lease.Verify, lease.Look:
+			k.pipelines.add(k, sending{holding: h, action: action})
+		case lease.Expire, lease.GiveBack:
+			k.Undo(UndoOf(h))
+		}
+	}
+}
+
+// ended ends the contexts of a holder's work, and notifies those whom that concerns.
+func (k *Keeper) ended(e *holding.Ending) {
+	if e.First {
+		e.Cancel()
+	}
+	if e.Gone {
+		k.OnGone(e.Holding)
+	}
+	k.OnEnded(e)
+	if e.Gone {
+		e.Close()
+	}
+}
+
+// Lose ends a lock that a server says is not ours, and returns the cause. What another server may
+// have of it is given back when its holders have left.
+func (k *Keeper) Lose(h *holding.Holding, said fcall.Reply) error {
+	why, reason := error(holding.ErrTaken), ""
+	if said.Why == functions.WhyBroken {
+		why, reason = holding.ErrBroken, said.Reason
+	}
+	if e := h.Lose(why, reason); e != nil {
+		k.ended(e)
+	}
+	k.Update(h)
+	return h.Holder().Cause()
+}
+
+// renewal is what a lock is renewed by. It names the token, so that a later lock of the same owner is
+// not renewed, and the hold, so that one that the server has forgotten is not renewed by way of
+// another.
+func renewal(h *holding.Holding, length time.Duration) fcall.Call {
+	ttl := h.Terms.TTL
+	if length != h.Terms.Length {
+		ttl = fcall.TTL(length)
+	}
+	return fcall.Call{Verb: fcall.Renew, Key: h.Key, Owner: h.Owner, Hold: h.Hold, TTL: ttl, Fence: h.First,
+		Replicas: h.Terms.Replicas, ReplicaWait: h.Terms.ReplicaWait}
+}
+
+// Renewal is a renewal by hand, for the one that has the slot.
+func (k *Keeper) Renewal(h *holding.Holding, length time.Duration) fcall.Call {
+	return renewal(h, length)
+}
+
+// Renewed notes what became of a renewal, and frees the slot.
+func (k *Keeper) Renewed(h *holding.Holding, sent time.Time, o fcall.Outcome) {
+	ours := o.Yes && o.Fence == h.First
+	switch {
+	case o.Err != nil:
+		h.Failed()
+	case ours:
+		h.Renewed(sent)
+	}
+	if t := h.Holder(); t.Cause() == nil {
+		err := o.Err
+		if err == nil && !ours {
+			err = holding.ErrTaken
+		}
+		k.OnRenewed(t, time.Since(sent), err)
+	}
+	if o.Err == nil && !ours {
+		_ = k.Lose(h, o.Reply)
+	}
+	k.Update(h)
+}
+
+// call is what to send.
+func (s sending) call(k *Keeper) fcall.Call {
+	h := s.holding
+	if h == nil {
+		return s.undo.call()
+	}
+	tracked := k.Cache.On()
+	if tracked {
+		k.watch(h)
+	}
+	switch s.action {
+	case lease.Look:
+		return fcall.Call{Verb: fcall.Inspect, Key: h.Key, Tracked: tracked}
+	case lease.Verify: // prolongs nothing, and says why if the lock is not ours
+		return renewal(h, shortest)
+	}
+	c := renewal(h, h.Length())
+	c.Tracked = tracked && c.Replicas == 0
+	return c
+}
+
+// watch has the server's tracking make the lock look at its key.
+func (k *Keeper) watch(h *holding.Holding) {
+	if h.Watch() {
+		h.Finally(k.Cache.Watch(h.Key, func() {
+			h.Notice(time.Now())
+			k.Update(h)
+		}))
+	}
+}
+
+// answered notes what became of a sending.
+func (s sending) answered(k *Keeper, sent time.Time, o fcall.Outcome) {
+	h := s.holding
+	switch {
+	case h == nil:
+		s.undo.answered(o)
+		k.Update(s.undo)
+	case s.action == lease.Look:
+		h.Looked(o.Err == nil, o.Yes && o.Holder == h.Owner && o.Fence == h.First)
+		k.Update(h)
+	default:
+		k.Renewed(h, sent, o)
+	}
+	if o.Err == nil && h != nil && s.action != lease.Look {
+		k.Cache.Drop(h.Key)
+	}
+}
+
+// failed reports whether a renewal was sent in vain.
+func (s sending) failed(o fcall.Outcome) bool {
+	return o.Err != nil && s.holding != nil && s.action != lease.Look && !errors.Is(o.Err, fcall.ErrNotReplicated)
+}

@@ -1,0 +1,248 @@
+package keeper
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/holding"
+	"github.com/holdfast-go/holdfast/client/internal/lease"
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/stretchr/testify/require"
+)
+
+const ms = time.Millisecond
+
+func seconds(all ...float64) (at []time.Duration) {
+	for _, s := range all {
+		at = append(at, time.Duration(math.Round(s*1000))*ms)
+	}
+	return at
+}
+
+func TestALockIsRenewed(t *testing.T) {
+	in(t, func(t *testing.T, b *bed) {
+		_, work, _ := b.hold(b.Context(), terms)
+		time.Sleep(time.Minute)
+		require.Equal(t, seconds(10, 20, 30, 40, 50, 60), b.server.asked(fcall.Renew))
+		require.Equal(t, seconds(1), b.server.asked(fcall.Inspect), "for tracking")
+		require.NoError(t, work.Err())
+		require.Equal(t, fcall.Call{Verb: fcall.Renew, Key: "lock:job", Owner: "owner", TTL: "30000", Fence: token}, b.server.seen().calls[1].Call)
+		require.Len(t, b.heardNow().renewals, 5, "the last has no answer yet")
+	})
+}
+
+func TestARenewalThatFailsIsRepeated(t *testing.T) {
+	in(t, func(t *testing.T, b *bed) {
+		_, work, _ := b.hold(b.Context(), terms)
+		b.server.set(func(s *server) { s.answer = answers(ours, unreachable, unreachable, ours) })
+		time.Sleep(30 * time.Second)
+		require.Equal(t, []time.Duration{10 * time.Second, 11501 * ms, 13002 * ms, 23002 * ms}, b.server.asked(fcall.Renew))
+		require.NoError(t, work.Err())
+		require.Equal(t, 2, b.heardNow().unanswered)
+		require.Len(t, b.heardNow().renewals, 4)
+		require.ErrorIs(t, b.heardNow().renewals[1], fcall.ErrUnreachable)
+	})
+}
+
+// A server that does not answer has the lock for longer than anybody works under it.
+func TestTheDeadlineEndsTheWork(t *testing.T) {
+	in(t, func(t *testing.T, b *bed) {
+		_, work, _ := b.hold(b.Context(), terms)
+		granted := b.server.seen().until
+		b.server.set(func(s *server) { s.answer = answers(unreachable) })
+		b.ended(work, 30*time.Second-302*ms, holding.ErrExpired)
+		require.True(t, time.Now().Before(granted))
+		require.Equal(t, 1, b.heardNow().gone)
+		require.Equal(t, []time.Duration{30*time.Second - 302*ms}, b.server.asked(fcall.Release), "the server may have it still")
+	})
+}
+
+// A pipeline waits for a sixth of the lease at most: at a silent server there are several tries.
+func TestASilentServerIsAskedAgain(t *testing.T) {
+	in(t, func(t *testing.T, b *bed) {
+		_, work, _ := b.hold(b.Context(), terms)
+		b.server.set(func(s *server) { s.silent = true })
+		b.ended(work, 30*time.Second-302*ms, holding.ErrExpired)
+		require.Equal(t, seconds(10, 16.5, 23, 29.5), b.server.asked(fcall.Renew))
+	})
+}
+
+func TestALockThatIsRefused(t *testing.T) {
+	for _, refusal := range []struct {
+		fcall.Reply
+		why    error
+		reason string
+	}{
+		{fcall.Reply{Holder: "another", Why: functions.WhyServing}, holding.ErrTaken, `: ""`},
+		{fcall.Reply{Why: functions.WhyBroken, Reason: "deploy stuck"}, holding.ErrBroken, `: "deploy stuck"`},
+		{fcall.Reply{Yes: true, Fence: token + 1}, holding.ErrTaken, `: ""`}, // a later lock of the same owner
+	} {
+		in(t, func(t *testing.T, b *bed) {
+			h, work, ref := b.hold(b.Context(), terms)
+			b.server.set(func(s *server) { s.answer = answers(ours, fcall.Outcome{Reply: refusal.Reply}) })
+			b.ended(work, 10*time.Second+ms, refusal.why)
+			require.Contains(t, context.Cause(work).Error(), refusal.reason)
+			require.ErrorIs(t, b.heardNow().renewals[0], holding.ErrTaken)
+			time.Sleep(5 * time.Second)
+			require.Empty(t, b.server.asked(fcall.Release), "another server may keep others out until the holder has left")
+			require.True(t, h.Holder().Leave(ref).Last)
+			b.GiveUp(h, token)
+			require.Equal(t, []time.Duration{15*time.Second + ms}, b.server.asked(fcall.Release))
+		})
+	}
+	in(t, func(t *testing.T, b *bed) { // its holder never leaves
+		b.server.set(func(s *server) { s.answer = answers(no) })
+		_, work, _ := b.hold(b.Context(), &lease.Terms{Length: 30 * time.Second, RenewEvery: time.Second / 2})
+		b.ended(work, time.Second/2+ms, holding.ErrTaken)
+		time.Sleep(30 * time.Second)
+		require.Equal(t, 30*time.Second-302*ms, b.server.asked(fcall.Release)[0])
+	})
+}
+
+// A look that finds another holder ends nothing: a renewal that prolongs nothing says why.
+func TestALookThatFindsAnotherHolderIsVerified(t *testing.T) {
+	in(t, func(t *testing.T, b *bed) {
+		h, work, _ := b.hold(b.Context(), terms)
+		b.server.set(func(s *server) {
+			s.answer = answers(fcall.Outcome{Reply: fcall.Reply{Yes: true, Holder: "another", Fence: 8}},
+				fcall.Outcome{Reply: fcall.Reply{Why: functions.WhyBroken, Reason: "why not"}})
+		})
+		b.ended(work, time.Second+2*ms, holding.ErrBroken)
+		require.Equal(t, "1", b.server.seen().calls[1].TTL)
+		require.Equal(t, lease.Refused, h.Lease.State())
+	})
+}
+
+// renewFor is what a lock does for its caller.
+func (b *bed) renewFor(h *holding.Holding, d time.Duration) error {
+	for {
+		sent := time.Now()
+		length, busy, ok := h.Extend(sent, d)
+		if busy != nil {
+			<-busy
+			continue
+		}
+		if !ok {
+			return holding.ErrNotHeld
+		}
+		b.Update(h)
+		r, err := b.Backend.Do(context.Background(), b.Renewal(h, length))
+		b.Renewed(h, sent, fcall.Outcome{Reply: r, Err: err})
+		return err
+	}
+}
+
+// Renewals by hand and automatic ones share a slot: what this process counts on, the server keeps.
+func TestRenewalsNeverCross(t *testing.T) {
+	in(t, func(t *testing.T, b *bed) {
+		random := rand.New(rand.NewPCG(1, 2))
+		h, work, _ := b.hold(b.Context(), &lease.Terms{Length: 3 * time.Second, RenewEvery: 100 * ms, TTL: "3000"})
+		for i := range 300 {
+			b.server.set(func(s *server) {
+				s.took, s.answer = time.Duration(1+random.IntN(150))*ms, nil
+				if i%4 == 0 { // they are done, and nobody is told
+					s.answer = answers(unreachable)
+				}
+			})
+			var callers sync.WaitGroup
+			for _, d := range []time.Duration{2 * time.Second, 30 * time.Second} {
+				callers.Go(func() { _ = b.renewFor(h, d) })
+			}
+			time.Sleep(time.Duration(random.IntN(400)) * ms)
+			callers.Wait()
+			require.NoError(t, work.Err())
+			require.False(t, until(h).After(b.server.seen().until))
+		}
+		require.False(t, b.server.seen().crossed)
+		require.Greater(t, len(b.server.seen().calls), 600, "automatic ones too")
+	})
+}
+
+// A caller that asks for less counts on less before the server has answered, and after it did not.
+func TestLessCountsAtOnce(t *testing.T) {
+	in(t, func(t *testing.T, b *bed) {
+		h, work, _ := b.hold(b.Context(), terms)
+		b.server.set(func(s *server) { s.silent = true })
+		go func() { _ = b.renewFor(h, time.Second) }()
+		b.ended(work, time.Second-12*ms, holding.ErrExpired)
+		require.Equal(t, "1000", b.server.seen().calls[0].TTL)
+		b.server.set(func(s *server) { s.silent = false })
+		time.Sleep(24 * time.Hour) // the call of the caller
+	})
+}
+
+// A lock whose context is over has nobody who works under it: its first renewal after that is the
+// last one.
+func TestAnAbandonedLockIsGivenBack(t *testing.T) {
+	in(t, func(t *testing.T, b *bed) {
+		parent, cancel := context.WithCancel(b.Context())
+		h, _, _ := b.hold(parent, terms)
+		time.Sleep(12 * time.Second)
+		cancel()
+		time.Sleep(13*time.Second - 1)
+		require.Equal(t, seconds(10, 20), b.server.asked(fcall.Renew))
+		require.Empty(t, b.server.asked(fcall.Release), "the grace")
+		require.NoError(t, h.Holder().Cause())
+		time.Sleep(time.Minute)
+		require.Equal(t, 25*time.Second, b.server.asked(fcall.Release)[0])
+		require.ErrorIs(t, h.Holder().Cause(), holding.ErrAbandoned)
+		require.Len(t, b.server.asked(fcall.Renew), 2)
+		require.Equal(t, 1, b.heardNow().gone)
+	})
+}
+
+func TestLimitsEndTheWork(t *testing.T) {
+	for why, limit := range map[error]*lease.Terms{
+		holding.ErrMaxHold:     {Length: 30 * time.Second, RenewEvery: 10 * time.Second, Grace: 3 * time.Second, MaxHold: 20 * time.Second},
+		holding.ErrMaxRenewals: {Length: 30 * time.Second, RenewEvery: 10 * time.Second, Grace: 3 * time.Second, MaxRenewals: 1},
+	} {
+		in(t, func(t *testing.T, b *bed) {
+			_, work, _ := b.hold(b.Context(), limit)
+			b.ended(work, 20*time.Second, why)
+			require.Zero(t, b.heardNow().gone, "ours until the grace is over")
+			time.Sleep(4 * time.Second)
+			require.Equal(t, seconds(23), b.server.asked(fcall.Release))
+			require.Len(t, b.heardNow().ends, 1, "the work has ended once")
+		})
+	}
+}
+
+// What is due at one time shares pipelines.
+func TestManyRenewalsShareAPipeline(t *testing.T) {
+	in(t, func(t *testing.T, b *bed) {
+		const locks = 10_000
+		every := &lease.Terms{Length: 3 * time.Second, RenewEvery: time.Second, TTL: "3000"}
+		for range locks {
+			b.hold(b.Context(), every)
+		}
+		time.Sleep(1500 * ms)
+		require.Len(t, b.server.asked(fcall.Renew), locks)
+		require.Len(t, b.server.seen().pipelines, 40)
+	})
+}
+
+// Whoever asks learns the truth, also before the scheduler had a chance.
+func TestCheckEndsALockAfterAPause(t *testing.T) {
+	in(t, func(t *testing.T, b *bed) {
+		h, work, _ := b.hold(b.Context(), terms)
+		require.NoError(t, b.Check(h.Holder(), time.Now().Add(29*time.Second)))
+		require.NoError(t, work.Err())
+		require.ErrorIs(t, b.Check(h.Holder(), time.Now().Add(time.Minute)), holding.ErrExpired)
+		b.ended(work, 0, holding.ErrExpired)
+		require.ErrorIs(t, b.Check(h.Holder(), time.Now()), holding.ErrExpired, "for good")
+		synctest.Wait()
+		require.Len(t, b.server.asked(fcall.Release), 1)
+	})
+}
+
+// until is the local deadline.
+func until(h *holding.Holding) time.Time {
+	at, _ := h.Holder().Stands()
+	return at
+}

@@ -1,0 +1,132 @@
+package keeper
+
+import (
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/holding"
+)
+
+// Undo is what may be left at the server of an owner whose lock nobody here wants any more. It is
+// sent until the server has answered, or nothing can be left.
+type Undo struct {
+	Key, Owner, Hold string
+	// Somebody worked under it: a release, which keeps a minimum. Else a withdrawal, which does not.
+	Worked bool
+	Token  int64     // Worked: the last token used of a run; else the only grant that is meant; 0: any
+	Again  bool      // a call of the owner may run late: it is undone again, up to half a minute
+	Until  time.Time // nothing can be left after this
+	// Done, if not nil, gets what the server said first, or why nobody asks any more. It has room for one.
+	Done chan fcall.Outcome
+
+	place holding.Place
+	mu    sync.Mutex
+	at    time.Time // of the next try; the zero time: a try is under way, or it is done
+	sent  time.Time
+	pause time.Duration
+	round int // of again
+	over  bool
+	// a try has no answer: if a later one says that nothing is ours, that one was done
+	unknown bool
+}
+
+// UndoOf is for a Holding that was not released: its lease is over, or a server said that it is not
+// ours. Another one may have it.
+func UndoOf(h *holding.Holding) *Undo {
+	u := &Undo{Key: h.Key, Owner: h.Owner, Hold: h.Hold, Worked: true, Again: true, Until: h.Latest()}
+	if h.Top > h.First {
+		u.Token = h.Holder().Fence
+	}
+	return u
+}
+
+// Undo begins at once. After Close the lease ends what is left.
+func (k *Keeper) Undo(u *Undo) {
+	now := time.Now()
+	if u.place.Index = -1; u.at.IsZero() {
+		u.at = now.Add(u.pause)
+	}
+	if u.Until.Before(now) { // prolonged, perhaps, by what this process does not know of: once
+		u.over = true
+	}
+	if k.add(u, u.at, true) {
+		k.poke()
+	} else if u.Done != nil {
+		u.Done <- fcall.Outcome{Err: k.Closed}
+	}
+}
+
+// later makes the first try one that is repeated: the server has answered once.
+func (u *Undo) later() { u.at, u.round = time.Now().Add(again[0]), 1 }
+
+// Timer is of the keeper.
+func (u *Undo) Timer() *holding.Place { return &u.place }
+
+// Due is when step must be called.
+func (u *Undo) Due() time.Time {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.at.IsZero() && !u.sent.IsZero() { // under way
+		return u.sent.Add(time.Hour) // its pipeline ends
+	}
+	return u.at
+}
+
+// step reports whether to send it now.
+func (u *Undo) step(now time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.at.IsZero() || now.Before(u.at) {
+		return false
+	}
+	u.at, u.sent = time.Time{}, now
+	return true
+}
+
+func (u *Undo) call() fcall.Call {
+	c := fcall.Call{Verb: fcall.Leave, Key: u.Key, Owner: u.Owner, Hold: u.Hold, Fence: u.Token}
+	if u.Worked {
+		c.Verb = fcall.Release
+	}
+	return c
+}
+
+// answered plans the next try, if there is one.
+func (u *Undo) answered(o fcall.Outcome) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := time.Now()
+	u.unknown = u.unknown || o.Err != nil && fcall.Unknown(o.Err)
+	u.Again = u.Again || u.Worked && o.Err == nil && !o.Yes // another server may have it
+	switch {
+	case o.Err != nil && now.Before(u.Until) && !u.over:
+		u.pause = min(max(2*u.pause, firstPause), lastPause)
+		u.at = now.Add(u.pause)
+	case o.Err == nil && u.Again && u.round < len(again) && !u.over:
+		u.at, u.pause = now.Add(again[u.round]), 0
+		u.round++
+		u.tell(o)
+	default:
+		u.at, u.sent = time.Time{}, time.Time{}
+		u.tell(o)
+	}
+}
+
+// tell says once what came of it. u.mu is held.
+func (u *Undo) tell(o fcall.Outcome) {
+	if u.Done != nil {
+		o.Yes = o.Yes || o.Err == nil && u.unknown
+		u.Done <- o
+		u.Done = nil
+	}
+}
+
+// once makes the next try the last one, and one that is repeated the last already: the client closes.
+func (u *Undo) once() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.over = true; u.round > 0 {
+		u.at, u.sent = time.Time{}, time.Time{}
+	}
+}

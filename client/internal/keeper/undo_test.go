@@ -1,0 +1,184 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/holding"
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/stretchr/testify/require"
+)
+
+// undo begins to undo what an owner may have for that long, and returns what comes of it.
+func (b *bed) undo(again bool, length time.Duration) <-chan fcall.Outcome {
+	done := make(chan fcall.Outcome, 1)
+	b.Undo(&Undo{Key: "lock:job", Owner: "owner", Again: again, Until: time.Now().Add(length), Done: done})
+	return done
+}
+
+// What was answered is done, unless a call of the owner may run late.
+func TestAnUndoIsRepeatedWhileACallMayRunLate(t *testing.T) {
+	for again, want := range map[bool][]float64{false: {0}, true: {0, 1.001, 3.002, 10.003, 30.004}} {
+		in(t, func(t *testing.T, b *bed) {
+			b.server.set(func(s *server) { s.answer = answers(ours, no) })
+			done := b.undo(again, time.Minute)
+			time.Sleep(time.Hour)
+			require.Equal(t, seconds(want...), b.server.asked(fcall.Leave))
+			require.True(t, (<-done).Yes, "the first answer")
+			require.Empty(t, b.queue)
+		})
+	}
+}
+
+// There is one backoff, until there is an answer or the lease is over.
+func TestAnUndoThatFailsIsTriedAgain(t *testing.T) {
+	in(t, func(t *testing.T, b *bed) {
+		b.server.set(func(s *server) { s.answer = answers(unreachable) })
+		done := b.undo(true, time.Hour)
+		time.Sleep(2 * time.Hour)
+		tries := b.server.asked(fcall.Leave)
+		pause := 5 * ms
+		for i := range 30 {
+			require.Equal(t, pause+ms, tries[i+1]-tries[i])
+			pause = min(2*pause, lastPause)
+		}
+		require.InDelta(t, float64(time.Hour), float64(tries[len(tries)-1]), float64(lastPause+ms), "until the lease is over")
+		require.ErrorIs(t, (<-done).Err, fcall.ErrUnreachable)
+		require.Empty(t, b.queue)
+	})
+	in(t, func(t *testing.T, b *bed) { // an answer that was lost counts as done
+		b.server.set(func(s *server) { s.answer = answers(unreachable, no) })
+		done := b.undo(false, time.Hour)
+		require.True(t, (<-done).Yes)
+		require.Len(t, b.server.asked(fcall.Leave), 2)
+	})
+	in(t, func(t *testing.T, b *bed) { // nothing of it can be left, as far as this process knows: once
+		b.server.set(func(s *server) { s.answer = answers(unreachable) })
+		b.undo(true, -1)
+		time.Sleep(time.Hour)
+		require.Len(t, b.server.asked(fcall.Leave), 1)
+	})
+}
+
+// Locks end without being released when the client closes; what nobody got is undone once.
+func TestClose(t *testing.T) {
+	in(t, func(t *testing.T, b *bed) {
+		h, work, _ := b.hold(b.Context(), terms)
+		b.server.set(func(s *server) { s.took = 100 * ms })
+		b.undo(true, time.Minute)
+		b.Close(b.Context())
+		b.ended(work, 100*ms, errClosed)
+		require.Empty(t, b.server.asked(fcall.Release))
+		require.Len(t, b.server.asked(fcall.Leave), 1, "nobody waits for the repetitions")
+		require.ErrorIs(t, h.Holder().Cause(), errClosed)
+		require.False(t, b.Add(h))
+		require.ErrorIs(t, (<-b.undo(false, time.Minute)).Err, errClosed)
+	})
+	in(t, func(t *testing.T, b *bed) {
+		b.server.set(func(s *server) { s.silent = true })
+		b.undo(false, time.Minute)
+		patience, cancel := context.WithTimeout(b.Context(), 100*ms)
+		defer cancel()
+		b.Close(patience)
+		require.Equal(t, 100*ms, time.Since(b.server.began))
+		require.Len(t, b.server.asked(fcall.Leave), 1)
+	})
+	in(t, func(t *testing.T, b *bed) { // what is only repeated is not waited for at all
+		b.undo(true, time.Minute)
+		time.Sleep(500 * ms)
+		b.Close(b.Context())
+		require.Equal(t, 500*ms, time.Since(b.server.began))
+	})
+}
+
+// release gives back what hold has, as the last holder.
+func (b *bed) release(ctx context.Context, h *holding.Holding, ref *holding.Ref) error {
+	require.True(b, h.Holder().Leave(ref).Last)
+	return b.Release(ctx, h, token, false, nil)
+}
+
+func TestRelease(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		answers []fcall.Outcome
+		want    error
+		text    string
+		calls   int // in an hour
+	}{
+		{"yes", []fcall.Outcome{ours}, nil, "", 1},
+		{"not ours", []fcall.Outcome{no}, holding.ErrTaken, `: ""`, 5},
+		{"broken", []fcall.Outcome{{Reply: fcall.Reply{Why: functions.WhyBroken, Reason: "stuck"}}}, holding.ErrBroken, `: "stuck"`, 5},
+		{"the reply was lost", []fcall.Outcome{unreachable, no}, nil, "", 6},
+		{"two were", []fcall.Outcome{unreachable, unreachable, no}, nil, "", 7},
+		{"not sent, and not ours", []fcall.Outcome{{Err: fcall.NotConnected(errors.New("refused"))}, no}, holding.ErrTaken, "", 6},
+		{"refused by an ACL", []fcall.Outcome{{Err: fcall.ErrDenied}, ours}, fcall.ErrDenied, "", 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in(t, func(t *testing.T, b *bed) {
+				h, _, ref := b.hold(b.Context(), terms)
+				freed := false
+				h.Finally(func() { freed = true })
+				b.server.set(func(s *server) { s.answer = answers(c.answers...) })
+				err := b.release(b.Context(), h, ref)
+				require.True(t, freed)
+				require.Empty(t, b.Owned("lock:job", ""))
+				if c.want == nil {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, c.want)
+					require.Contains(t, err.Error(), c.text)
+				}
+				require.Less(t, time.Since(b.server.began), time.Second/10)
+				time.Sleep(time.Hour)
+				require.Len(t, b.server.asked(fcall.Release), c.calls)
+				require.Empty(t, b.server.asked(fcall.Renew))
+				require.Empty(t, b.queue)
+			})
+		})
+	}
+}
+
+// A context that is over already still releases, and waits for a moment.
+func TestReleaseWithAContextThatIsOver(t *testing.T) {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	in(t, func(t *testing.T, b *bed) {
+		h, _, ref := b.hold(b.Context(), terms)
+		require.NoError(t, b.release(over, h, ref))
+		require.Len(t, b.server.asked(fcall.Release), 1)
+	})
+	in(t, func(t *testing.T, b *bed) {
+		h, _, ref := b.hold(b.Context(), terms)
+		b.server.set(func(s *server) { s.silent = true })
+		require.Error(t, b.release(over, h, ref))
+		require.Equal(t, undoWait, time.Since(b.server.began))
+	})
+}
+
+// Release blocks until its context ends or the lease does; the Undo goes on.
+func TestReleaseAtASilentServer(t *testing.T) {
+	in(t, func(t *testing.T, b *bed) {
+		h, _, ref := b.hold(b.Context(), terms)
+		b.server.set(func(s *server) { s.silent = true })
+		ctx, cancel := context.WithTimeout(b.Context(), 2*time.Second)
+		defer cancel()
+		require.ErrorIs(t, b.release(ctx, h, ref), fcall.ErrUnreachable)
+		require.Equal(t, 2*time.Second, time.Since(b.server.began))
+		b.server.set(func(s *server) { s.silent = false })
+		time.Sleep(time.Minute)
+		require.Len(t, b.server.asked(fcall.Release), 2)
+	})
+	in(t, func(t *testing.T, b *bed) {
+		short := *terms
+		short.Length, short.RenewEvery = 10*time.Second, 0
+		h, _, ref := b.hold(b.Context(), &short)
+		b.server.set(func(s *server) { s.silent = true })
+		require.Error(t, b.release(b.Context(), h, ref))
+		synctest.Wait()
+		require.Equal(t, 10*time.Second-102*ms, time.Since(b.server.began), "the lease is over")
+	})
+}

@@ -1,0 +1,50 @@
+package lease
+
+import "time"
+
+// The times of a lease.
+const (
+	// A lock that is held for longer is made known to the server's tracking. It is longer than most
+	// critical sections, which then pay nothing for it.
+	introduceAfter = time.Second
+	// Between two looks: waiters that join change the key too. It is shorter than people notice.
+	lookPause = 100 * time.Millisecond
+	// The least pause after a renewal that failed, which is a twentieth of the lease.
+	shortestRetry = time.Millisecond
+)
+
+// Margin is subtracted from the local lease. It allows for clocks that run at different speeds, and
+// for the time between the check of a deadline and its effect. A hundredth and 2 ms are the figures
+// of the Redlock algorithm (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/).
+func Margin(length time.Duration) time.Duration { return length/100 + 2*time.Millisecond }
+
+// Deadline is the local end of a lease that was asked for at sent: before the server's end,
+// whenever the server ran the request.
+func Deadline(sent time.Time, length time.Duration) time.Time {
+	return sent.Add(length - Margin(length))
+}
+
+// Past reports whether deadline has passed, by the monotonic clock or by the wall clock. The
+// monotonic clock stands still while a machine is suspended.
+func Past(now, deadline time.Time) bool {
+	return !now.Before(deadline) || !now.Round(0).Before(deadline.Round(0))
+}
+
+func retry(length time.Duration) time.Duration { return max(length/20, shortestRetry) }
+
+func due(now, at time.Time) bool { return !at.IsZero() && !now.Before(at) }
+
+// earlier is the earlier one of two times, of which the zero time is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

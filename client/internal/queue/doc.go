@@ -1,0 +1,59 @@
+// Package queue is the queue of a key in this process: goroutines stand in it, and it stands in the
+// server's line, with one owner string at a time. Machine is all of its decisions: Step takes what
+// happened and says what is to be done. It has no clock, no goroutine, no map and no mutex. Queues
+// makes the calls, and has the timers and the subscriptions.
+//
+// The states. Absent: nobody; the key is out of the map. Trying: the first waiter, g, makes the call
+// itself. Held: h has a holder here. Asking: a wait is under way. Standing: in line, or in the pause
+// after a call that failed; a timer runs. Confirming: granted, but a renewal must be answered first, or
+// is repeated after a pause.
+//
+//	event    | Absent    | Trying             | Held              | Asking              | Standing            | Confirming
+//	Enter    | g: Trying | append             | append            | append              | append              | append
+//	Try      | g: Trying | own call           | busy              | busy if just heard, | as in Asking        | as in Asking
+//	         |           |                    |                   | else own call       |                     |
+//	End      | -         | g: ask,            | unlink            | unlink, reseat      | unlink, reseat      | unlink, reseat
+//	         |           | else unlink        |                   |                     |                     |
+//	Yes      | -         | serve; late: ask,  | -                 | serve; late: ask    | -                   | serve; late: ask
+//	         |           | a try: unreachable |                   |                     |                     |
+//	Grant    | undo      | undo               | h's first: -,     | keep; another's:    | serve; never        | -; another's: undo
+//	         |           |                    | else undo         | undo                | answered: ask; an   |
+//	         |           |                    |                   |                     | old one: -;         |
+//	         |           |                    |                   |                     | another's: undo     |
+//	No       | -         | a try: busy; ask   | -                 | serve what was      | -                   | ask
+//	         |           |                    |                   | kept, or Standing   |                     |
+//	NoAnswer | -         | verdicts, reseat,  | -                 | verdicts, reseat,   | -                   | verdicts, reseat,
+//	         |           | Standing           |                   | kept: ask, Standing |                     | pause
+//	Denied   | -         | g: refused; ask    | -                 | asker: refused; ask | -                   | asker: refused; ask
+//	Timer    | -         | -                  | -                 | -                   | ask                 | renew, if no call
+//	         |           |                    |                   |                     |                     | is under way
+//	Release  | -         | -                  | h's: pass, or     | -                   | -                   | -
+//	         |           |                    | give back and ask |                     |                     |
+//	Decline  | -         | -                  | as Release        | -                   | -                   | -
+//	Lost     | -         | -                  | h's: forget, ask  | -                   | -                   | -
+//	Close    | -         | all: closed; undo  | all: closed,      | all: closed; undo   | all: closed; undo   | all: closed; undo
+//	         |           |                    | forget h          |                     |                     |
+//
+// Enter of one that knows that the lock was refused just now asks at once, from Absent.
+//
+// Release, Decline, Lost and Grant of an owner that the queue knows nothing of, and answers to calls
+// that were abandoned, change nothing here; such a Grant is undone.
+//
+// ask: wait with the owner of the place, for the head: the first waiter whose deadline is not over. The
+// others are told. The owner is bound to the guard and the minimum of its first call: a head with
+// others undoes it and gets a fresh one, or a guarded waiter would take over what an unguarded one was
+// granted. Nobody there: undo, Absent. A call under way is abandoned first.
+//
+// reseat: ask if nobody waits or the head has another guard or minimum; else nothing.
+//
+// serve: as ask, if nobody waits or the guard or minimum is another; Confirming if the answer says so,
+// or if it came by a message and has a minimum, has little left or was kept for an answer; else the head
+// has the lock: Held, and the owner of the place is spent.
+//
+// undo: leave. Of the place without a token, because a newer grant is possible; of a message with its
+// token, because an old message may name the owner of h. An owner with a call that had no answer, or
+// was abandoned, is left again for half a minute after its undo, its release or its loss: that call may
+// run late.
+//
+// No with Spent, in each state: undo the owner, Standing until the timer, ask with a fresh one.
+package queue

@@ -1,0 +1,43 @@
+package queue
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// The times and bounds of the queues.
+const (
+	shards = 64
+	// Of the keys that were refused, so many are remembered in each shard.
+	mostRefused = 256
+
+	// Inside a process a lock is passed on at most so often in a row, and for so long, before other
+	// processes get their turn: a hand-over at the server takes a tenth of that. This is lock cohorting
+	// (Dice, Marathe, Shavit: Lock Cohorting, PPoPP 2012) applied to a lease.
+	passRun   = 1000
+	passSlice = 2 * time.Millisecond
+
+	// The longest lease of a lock handed over, until it is confirmed.
+	provisional = functions.ProvisionalTTL * time.Millisecond
+	// How long a line outlives the last lease.
+	lineTime = time.Minute
+
+	// Between two questions of a waiter that can be notified: less than provisional, so that a dead
+	// one is noticed by the next.
+	lookPause = time.Second
+	// Of one that cannot, or of a lock that no message tells of.
+	pollPause = 50 * time.Millisecond
+	// Of one that shares its owner string with others.
+	sharedPause = 250 * time.Millisecond
+	// After a call that failed, and with a jitter of four times that.
+	failPause = 20 * time.Millisecond
+	// Behind a minimum or a guard, which a break can end.
+	longestSleep = 30 * time.Second
+
+	// How long a call must be without an answer for the end of a wait to be the server's doing, and how
+	// long the first subscription is waited for.
+	silence = 100 * time.Millisecond
+	// So many answers in a row that find no subscriber are logged.
+	unheardOf = 4
+)

@@ -1,0 +1,123 @@
+package replicas
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+func over(t *testing.T, d *server.Deployment) *Backend {
+	t.Helper()
+	option := d.ClientOption()
+	option.DisableCache = true
+	redis, err := rueidis.NewClient(option)
+	require.NoError(t, err)
+	t.Cleanup(redis.Close)
+	return New(fcall.New(fcall.Config{Redis: redis, Slotted: redis.Mode() == rueidis.ClientModeCluster, AutoLoad: true,
+		Closing: t.Context(), Heard: func() {}, Changed: func(string) {}, Untracked: func(error) {}, Demoted: func() {}}))
+}
+
+const (
+	wait  = 5 * time.Second // for a replica that answers
+	short = 50 * time.Millisecond
+)
+
+func call(verb fcall.Verb, key string) fcall.Call {
+	return fcall.Call{Verb: verb, Key: key, Owner: "o", TTL: "60000", Replicas: 1, ReplicaWait: wait}
+}
+
+func TestTooFewReplicas(t *testing.T) {
+	d := server.Replicated(t, 1)
+	b := over(t, d)
+	r, err := b.Do(t.Context(), call(fcall.Acquire, "lock:x"))
+	require.NoError(t, err)
+	require.True(t, r.Yes)
+
+	require.NoError(t, d.Nodes()[1].Pause())
+	renewal := call(fcall.Renew, "lock:x")
+	renewal.ReplicaWait = short
+	_, err = b.Do(t.Context(), renewal)
+	require.ErrorIs(t, err, fcall.ErrNotReplicated)
+	require.True(t, fcall.Unknown(err), "it was done at the primary")
+	other := call(fcall.Acquire, "lock:x")
+	other.Owner, other.ReplicaWait = "other", short
+	r, err = b.Do(t.Context(), other)
+	require.NoError(t, err, "a no needs no replicas")
+	require.Equal(t, "o", r.Holder)
+	free := call(fcall.Acquire, "lock:y")
+	free.Replicas = 0
+	r, err = b.Do(t.Context(), free)
+	require.NoError(t, err)
+	require.True(t, r.Yes)
+
+	outcomes := b.Send(t.Context(), []fcall.Call{renewal, {Verb: fcall.Leave, Key: "lock:y", Owner: "o"}})
+	require.ErrorIs(t, outcomes[0].Err, fcall.ErrNotReplicated)
+	require.NoError(t, outcomes[1].Err)
+	require.True(t, outcomes[1].Yes)
+	require.NoError(t, d.Nodes()[1].Resume())
+	require.Eventually(t, func() bool {
+		o := b.Send(t.Context(), []fcall.Call{renewal})[0]
+		return o.Err == nil && o.Yes
+	}, 10*time.Second, 10*time.Millisecond)
+}
+
+// A slot that has moved answers a redirect, and then with the new home's replicas.
+func TestASlotThatMoved(t *testing.T) {
+	d := server.Cluster(t)
+	b := over(t, d)
+	calls := make([]fcall.Call, 30)
+	for i := range calls {
+		calls[i] = call(fcall.Acquire, fmt.Sprintf("lock:%d", i))
+	}
+	for _, o := range b.Send(t.Context(), calls) {
+		require.NoError(t, o.Err)
+		require.True(t, o.Yes)
+	}
+	addrs := map[string]bool{}
+	for i := range calls {
+		calls[i].Verb = fcall.Renew
+		to := b.home(t.Context(), calls[i].Key)
+		addrs[to.addr] = true
+	}
+	require.Len(t, addrs, 3)
+	moved, addr := new(homes), b.home(t.Context(), "lock:1").addr
+	for slot := range moved {
+		moved[slot] = addr
+	}
+	b.homes.Store(moved) // as if all had moved from there
+	for _, o := range b.Send(t.Context(), calls) {
+		require.NoError(t, o.Err)
+		require.True(t, o.Yes)
+	}
+	for i := range calls {
+		r, err := b.Do(t.Context(), calls[i])
+		require.NoError(t, err)
+		require.True(t, r.Yes)
+	}
+	b.homes.Store(nil)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := b.Do(ended, calls[0])
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestRedirect(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"it refuses: MOVED 42 127.0.0.1:7001":        {"MOVED", "127.0.0.1:7001"},
+		"it refuses: ASK 42 :7001":                   {"ASK", ":7001"},
+		"it refuses: TRYAGAIN Multiple keys ...":     {"TRYAGAIN", ""},
+		"it refuses: READONLY You can't write ...":   {"", ""},
+		"it refuses: LOADING Redis is loading ASK 1": {"", ""},
+	} {
+		word, addr := redirect(&fcall.Refusal{Kind: fcall.ErrUnreachable, Text: text})
+		require.Equal(t, want, [2]string{word, addr}, text)
+	}
+	require.Equal(t, "10.0.0.1:7001", address(":7001", "10.0.0.1:7000"))
+	require.Equal(t, "[::1]:7001", address("::1:7001", ""))
+}

@@ -1,0 +1,89 @@
+package redis_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+)
+
+// The key keeps a lock from others until MinHold is over, to the millisecond, whatever becomes of the
+// process that had it, and of the server's primary.
+func TestTheKeyKeepsTheMinimum(t *testing.T) {
+	const minHold = 2 * time.Minute
+	silent := redis.Path{Host: "client"}
+	ends := map[string]func(t *testing.T, w *redis.World, n *redis.Node, l *client.Lock){
+		"released": func(t *testing.T, _ *redis.World, _ *redis.Node, l *client.Lock) { require.NoError(t, l.Release(ctx)) },
+		"the process dies": func(_ *testing.T, w *redis.World, _ *redis.Node, _ *client.Lock) {
+			w.Stall(silent, redis.Both)
+		},
+		"the server does not hear of the release": func(t *testing.T, w *redis.World, _ *redis.Node, l *client.Lock) {
+			w.Stall(silent, redis.Both)
+			short, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			require.ErrorIs(t, l.Release(short), client.ErrUnreachable)
+		},
+		"the answer to the release is lost": func(t *testing.T, w *redis.World, _ *redis.Node, l *client.Lock) {
+			w.Stall(silent, redis.ToClient)
+			short, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			require.ErrorIs(t, l.Release(short), client.ErrUnreachable)
+			w.Resume(silent) // it is released again
+		},
+		"the library is loaded again": func(t *testing.T, _ *redis.World, n *redis.Node, l *client.Lock) {
+			require.NoError(t, l.Release(ctx))
+			load(t, n)
+		},
+	}
+	for how, end := range ends {
+		for _, handedOver := range []bool{false, true} {
+			name := how
+			if handedOver {
+				name += ", after a wait"
+			}
+			t.Run(name, func(t *testing.T) {
+				bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+					n := w.Node("a:1")
+					load(t, n)
+					c, other := open(t, w, "client", "a:1"), open(t, w, "other", "a:1")
+					defer other.Close()
+					defer c.Close()
+					defer w.Resume(silent)
+					if handedOver {
+						before := must(other.Acquire(ctx, "x"))
+						time.AfterFunc(time.Second, func() { _ = before.Release(ctx) })
+					}
+					l := must(c.Acquire(ctx, "x", client.WithMinHold(minHold)))
+					granted := time.UnixMicro(l.Fence())
+					time.Sleep(time.Second)
+					end(t, w, n, l)
+					next := must(other.Acquire(ctx, "x"))
+					kept := time.UnixMicro(next.Fence()).Sub(granted)
+					require.GreaterOrEqual(t, kept, minHold)
+					require.Less(t, kept, minHold+50*time.Millisecond)
+				})
+			})
+		}
+	}
+}
+
+// What nobody worked under keeps nobody out.
+func TestWhatIsGivenUpIsNotKept(t *testing.T) {
+	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := w.Node("a:1")
+		load(t, n)
+		c, other := open(t, w, "client", "a:1"), open(t, w, "other", "a:1")
+		defer other.Close()
+		defer c.Close()
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		_, err := c.Acquire(ctx, "x", client.WithMinHold(time.Minute), client.WithLockContext(over))
+		require.ErrorIs(t, err, context.Canceled)
+		time.Sleep(100 * time.Millisecond)
+		require.NoError(t, must(other.TryAcquire(ctx, "x")).Release(ctx))
+	})
+}

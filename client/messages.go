@@ -1,0 +1,64 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/holding"
+	"github.com/holdfast-go/holdfast/client/internal/inbox"
+	"github.com/holdfast-go/holdfast/client/internal/keeper"
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// What the server sends without being asked, and what concerns several locks of this client. These
+// functions are called from goroutines of others, and wait for nothing.
+
+// unclaimed undoes a grant to an owner of this client that nobody waits with any more: after a
+// failover the new primary can have it in its line still. It names the token, so that nothing newer
+// is undone. Where the key was too long for the message, the provisional lease ends it.
+func (c *Client) unclaimed(owner string, g inbox.Grant) {
+	if g.Key != "" && strings.HasPrefix(owner, c.identity+":") {
+		c.keeper.Undo(&keeper.Undo{Key: g.Key, Owner: owner, Token: g.Fence, Until: time.Now().Add(2 * provisional)})
+	}
+}
+
+// provisional is the longest lease of a lock handed over, until it is confirmed.
+const provisional = functions.ProvisionalTTL * time.Millisecond
+
+// gone is told of a lock that is not ours any more.
+func (c *Client) gone(h *holding.Holding) { c.queues.Lost(h) }
+
+// verify has the locks of a key look at the server: what this client changed itself, tracking does
+// not tell it.
+func (c *Client) verify(key string) {
+	now := time.Now()
+	for _, h := range c.keeper.Owned(key, "") {
+		h.Notice(now)
+		c.keeper.Update(h)
+	}
+}
+
+// joined makes sure that a hold of an owner of the caller's choice is there still, if a ReleaseOwner of
+// this client crossed its acquisition.
+func (c *Client) joined(ctx context.Context, t *holding.Holder) error {
+	if c.released.Load() == t.Epoch {
+		return nil
+	}
+	return c.confirm(ctx, t.Holding)
+}
+
+// confirm asks the server whether a lock is ours, by a renewal that prolongs nothing.
+func (c *Client) confirm(ctx context.Context, h *holding.Holding) error {
+	r, err := c.backend.Do(ctx, c.keeper.Renewal(h, time.Millisecond))
+	if err == nil && (!r.Yes || r.Fence != h.First) {
+		err = c.keeper.Lose(h, r)
+	}
+	return err
+}
+
+func denied(err error) bool {
+	return errors.Is(fcall.Classify(context.Background(), err), ErrDenied)
+}

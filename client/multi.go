@@ -1,0 +1,248 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/holding"
+	"github.com/holdfast-go/holdfast/client/internal/queue"
+)
+
+// Locks are several locks of one caller. It is safe for concurrent use.
+type Locks struct {
+	all []*Lock // sorted by name
+	ctx allContext
+}
+
+// allContext ends with the first of the locks: it is the context of the last one, which was taken
+// under all others.
+type allContext struct {
+	context.Context
+	all []*Lock
+}
+
+// Err looks at the clock too, for each lock.
+func (c *allContext) Err() error {
+	for _, l := range c.all {
+		if err := l.ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AcquireAll takes all of the locks or none, and waits for them as Acquire does. Names that are given
+// twice count once. MaxWait is for all of them together. Each lock has a token, and a lease, of its
+// own.
+//
+// If all are free, they are taken at once, at the price of one round trip. Otherwise they are taken
+// one after the other in the order of their names, so callers that give the same names in any order
+// never wait for each other in a circle; those that it has are kept from others while it waits for
+// the next one.
+//
+// The locks have one context, which ends when the first of them does. An Acquire of each of the
+// names under it re-enters that lock.
+//
+// To hold one lock and wait for another one without AcquireAll can still end in a circle: then MaxWait
+// or the context ends it.
+//
+// Errors: as Acquire, for the lock that could not be acquired; the *LostError of one that was lost
+// while it waited for the next, also by MaxHold; ErrArgument for no names. After an error none of
+// them is held or waited for; those that were acquired are given back, without MinHold, in the
+// background.
+func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Locks, error) {
+	if len(names) == 0 {
+		return nil, fmt.Errorf("holdfast: acquire all: %w: the list of names must not be empty", ErrArgument)
+	}
+	set := *c.settings
+	WithOptions(opts...)(&set)
+	if err := set.complete(); err != nil {
+		return nil, fmt.Errorf("holdfast: acquire all: %w", err)
+	}
+	until, parent := ctx, ctx
+	if set.parent != nil {
+		parent = set.parent
+	}
+	if set.maxWait > 0 {
+		var cancel context.CancelFunc
+		until, cancel = context.WithTimeoutCause(ctx, set.maxWait, errMaxWait)
+		defer cancel()
+	}
+	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
+	all, err := c.atOnce(until, parent, sorted, opts)
+	if err != nil {
+		return nil, err
+	}
+	s := &Locks{all: all}
+	for _, name := range sorted[len(s.all):] {
+		l, err := s.next(ctx, until, parent, c, name, opts)
+		if err != nil {
+			for _, l := range s.all {
+				l.decline()
+			}
+			return nil, err
+		}
+		s.all, parent = append(s.all, l), l.Context()
+	}
+	s.ctx = allContext{s.all[len(s.all)-1].Context(), s.all}
+	return s, nil
+}
+
+// atOnce takes all of the locks if they are free, or none. It fails if the wait ends meanwhile.
+func (c *Client) atOnce(until, parent context.Context, names []string, opts []Option) (locks []*Lock, err error) {
+	wants := make([]want, len(names))
+	for i, name := range names {
+		var err error
+		wants[i], err = c.want(until, name, opts)
+		wants[i].parent = parent
+		if err != nil || wants[i].set.tries > 0 || wants[i].outer(until) != nil || wants[i].begun(until) != nil {
+			return nil, nil
+		}
+	}
+	if len(names) < 2 || !c.inflight.enter() {
+		return nil, nil
+	}
+	defer c.inflight.leave()
+	began := time.Now()
+	holders, errs, waits := make([]*holding.Holder, len(names)), make([]error, len(names)), make([]queue.Waited, len(names))
+	abreast(len(names), func(i int) {
+		r := wants[i].request()
+		r.Try, r.Fresh = true, true
+		holders[i], waits[i], errs[i] = c.queues.Acquire(until, r)
+	})
+	for i := range wants {
+		var l *Lock
+		if holders[i] != nil {
+			l, _ = wants[i].take(holders[i])
+		}
+		if l == nil {
+			for _, t := range holders[min(i+1, len(holders)):] {
+				if t != nil {
+					c.queues.Decline(t)
+				}
+			}
+			for _, l := range locks {
+				l.decline()
+			}
+			return nil, wants[i].missed(until, began, waits[i], errs[i])
+		}
+		locks = append(locks, l)
+		if i+1 < len(wants) {
+			wants[i+1].parent = l.Context()
+		}
+	}
+	for _, l := range locks {
+		ask := Ask{l.Name(), true}
+		c.observer.asked(until, ask)
+		c.answer(until, ask, began, l, nil, nil)
+	}
+	return locks, nil
+}
+
+// missed is the error of a try of atOnce, if the wait ended meanwhile; else it is to be waited for.
+func (w *want) missed(until context.Context, began time.Time, waited queue.Waited, err error) error {
+	if err == nil || errors.Is(err, ErrBusy) || until.Err() == nil {
+		return nil
+	}
+	ask := Ask{w.name, true}
+	w.client.observer.asked(until, ask)
+	err = w.stopped(until, began, waited, err)
+	w.client.answer(until, ask, began, nil, nil, err)
+	return err
+}
+
+// next waits for one more lock, until one of those that are held is lost.
+func (s *Locks) next(ctx, until, parent context.Context, c *Client, name string, opts []Option) (*Lock, error) {
+	if len(s.all) > 0 {
+		var cancel context.CancelFunc
+		until, cancel = context.WithCancel(until)
+		defer cancel()
+		defer context.AfterFunc(parent, func() {
+			if ctx.Err() == nil { // else the end of ctx ends both, each with its own error
+				cancel()
+			}
+		})()
+	}
+	l, err := c.Acquire(until, name, WithOptions(opts...), WithMaxWait(0), WithLockContext(parent))
+	for _, held := range s.all {
+		if cause := held.holder.Cause(); cause != nil {
+			if err == nil {
+				s.all = append(s.all, l)
+			}
+			return nil, opError("acquire all", name, cause)
+		}
+	}
+	return l, err
+}
+
+// Context ends when the first of the locks is lost or released, or when its parent does; see
+// Lock.Context.
+func (s *Locks) Context() context.Context { return &s.ctx }
+
+// Lock returns the lock of that name; nil if it is none of them. To release it ends the context of
+// all.
+func (s *Locks) Lock(name string) *Lock {
+	for _, l := range s.all {
+		if l.Name() == name {
+			return l
+		}
+	}
+	return nil
+}
+
+// Release gives all of them back at the same time, as Lock.Release does for one, and blocks as long.
+//
+// Errors: the *LostError of one that was lost before, if there is one; else the first error.
+func (s *Locks) Release(ctx context.Context) error { return worst(s.release(ctx)) }
+
+// release gives the locks back at the same time: a server that is silent costs the time of one. The
+// last one's context has ended before anybody else can have one of them, because it is under each.
+func (s *Locks) release(ctx context.Context) []error {
+	released := make([]error, len(s.all))
+	abreast(len(s.all), func(i int) { released[i] = s.all[i].Release(ctx) })
+	return released
+}
+
+func worst(released []error) (err error) {
+	for _, e := range slices.Backward(released) {
+		if err == nil || errors.Is(e, ErrLost) && !errors.Is(err, ErrLost) {
+			err = e
+		}
+	}
+	return err
+}
+
+// DoAll is Do for several locks: it runs fn while all of them are held, under their context. Fence of
+// that context is the token of the lock whose name is the last in order; take AcquireAll and
+// Locks.Lock for the token of each.
+func (c *Client) DoAll(ctx context.Context, names []string, fn func(context.Context) error, opts ...Option) (err error) {
+	s, err := c.AcquireAll(ctx, names, opts...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		released := s.release(ctx)
+		for i, e := range released {
+			if e != nil && !errors.Is(e, ErrLost) {
+				c.events.unreleased(s.all[i].Name(), e)
+			}
+		}
+		if lost := worst(released); err == nil && errors.Is(lost, ErrLost) {
+			err = lost
+		}
+	}()
+	return fn(s.Context())
+}
+
+// abreast calls f for each of n at the same time.
+func abreast(n int, f func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { f(i) })
+	}
+	all.Wait()
+}

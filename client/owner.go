@@ -1,0 +1,56 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/holding"
+)
+
+// ReleaseOwner gives a lock back for the owner of that string, all of its holds, whichever process
+// took them by WithOwner: for work that one process begins and another one ends. The contexts of this
+// client's Locks of that owner have ended when it returns, also if the server did not answer. Those of
+// other clients end when they notice: at once if they have held the lock for about a second with
+// client-side caching, else at their next renewal; until then two holders are possible. It blocks for
+// one round trip, and for a second one where an acquisition crossed it.
+//
+// Errors: ErrNotHeld when that owner does not have the lock; ErrArgument when a Lock of this client
+// has it without WithOwner; the rest as TryAcquire, ErrBusy excepted.
+func (c *Client) ReleaseOwner(ctx context.Context, name, owner string) error {
+	key, err := c.question(ctx, name)
+	if err == nil && owner == "" {
+		err = fmt.Errorf("%w: Owner must not be empty", ErrArgument)
+	}
+	ours := c.keeper.Owned(key, owner)
+	for _, h := range ours {
+		if err == nil && h.Hold == "" {
+			err = fmt.Errorf("%w: this client has it without WithOwner: use Lock.Release", ErrArgument)
+		}
+	}
+	if err != nil {
+		return opError("release", name, err)
+	}
+	// Who acquires meanwhile looks again, whichever of the two the server did first.
+	c.released.Add(1)
+	defer c.released.Add(1)
+	c.endAll(ours)
+	r, err := c.backend.Do(ctx, fcall.Call{Verb: fcall.Release, Key: key, Owner: owner, All: true})
+	if err != nil {
+		return opError("release", name, c.ended(ctx, err))
+	}
+	for _, h := range c.keeper.Owned(key, owner) { // acquired since
+		_ = c.confirm(ctx, h)
+	}
+	if !r.Yes {
+		return opError("release", name, ErrNotHeld)
+	}
+	return nil
+}
+
+// endAll ends the work of locks that are about to be released.
+func (c *Client) endAll(locks []*holding.Holding) {
+	for _, h := range locks {
+		_ = c.keeper.Lose(h, fcall.Reply{})
+	}
+}

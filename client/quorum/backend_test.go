@@ -1,0 +1,270 @@
+package quorum
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// bed is several real servers, and a Backend of them.
+type bed struct {
+	*servers
+	t     *testing.T
+	nodes []*server.Node
+	seq   atomic.Int64
+}
+
+func several(t *testing.T, n int) *bed {
+	t.Helper()
+	d := server.Several(t, n)
+	b := &bed{t: t, nodes: d.Nodes()}
+	b.servers = newServers(n)
+	for i, option := range d.ClientOptions() {
+		option.DisableCache = true
+		option.PipelineMultiplex = -1
+		redis, err := rueidis.NewClient(option)
+		require.NoError(t, err)
+		t.Cleanup(redis.Close)
+		(&network{servers: b.servers, autoLoad: true}).use(b.members[i], redis)
+	}
+	t.Cleanup(b.end)
+	return b
+}
+
+func (b *bed) owner() string { return fmt.Sprintf("o%d", b.seq.Add(1)) }
+
+func (b *bed) call(verb fcall.Verb, owner string) fcall.Call {
+	return fcall.Call{Verb: verb, Key: "lock:x", Owner: owner, TTL: fcall.TTL(5 * time.Second)}
+}
+
+func (b *bed) do(call fcall.Call) fcall.Reply {
+	b.t.Helper()
+	r, err := b.Do(b.t.Context(), call)
+	require.NoError(b.t, err)
+	return r
+}
+
+// undo is what a keeper does.
+func (b *bed) undo(call fcall.Call) {
+	for pause := 5 * time.Millisecond; b.t.Context().Err() == nil; pause = min(2*pause, time.Second) {
+		o := b.Send(b.t.Context(), []fcall.Call{call})[0]
+		if o.Err == nil {
+			return
+		}
+		require.ErrorIs(b.t, o.Err, errOwing)
+		time.Sleep(pause)
+	}
+}
+
+func (b *bed) take() (owner string, r fcall.Reply) {
+	b.t.Helper()
+	for {
+		owner = b.owner()
+		if r = b.do(b.call(fcall.Wait, owner)); r.Yes {
+			return owner, r
+		}
+		if r.Spent {
+			b.undo(b.call(fcall.Leave, owner))
+		}
+		time.Sleep(r.Again)
+	}
+}
+
+// has are the owners that the servers have, "" for those that have none or do not answer.
+func (b *bed) has() (owners []string) {
+	for i := range b.members {
+		c := b.members[i].caller.Load()
+		ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
+		r, _ := c.Do(ctx, b.call(fcall.Inspect, ""))
+		cancel()
+		owners = append(owners, r.Holder)
+	}
+	return owners
+}
+
+// takeAll takes the lock, and waits for the votes that come late.
+func (b *bed) takeAll() (owner string, r fcall.Reply) {
+	b.t.Helper()
+	owner, r = b.take()
+	all := func() bool { return !slices.ContainsFunc(b.has(), func(has string) bool { return has != owner }) }
+	require.Eventually(b.t, all, 5*time.Second, time.Millisecond)
+	return owner, r
+}
+
+func TestALockOfAMajority(t *testing.T) {
+	b := several(t, 3)
+	owner, first := b.takeAll()
+	other := b.owner()
+	r := b.do(b.call(fcall.Acquire, other))
+	require.False(t, r.Yes)
+	require.False(t, r.Spent, "no other server was asked")
+	require.Equal(t, owner, r.Holder)
+	require.Positive(t, r.Again)
+
+	renewal := b.call(fcall.Renew, owner)
+	renewal.Fence = first.Fence
+	require.Equal(t, fcall.Reply{Yes: true, Fence: first.Fence, Top: first.Fence}, b.do(renewal))
+	r = b.do(b.call(fcall.Inspect, ""))
+	require.True(t, r.Yes)
+	require.Equal(t, owner, r.Holder)
+	require.Equal(t, first.Fence, r.Fence)
+
+	require.Equal(t, fcall.Reply{Yes: true}, b.do(b.call(fcall.Release, owner)))
+	require.Nil(t, b.ballots.find(owner))
+	require.False(t, b.do(b.call(fcall.Inspect, "")).Yes)
+	_, second := b.take()
+	require.Greater(t, second.Fence, first.Fence)
+	version, err := b.Version(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, functions.Version, version)
+}
+
+func TestABrokenLockSaysWhy(t *testing.T) {
+	b := several(t, 3)
+	owner, r := b.takeAll()
+	breaking := b.call(fcall.Break, owner)
+	breaking.Reason = "because"
+	broken := b.do(breaking)
+	require.True(t, broken.Yes)
+	require.Equal(t, owner, broken.Holder)
+	require.Equal(t, r.Fence, broken.Fence)
+	renewal := b.call(fcall.Renew, owner)
+	renewal.Fence = r.Fence
+	said := b.do(renewal)
+	require.False(t, said.Yes)
+	require.Equal(t, functions.WhyBroken, said.Why)
+	require.Equal(t, "because", said.Reason)
+	require.Equal(t, []string{"", "", ""}, b.has(), "no vote is asked for again")
+}
+
+// Without a minority, the first server or another one, everything goes on; what is given back is owed
+// to a server that does not answer, until it does. Without a majority nothing does.
+func TestAMinorityDown(t *testing.T) {
+	b := several(t, 3)
+	owner, before := b.takeAll()
+	down := b.first("lock:x")
+	require.NoError(t, b.nodes[down].Pause())
+	renewal := b.call(fcall.Renew, owner)
+	renewal.Fence = before.Fence
+	require.True(t, b.do(renewal).Yes)
+	r := b.do(b.call(fcall.Release, owner))
+	require.True(t, r.Yes)
+	require.True(t, r.Spent, "one has not heard of it")
+	o := b.Send(t.Context(), []fcall.Call{b.call(fcall.Release, owner)})[0]
+	require.ErrorIs(t, o.Err, errOwing)
+
+	next, after := b.take()
+	require.Greater(t, after.Fence, before.Fence)
+	require.NoError(t, b.nodes[down].Resume())
+	b.undo(b.call(fcall.Release, owner))
+	require.NotContains(t, b.has(), owner)
+
+	require.NoError(t, b.nodes[0].Kill())
+	require.NoError(t, b.nodes[1].Kill())
+	renewal = b.call(fcall.Renew, next)
+	renewal.Fence = after.Fence
+	_, err := b.Do(t.Context(), renewal)
+	require.ErrorIs(t, err, fcall.ErrUnreachable)
+}
+
+// A server that lost its vote gives it again at a renewal, with the token.
+func TestAVoteIsRestored(t *testing.T) {
+	b := several(t, 3)
+	owner, r := b.takeAll()
+	lost := (b.first("lock:x") + 1) % 3
+	_, err := b.nodes[lost].Do(t.Context(), "DEL", "lock:x")
+	require.NoError(t, err)
+	of := b.ballots.find(owner)
+	of.mu.Lock()
+	of.seats[lost].last = time.Time{} // a lease ago
+	of.mu.Unlock()
+	renewal := b.call(fcall.Renew, owner)
+	renewal.Fence = r.Fence
+	require.True(t, b.do(renewal).Yes)
+	require.Eventually(t, func() bool { return b.has()[lost] == owner }, 5*time.Second, time.Millisecond)
+}
+
+// A vote that was left behind at the first server keeps nobody out for long.
+func TestOneServerAloneKeepsNobodyOut(t *testing.T) {
+	b := several(t, 3)
+	c := b.members[b.first("lock:x")].caller.Load()
+	left := b.call(fcall.Acquire, "left")
+	left.TTL = fcall.TTL(time.Hour)
+	_, err := c.Do(t.Context(), left)
+	require.NoError(t, err)
+	began := time.Now()
+	b.take()
+	require.Less(t, time.Since(began), 5*time.Second)
+}
+
+// Sixteen want one lock all the time, while a server is paused and comes back: one has it at a time,
+// its token is higher than those before, everybody gets it, and nothing stays behind.
+func TestContenders(t *testing.T) {
+	for _, n := range []int{3, 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			b := several(t, n)
+			b.do(b.call(fcall.Inspect, "")) // loads the library
+			const contenders, turns = 16, 12
+			var inside, last, granted atomic.Int64
+			var all sync.WaitGroup
+			var undone sync.WaitGroup
+			undo := func(call fcall.Call) { undone.Go(func() { b.undo(call) }) }
+			began := time.Now()
+			for range contenders {
+				all.Go(func() {
+					for turn := 0; turn < turns; {
+						owner := b.owner()
+						r, err := b.Do(t.Context(), b.call(fcall.Wait, owner))
+						if err != nil {
+							require.ErrorIs(t, err, fcall.ErrUnreachable)
+							undo(b.call(fcall.Leave, owner))
+							time.Sleep(20 * time.Millisecond)
+							continue
+						}
+						if !r.Yes {
+							if r.Spent {
+								undo(b.call(fcall.Leave, owner))
+							}
+							time.Sleep(r.Again)
+							continue
+						}
+						turn++
+						granted.Add(1)
+						require.EqualValues(t, 1, inside.Add(1))
+						require.Greater(t, r.Fence, last.Swap(r.Fence))
+						inside.Add(-1)
+						if r, err = b.Do(t.Context(), b.call(fcall.Release, owner)); err != nil || r.Spent {
+							undo(b.call(fcall.Release, owner))
+						}
+					}
+				})
+			}
+			for granted.Load() < contenders*turns/4 {
+				time.Sleep(time.Millisecond)
+			}
+			first := b.first("lock:x")
+			require.NoError(t, b.nodes[first].Pause())
+			for granted.Load() < contenders*turns/2 {
+				time.Sleep(time.Millisecond)
+			}
+			require.NoError(t, b.nodes[first].Resume())
+			all.Wait()
+			undone.Wait()
+			t.Logf("%d grants to %d contenders in %v", granted.Load(), contenders, time.Since(began).Round(time.Millisecond))
+			require.Empty(t, b.ballots.by)
+			for _, owner := range b.has() {
+				require.Empty(t, owner)
+			}
+		})
+	}
+}

@@ -1,0 +1,137 @@
+// Package quorum makes clients for locks on a majority of several independent servers, as if they were
+// one. Two majorities have a server in common, and one server gives a lock to one owner at a time. The
+// algorithm is that of Redlock
+// (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/), with three changes:
+//
+//   - A server that forgot what it had granted does not vote until the leases that it may have
+//     forgotten are over (the guard of functions/README.md).
+//   - The voters raise the token of the lock before the holder gets it, so that a majority knows it.
+//     So tokens grow from holder to holder, whatever the clocks of the servers say; but a server that
+//     loses its memory has only its clock, and Guard, to be above the tokens that it forgot.
+//   - One server, which the lock's name says, is asked before the others. Without its vote they are not
+//     asked, so those who come at once do not split the votes among themselves.
+package quorum
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/internal/assembly"
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/redis/rueidis"
+)
+
+const fewest, most = 3, 9 // servers
+
+// Open is client.Open for locks on a majority of 3, 5, 7 or 9 independent servers: none is a replica
+// of another, and a minority may be lost at any time. A lock outlives that without a pause. All
+// clients give the same servers in the same order, and the same Guard. Code that uses a lock does not
+// change.
+//
+// An acquisition takes two round trips: one to one server, which decides between those who come at
+// once, and one to all, in which a majority learns the token, so that tokens grow from holder to
+// holder. A third one is rare. WithOwner and Replicas are ErrArgument, goroutines of one process do
+// not pass a lock on among themselves, and there is no client-side caching. A server that comes back
+// empty does not vote for Config.Guard, which is the Lease by default, counted from the first time
+// that it is asked to take or renew a lock. So all may be restarted one after the other, twice Guard
+// apart; but when all servers are new, nobody gets a lock for so long.
+//
+// There is no line: a waiter asks again, after some milliseconds at first and after a second at last,
+// so the order of processes is that of chance. Goroutines of one process are served in order.
+//
+// It connects as client.Open does, and returns when a majority answers, and the others have had a
+// moment; they are connected to in the background, also later. A server may be a primary behind
+// Sentinel, but not a Cluster. The library must be on each of them; with AutoLoad the client sees to
+// that.
+//
+// Errors: ErrArgument for a bad Config, another number of servers, or two that are one;
+// ErrUnreachable when no majority answers, ErrDenied when it refuses the credentials.
+func Open(options []rueidis.ClientOption, cfg client.Config) (*client.Client, error) {
+	c, err := open(options, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("holdfast: open: %w", err)
+	}
+	return c, nil
+}
+
+func open(options []rueidis.ClientOption, cfg client.Config) (*client.Client, error) {
+	if err := countable(len(options)); err != nil {
+		return nil, err
+	}
+	if err := distinct(options); err != nil {
+		return nil, err
+	}
+	n := newNetwork(len(options), cfg)
+	c, err := n.assemble(cfg)
+	if err != nil {
+		n.close()
+		return nil, err
+	}
+	if err := n.connect(options); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// New is Open over rueidis clients that stay the caller's, as client.New is client.Open. They are of
+// independent servers: it sends no command, and cannot look.
+//
+// Errors: ErrArgument for a bad Config, another number of servers, or a Cluster.
+func New(redis []rueidis.Client, cfg client.Config) (*client.Client, error) {
+	c, err := over(redis, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("holdfast: new: %w", err)
+	}
+	return c, nil
+}
+
+func over(redis []rueidis.Client, cfg client.Config) (*client.Client, error) {
+	if err := countable(len(redis)); err != nil {
+		return nil, err
+	}
+	n := newNetwork(len(redis), cfg)
+	for i, r := range redis {
+		if r == nil || slices.Contains(redis[:i], r) {
+			return nil, fmt.Errorf("%w: redis[%d] is nil or one of those before", fcall.ErrArgument, i)
+		}
+		if r.Mode() == rueidis.ClientModeCluster {
+			return nil, fmt.Errorf("%w: redis[%d] %w", fcall.ErrArgument, i, errCluster)
+		}
+		n.use(n.members[i], r)
+	}
+	return n.assemble(cfg)
+}
+
+func (n *network) assemble(cfg client.Config) (*client.Client, error) {
+	return client.Assemble(cfg, assembly.Parts{Backend: n.servers, Stop: n.stop, Close: n.close})
+}
+
+var errCluster = errors.New("is a Cluster, which cannot be a member of a quorum")
+
+func countable(servers int) error {
+	if servers < fewest || servers > most || servers%2 == 0 {
+		return fmt.Errorf("%w: a quorum has %d to %d servers, an odd number, not %d", fcall.ErrArgument, fewest, most, servers)
+	}
+	return nil
+}
+
+// distinct looks for servers that are given twice.
+func distinct(options []rueidis.ClientOption) error {
+	seen := map[string]int{}
+	for i, o := range options {
+		if len(o.InitAddress) == 0 {
+			return fmt.Errorf("%w: server %d has no InitAddress", fcall.ErrArgument, i)
+		}
+		for _, addr := range o.InitAddress {
+			name := o.Sentinel.MasterSet + "@" + addr
+			if first, twice := seen[name]; twice && first != i {
+				return fmt.Errorf("%w: the servers %d and %d have one address, %s", fcall.ErrArgument, first, i, addr)
+			}
+			seen[name] = i
+		}
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package quorum_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/quorum"
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// The servers are new, so nobody gets a lock for as long as the guard.
+var short = client.Config{AutoLoad: true, Lease: time.Second, Guard: 1200 * time.Millisecond}
+
+func TestOpen(t *testing.T) {
+	d := server.Several(t, 3)
+	clients := make([]*client.Client, 2)
+	for i := range clients {
+		c, err := quorum.Open(d.ClientOptions(), short)
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		clients[i] = c
+	}
+	_, err := clients[0].TryAcquire(t.Context(), "x")
+	require.ErrorIs(t, err, client.ErrBusy, "no server votes yet")
+	l, err := clients[0].Acquire(t.Context(), "x")
+	require.NoError(t, err)
+	before := l.Fence()
+	require.NoError(t, d.Nodes()[1].Kill())
+	time.Sleep(2 * short.Lease) // not for an event: a lock that is not renewed would end
+	require.NoError(t, l.Context().Err())
+	_, err = clients[1].TryAcquire(t.Context(), "x")
+	require.ErrorIs(t, err, client.ErrBusy)
+	require.NoError(t, l.Release(t.Context()))
+
+	var inside sync.Mutex
+	var all sync.WaitGroup
+	for _, c := range clients {
+		for range 4 {
+			all.Go(func() {
+				for range 5 {
+					require.NoError(t, c.Do(t.Context(), "x", func(ctx context.Context) error {
+						if !inside.TryLock() {
+							return errors.New("two have the lock")
+						}
+						defer inside.Unlock()
+						return ctx.Err()
+					}))
+				}
+			})
+		}
+	}
+	all.Wait()
+	l, err = clients[1].Acquire(t.Context(), "x")
+	require.NoError(t, err)
+	require.Greater(t, l.Fence(), before)
+	require.NoError(t, d.Nodes()[2].Kill())
+	<-l.Context().Done()
+	require.ErrorIs(t, context.Cause(l.Context()), client.ErrExpired)
+	began := time.Now()
+	clients[0].Close()
+	require.Less(t, time.Since(began), 2*time.Second)
+}
+
+func TestBadQuorums(t *testing.T) {
+	d := server.Several(t, 3)
+	options := d.ClientOptions()
+	_, err := quorum.Open(options[:2], short)
+	require.ErrorIs(t, err, client.ErrArgument)
+	require.ErrorContains(t, err, "an odd number")
+	_, err = quorum.Open([]rueidis.ClientOption{options[0], options[1], options[0]}, short)
+	require.ErrorContains(t, err, "one address")
+	by := options[0]
+	by.InitAddress = []string{"localhost" + options[0].InitAddress[0][len("127.0.0.1"):]}
+	_, err = quorum.Open([]rueidis.ClientOption{options[0], options[1], by}, short)
+	require.ErrorContains(t, err, "two of the servers are one")
+	wrong := short
+	wrong.Replicas = 1
+	_, err = quorum.Open(options, wrong)
+	require.ErrorIs(t, err, client.ErrArgument)
+	for i, nobody := range []string{"127.0.0.1:1", "127.0.0.1:2"} {
+		options[i].InitAddress = []string{nobody}
+	}
+	_, err = quorum.Open(options, short)
+	require.ErrorIs(t, err, client.ErrUnreachable)
+	_, err = quorum.New([]rueidis.Client{nil, nil, nil}, short)
+	require.ErrorIs(t, err, client.ErrArgument)
+}

@@ -1,0 +1,219 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/dial"
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+)
+
+// The times of the calls.
+const (
+	// What a server that is asked first may take before the next one is. More than the way to a server
+	// and back, or the order is lost; less than anybody would notice.
+	headStart = 50 * time.Millisecond
+	// ... and as a part of the lease.
+	headStartPart = 16
+
+	// What the slow of a majority's fellows get, more than the majority took.
+	moment = 20 * time.Millisecond
+
+	lasting = 10 * time.Second // what a call about no lease may take
+	unheard = time.Second      // of a server's silence, before no more calls are sent to it than unheardOf
+)
+
+// More would pile up at a server that does not answer, each with its goroutines, for as long as rueidis
+// waits.
+const unheardOf = 128
+
+// errOwing is the error of a giving back that has not reached all servers that it concerns. It is to be
+// repeated; nobody waits for it.
+var errOwing = fcall.NewKind("not given back everywhere yet", fcall.ErrUnreachable)
+
+// member is one server.
+type member struct {
+	wires  *dial.Wires // of Open; nil: the rueidis client is the caller's
+	caller atomic.Pointer[fcall.Caller]
+	failed atomic.Pointer[error] // why there is no caller yet
+
+	mu     sync.Mutex
+	flying int       // calls under way
+	since  time.Time // the first of them began, or a later one was answered
+}
+
+var errConnecting, errSilent = errors.New("no connection yet"), errors.New("it has not answered for a second")
+
+// begin notes a call, and returns who makes it.
+func (m *member) begin() (*fcall.Caller, error) {
+	c := m.caller.Load()
+	if c == nil {
+		return nil, fcall.NotConnected(*m.failed.Load())
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.flying == 0 {
+		m.since = time.Now()
+	}
+	if m.flying >= unheardOf && time.Since(m.since) > unheard {
+		return nil, fcall.NotConnected(errSilent)
+	}
+	m.flying++
+	return c, nil
+}
+
+// ended notes the end of a call.
+func (m *member) ended(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.flying--; err == nil || errors.Is(err, fcall.ErrInvalid) {
+		m.since = time.Now()
+	}
+}
+
+// silent reports whether calls have been waiting for so long and none was answered.
+func (m *member) silent(long time.Duration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.flying > 0 && time.Since(m.since) > long
+}
+
+// servers are what a lock is asked for: a Backend.
+type servers struct {
+	members []*member
+	need    int
+	ballots ballots
+	rivals  rivals
+
+	closing context.Context // ends the calls of Do, by its cause
+	stop    context.CancelCauseFunc
+	done    context.Context // ends the rest
+	end     context.CancelFunc
+}
+
+var _ fcall.Backend = (*servers)(nil)
+
+func newServers(members int) *servers {
+	s := &servers{need: members/2 + 1, ballots: ballots{by: map[string]*ballot{}}, rivals: rivals{by: map[string]*rival{}}}
+	for range members {
+		m := &member{}
+		m.failed.Store(&errConnecting)
+		s.members = append(s.members, m)
+	}
+	s.closing, s.stop = context.WithCancelCause(context.Background())
+	s.done, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// Voting returns true.
+func (s *servers) Voting() bool { return true }
+
+// Do makes one call.
+func (s *servers) Do(ctx context.Context, call fcall.Call) (fcall.Reply, error) {
+	if call.Verb == fcall.Acquire || call.Verb == fcall.Wait {
+		return s.acquire(ctx, call)
+	}
+	outcomes, ended := s.pipeline(ctx, []fcall.Call{call}, true)
+	o := outcomes[0]
+	if o.Err != nil && ended != nil {
+		o.Err = ended
+	}
+	return o.Reply, o.Err
+}
+
+// Send makes calls as one pipeline to each server. What takes a lock is done before, one by one.
+func (s *servers) Send(ctx context.Context, calls []fcall.Call) []fcall.Outcome {
+	outcomes := make([]fcall.Outcome, len(calls))
+	var piped []fcall.Call
+	var at []int
+	for i, call := range calls {
+		if call.Verb == fcall.Acquire || call.Verb == fcall.Wait {
+			outcomes[i].Reply, outcomes[i].Err = s.acquire(ctx, call)
+		} else {
+			piped, at = append(piped, call), append(at, i)
+		}
+	}
+	said, _ := s.pipeline(ctx, piped, false)
+	for i, o := range said {
+		outcomes[at[i]] = o
+	}
+	return outcomes
+}
+
+// answer is what a server said, or why it did not.
+type answer[T any] struct {
+	from  int
+	value T
+	err   error
+}
+
+// calling is a call of one server.
+type calling[T any] func(ctx context.Context, server int, c *fcall.Caller) (T, error)
+
+// ask calls all servers at once. Each call has so long, whether or not anybody waits for it still:
+// what a slow server says late has its consequences too.
+func ask[T any](ctx context.Context, s *servers, limit time.Duration, call calling[T]) <-chan answer[T] {
+	answers := make(chan answer[T], len(s.members))
+	for i := range s.members {
+		go func() { answers <- askOne(ctx, s, limit, i, call) }()
+	}
+	return answers
+}
+
+func askOne[T any](ctx context.Context, s *servers, limit time.Duration, i int, call calling[T]) answer[T] {
+	a := answer[T]{from: i}
+	c, err := s.members[i].begin()
+	if err != nil {
+		a.err = err
+		return a
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	defer context.AfterFunc(s.done, cancel)()
+	a.value, a.err = call(ctx, i, c)
+	s.members[i].ended(a.err)
+	return a
+}
+
+// receive takes the answers of all, until enough says so, or ctx or closing ends. Once a majority has
+// answered, it waits for the others no longer than it has waited by then, and a moment.
+func receive[T any](ctx, closing context.Context, s *servers, answers <-chan answer[T], enough func(answer[T]) bool) error {
+	began, heard := time.Now(), 0
+	var patience <-chan time.Time
+	for range s.members {
+		select {
+		case a := <-answers:
+			if enough(a) {
+				return nil
+			}
+			if a.err == nil {
+				heard++
+			}
+			if heard >= s.need && patience == nil {
+				patience = time.After(moment + time.Since(began))
+			}
+		case <-patience:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-closing.Done():
+			return context.Cause(closing)
+		}
+	}
+	return nil
+}
+
+// poll returns one without an answer.
+func (s *servers) poll() poll { return poll{servers: len(s.members), need: s.need} }
+
+// nth returns the n-th smallest, counted from 1; zero if there are fewer.
+func nth[T int64 | time.Duration](of []T, n int) (zero T) {
+	if n < 1 || len(of) < n {
+		return zero
+	}
+	return slices.Sorted(slices.Values(of))[n-1]
+}

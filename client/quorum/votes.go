@@ -1,0 +1,125 @@
+package quorum
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// poll counts the answers of the servers to a call.
+type poll struct {
+	servers, need int
+	yes, no       []fcall.Reply
+	failed        []error
+}
+
+func (p *poll) add(o fcall.Outcome) {
+	switch {
+	case o.Err != nil:
+		p.failed = append(p.failed, o.Err)
+	case o.Yes:
+		p.yes = append(p.yes, o.Reply)
+	default:
+		p.no = append(p.no, o.Reply)
+	}
+}
+
+func (p *poll) answered() int { return len(p.yes) + len(p.no) }
+
+// spare is how many servers may fail.
+func (p *poll) spare() int { return p.servers - p.need }
+
+// failure is the error of a call that too few servers answered: of the kind that most of those had
+// that did not.
+func (p *poll) failure() error {
+	first := "the others are late"
+	if len(p.failed) > 0 {
+		first = p.failed[0].Error()
+	}
+	invalid := slices.DeleteFunc(slices.Clone(p.failed), func(err error) bool { return !errors.Is(err, fcall.ErrInvalid) })
+	if len(invalid) > p.spare() {
+		return invalid[0]
+	}
+	return fmt.Errorf("%w: %d of %d servers answered, and %d must: %s", fcall.ErrUnreachable, p.answered(), p.servers, p.need, first)
+}
+
+// token is the one that the owner can have: the highest of a majority of votes, and the lowest such.
+// Of two majorities, the later one has a server that knew the token of the earlier one, and its own is
+// above that. It is 0 if there is no majority.
+func (p *poll) token() int64 {
+	var tokens []int64
+	for _, r := range p.yes {
+		tokens = append(tokens, r.Fence)
+	}
+	return nth(tokens, p.need)
+}
+
+// known reports whether a majority has that token, or a higher one.
+func (p *poll) known() bool {
+	token, has := p.token(), 0
+	for _, r := range p.yes {
+		if r.Fence >= token {
+			has++
+		}
+	}
+	return token > 0 && has >= p.need
+}
+
+// decided reports whether further votes change nothing. A lock is busy if a majority can say so.
+func (p *poll) decided() bool {
+	lost := len(p.no)+len(p.failed) > p.spare() && p.answered() >= p.need
+	return p.known() || lost || len(p.failed) > p.spare()
+}
+
+// busy is the answer of a round that was not won: who has the lock, or until when too few servers vote.
+func (p *poll) busy() fcall.Reply {
+	var closed []time.Duration
+	for _, r := range p.no {
+		if r.Holder != "" {
+			return r
+		}
+		closed = append(closed, r.Remaining)
+	}
+	return fcall.Reply{Remaining: nth(closed, max(1, p.need-len(p.yes))), Why: functions.WhySettling}
+}
+
+// refusal is one of those that said no, if possible one that says that the lock was broken, or one that
+// names a holder.
+func (p *poll) refusal() (r fcall.Reply) {
+	for _, no := range p.no {
+		if no.Why == functions.WhyBroken {
+			return no
+		}
+		if r.Holder == "" {
+			r = no
+		}
+	}
+	return r
+}
+
+// owned is how the lock stands: servers that have not answered may have it as anybody's.
+func (p *poll) owned() (r fcall.Reply) {
+	by, most := map[string][]fcall.Reply{}, ""
+	for _, one := range p.yes {
+		if by[one.Holder] = append(by[one.Holder], one); len(by[one.Holder]) > len(by[most]) {
+			most = one.Holder
+		}
+	}
+	of := by[most]
+	if len(of) == 0 || len(of)+p.servers-p.answered() < p.need {
+		r = p.refusal()
+		return fcall.Reply{Why: r.Why, Reason: r.Reason, Remaining: r.Remaining}
+	}
+	left, tokens := make([]time.Duration, len(of)), make([]int64, len(of))
+	for i, one := range of {
+		left[i], tokens[i] = one.Remaining, one.Fence
+	}
+	slices.Sort(tokens)
+	// that of the majority: one that voted late can have a higher token, or a lower one
+	return fcall.Reply{Yes: true, Holder: most, Holds: 1, Why: of[0].Why,
+		Remaining: nth(left, max(1, len(of)-p.need+1)), Fence: tokens[min(p.need, len(of))-1]}
+}

@@ -1,0 +1,216 @@
+package contract
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// promises are what the model does not show, because it takes time, a clock that is set back, tokens
+// that are ahead of it, or the hands of others.
+var promises = map[string]func(b *bed, k string){
+	"a renewal sets the expiry that it grants":   renewalSetsExpiry,
+	"a key moves nobody else's tokens":           keyMovesNoTokens,
+	"a token ahead of the clock is remembered":   tokenAheadIsRemembered,
+	"a run ends with what was used of it":        runEnds,
+	"runs are given from the clock only":         runsFromTheClock,
+	"a run outlives a clock that was set back":   runOutlivesTheClock,
+	"tokens are the time":                        tokensAreTheTime,
+	"a raised token can be asked for again":      raiseRepeats,
+	"a lease is no longer than was asked for":    leaseIsCapped,
+	"a minimum outlives its lease":               minimumOutlivesTheLease,
+	"a minimum counts from the grant":            minimumCountsFromTheGrant,
+	"a grant that nobody took up closes nothing": untakenMinimum,
+	"release of a grant keeps":                   releaseKeeps,
+	"a record has its time":                      recordHasItsTime,
+	"the reason is for who was broken":           reasonIsForTheBroken,
+	"bounded waiting by measured turns":          measuredTurns,
+	"a grant names a key of bounded length":      grantNamesItsLock,
+	"an unconfirmed grant goes on":               unconfirmedGrantGoesOn,
+	"big fields are read once":                   bigFields,
+	"a run is told to the last in line":          handOverToARun,
+	"an ended lease is settled first":            endedLeaseIsSettled,
+}
+
+func TestPromises(t *testing.T) {
+	for name, promise := range promises {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(_ *testing.T, b *bed) { promise(b, b.key("k")) })
+		})
+	}
+}
+
+func (b *bed) pause(ms int64) {
+	b.tb.Helper()
+	from := b.serverMS()
+	eventually(b.tb, "time passes", func() bool { return b.serverMS() > from+ms })
+}
+
+// one runs the same commands in a transaction, and so in one millisecond.
+func (b *bed) one(commands ...[]string) []any {
+	b.tb.Helper()
+	b.c.do("MULTI")
+	for _, c := range commands {
+		b.c.do(c...)
+	}
+	return b.c.do("EXEC").([]any)
+}
+
+func renewalSetsExpiry(b *bed, k string) {
+	renew := []string{"FCALL", functions.Renew, "1", k, "a", "2000"}
+	for _, more := range [][]string{nil, {functions.OptGuard, "2000"}} {
+		b.age()
+		b.take(k, "a", "2000", more...)
+		for _, hand := range [][]string{{"PERSIST", k}, {"PEXPIRE", k, "1000"}} {
+			for range 20 {
+				got := b.one(renew, hand, renew, []string{"PTTL", k})
+				want(b.tb, got[3], between{1900, 2100}) // PTTL is asked of the clock of EXEC
+			}
+		}
+		b.call(functions.Release, k, "a")
+	}
+	b.load()
+}
+
+// A clock that was set back lets a lease end late. The next renewal mends that, but for a plain
+// lock.
+func leaseIsCapped(b *bed, k string) {
+	want(b.tb, b.call(functions.AcquireReentrant, k, "a", "30000", "h"), []any{1, token, 1})
+	b.call(functions.AcquireReentrant, k, "a", "20000", "i")
+	for _, ttl := range []string{"30000", "10000"} {
+		b.c.do("HSET", k, "until", itoa(b.serverMS()+104_000))
+		want(b.tb, b.call(functions.Renew, k, "a", ttl), token)
+		want(b.tb, b.c.do("PTTL", k), between{29_000, 30_001})
+	}
+}
+
+func minimumOutlivesTheLease(b *bed, k string) {
+	b.take(k, "a", "20", "MINHOLD", "600")
+	want(b.tb, b.c.do("PTTL", k), between{400, 601})
+	b.pause(21)
+	kept := []any{0, between{1, 581}, "a", 0, functions.WhyKept}
+	for _, call := range [][]string{{functions.Acquire, "b", long}, {functions.Renew, "a", long}, {functions.Acquire, "a", long}, {functions.Release, "a"}} {
+		want(b.tb, b.call(call[0], k, call[1:]...), kept)
+	}
+	want(b.tb, b.call(functions.Wait, k, "b", long), []any{0, between{1, 580}, "a", 1, functions.WhyKept, serverMS, token, 0})
+	eventually(b.tb, "it is over", func() bool { return b.call(functions.Acquire, k, "c", long).([]any)[2] == "b" })
+}
+
+func minimumCountsFromTheGrant(b *bed, k string) {
+	b.take(k, "a", long)
+	want(b.tb, b.call(functions.Wait, k, "b", long, "MINHOLD", "1000").([]any)[3], 1)
+	want(b.tb, b.call(functions.Release, k, "a"), 1)
+	b.pause(200)
+	want(b.tb, b.call(functions.Renew, k, "b", "300"), token)
+	want(b.tb, b.call(functions.Release, k, "b"), 1)
+	want(b.tb, b.call(functions.Acquire, k, "c", long), []any{0, between{1, 800}, "b", 0, functions.WhyKept})
+}
+
+func untakenMinimum(b *bed, k string) {
+	b.take(k, "a", long)
+	want(b.tb, b.call(functions.Wait, k, "b", "50", "MINHOLD", long).([]any)[3], 1)
+	want(b.tb, b.call(functions.Release, k, "a"), 1)
+	b.pause(51)
+	b.take(k, "c", long)
+}
+
+func releaseKeeps(b *bed, k string) {
+	b.take(k, "a", long)
+	want(b.tb, b.call(functions.Wait, k, "b", long, "MINHOLD", long).([]any)[3], 1)
+	want(b.tb, b.call(functions.Release, k, "a"), 1)
+	want(b.tb, b.call(functions.Release, k, "b"), 1)
+	want(b.tb, b.call(functions.Acquire, k, "c", long), []any{0, left, "b", 0, functions.WhyKept})
+}
+
+func recordHasItsTime(b *bed, k string) {
+	for ttl, lasts := range map[string]between{"5000": {9000, 10_000}, "30000": {29_000, 30_001}, "3600000": {599_000, 600_000}} {
+		b.take(k, "a", ttl)
+		want(b.tb, b.call(functions.Break, k), []any{1, "a", token})
+		want(b.tb, b.c.do("PTTL", k), lasts)
+		want(b.tb, b.c.do("SET", k, "x", "NX"), nil)
+		want(b.tb, b.call(functions.Break, k, "FORGET"), []any{1, "a", token})
+		b.expectFree(k)
+	}
+}
+
+func reasonIsForTheBroken(b *bed, k string) {
+	first := b.take(k, "a", long)
+	b.call(functions.Break, k, "REASON", "it hung")
+	second := b.take(k, "a", long) // the same owner takes it again
+	reason := append(busy("a", 0)[:4:4], "broken it hung")
+	want(b.tb, b.call(functions.Renew, k, "a", long, "FENCE", itoa(first)), reason)
+	want(b.tb, b.call(functions.Leave, k, "a", "FENCE", itoa(first)), reason)
+	want(b.tb, b.call(functions.Renew, k, "a", long, "FENCE", itoa(second)), second)
+	want(b.tb, b.call(functions.Break, k, "OWNER", "b", "FORGET"), busy("a", 0))
+	want(b.tb, b.call(functions.Renew, k, "a", long, "FENCE", itoa(first)), reason)
+}
+
+func measuredTurns(b *bed, k string) {
+	b.take(k, "a", long)
+	want(b.tb, b.call(functions.Wait, k, "b", long, "MAXWAIT", "1").([]any)[3], 1) // nothing is known yet
+	b.wait(k, "c", "", 2)
+	b.pause(30)
+	want(b.tb, b.call(functions.Release, k, "a"), 1)
+	want(b.tb, b.call(functions.Wait, k, "d", long, "MAXWAIT", "50").([]any)[3], -2)
+	want(b.tb, b.call(functions.Wait, k, "c", long, "MAXWAIT", "1").([]any)[3], 1) // in line already
+	want(b.tb, b.call(functions.Wait, k, "d", long, "MAXWAIT", long).([]any)[3], 2)
+}
+
+func grantNamesItsLock(b *bed, k string) {
+	ch := b.key("channel")
+	sub := b.subscribe(ch)
+	for _, name := range []string{k, k + strings.Repeat("k", functions.MaxBytes-len(k)), k + strings.Repeat("k", functions.MaxBytes)} {
+		b.take(name, "a", long)
+		reply := b.call(functions.Wait, name, "b c", "700", functions.OptChannel, ch).([]any)
+		want(b.tb, b.call(functions.Release, name, "a"), 1)
+		told := grant(b.tb, sub.message())
+		want(b.tb, told.owner, "b c")
+		if len(name) > functions.MaxBytes {
+			name = ""
+		}
+		want(b.tb, told.key, name)
+		want(b.tb, told.until-reply[5].(int64), between{700, 5700}) // a bound by the server's clock
+		b.c.do("DEL", name)
+	}
+}
+
+func unconfirmedGrantGoesOn(b *bed, k string) {
+	b.take(k, "a", long)
+	want(b.tb, b.call(functions.Wait, k, "dead", "30").([]any)[3], 1)
+	b.wait(k, "c", "", 2)
+	want(b.tb, b.call(functions.Release, k, "a"), 1)
+	b.pause(31)
+	want(b.tb, b.call(functions.Inspect, k), []any{0, "", 0, 0, 0, 1, functions.WhyServing})
+	want(b.tb, b.call(functions.Renew, k, "dead", long), []any{0, between{1, 2001}, "c", 0, functions.WhyHeld})
+}
+
+// A call reads a field that somebody made large as often as it reads any, and answers none.
+func bigFields(b *bed, k string) {
+	big := strings.Repeat("9", 4<<20)
+	for _, field := range []string{"owner", "until", "fence", "state", "holds", "channel", "w:0", "at:b"} {
+		b.c.do("DEL", k)
+		b.call(functions.AcquireReentrant, k, "a", long, "h")
+		b.call(functions.Wait, k, "b", long)
+		b.c.do("HSET", k, field, big)
+		for _, call := range [][]string{{functions.Acquire, "b", long}, {functions.Renew, "a", long}, {functions.Wait, "b", long},
+			{functions.Wait, "b", long, functions.OptChannel, k}, {functions.Release, "a", "HOLD", "h"}, {functions.Leave, "b"}, {functions.Inspect}, {functions.Break}} {
+			if got := fmt.Sprint(b.call(call[0], k, call[1:]...)); len(got) > 4096 {
+				b.tb.Fatalf("%s with a large %s replied %d bytes", call[0], field, len(got))
+			}
+		}
+	}
+	b.c.do("DEL", k)
+}
+
+// Who releases too late hears it, and the line is served all the same.
+func endedLeaseIsSettled(b *bed, k string) {
+	ch := b.key("channel")
+	sub := b.subscribe(ch)
+	b.take(k, "a", long)
+	b.wait(k, "b", ch, 1)
+	b.end(k)
+	want(b.tb, b.call(functions.Release, k, "a"), []any{0, between{1, 2001}, "b", 0, functions.WhyHeld})
+	want(b.tb, grant(b.tb, sub.message()).owner, "b")
+}
