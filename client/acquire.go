@@ -62,7 +62,7 @@ func (c *Client) acquire(ctx context.Context, name string, opts []Option) (*Lock
 		return w.poll(ctx, began)
 	}
 	for {
-		t, waited, err := c.queues.Acquire(ctx, w.request())
+		t, waited, err := w.ask(ctx, w.request())
 		if err != nil {
 			return nil, w.busy(waited.Behind), w.stopped(ctx, began, waited, err)
 		}
@@ -189,7 +189,7 @@ func (w *want) try(ctx context.Context) (*Lock, *BusyError, error) {
 	}
 	r.Fresh = w.set.fresh
 	sent := time.Now()
-	t, waited, err := c.queues.Acquire(ctx, r)
+	t, waited, err := w.ask(ctx, r)
 	switch {
 	case err == nil:
 		l, err := w.take(t)
@@ -216,7 +216,7 @@ func (w *want) poll(ctx context.Context, began time.Time) (*Lock, *BusyError, er
 	var behind *BusyError
 	var last queue.Waited
 	for try := 1; ; try++ {
-		t, waited, err := w.client.queues.Acquire(ctx, r)
+		t, waited, err := w.ask(ctx, r)
 		switch {
 		case err == nil:
 			if l, err := w.take(t); l != nil || err != nil {
@@ -240,13 +240,22 @@ func (w *want) poll(ctx context.Context, began time.Time) (*Lock, *BusyError, er
 	}
 }
 
+// ask asks the queue of the key. What the owner of the caller's choice got is confirmed if a
+// ReleaseOwner crossed it.
+func (w *want) ask(ctx context.Context, r queue.Request) (*holding.Holder, queue.Waited, error) {
+	t, waited, err := w.client.queues.Acquire(ctx, r)
+	if err == nil && r.Owner != "" {
+		if err = w.client.joined(ctx, t); err != nil {
+			w.client.queues.Decline(t)
+			t = nil
+		}
+	}
+	return t, waited, err
+}
+
 // take makes the Lock of a holder. nil without an error: its time was over before.
 func (w *want) take(t *holding.Holder) (*Lock, error) {
-	err := begun(w.parent)
-	if err == nil && w.set.owner != "" {
-		err = w.client.joined(w.parent, t)
-	}
-	if err != nil {
+	if err := begun(w.parent); err != nil {
 		w.client.queues.Decline(t)
 		return nil, err
 	}
@@ -294,7 +303,7 @@ func (w *want) stopped(ctx context.Context, began time.Time, waited queue.Waited
 	switch {
 	case w.client.closing.Err() != nil:
 		err = ErrClosed
-	case errors.Is(err, ErrArgument) || errors.Is(err, ErrInvalid):
+	case errors.Is(err, ErrArgument) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrLost):
 		return opError("acquire", w.name, err)
 	case errors.Is(err, context.Canceled):
 		err = canceled(ctx)

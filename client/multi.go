@@ -112,7 +112,7 @@ func (c *Client) atOnce(until, parent context.Context, names []string, opts []Op
 	abreast(len(names), func(i int) {
 		r := wants[i].request()
 		r.Try, r.Fresh = true, true
-		holders[i], waits[i], errs[i] = c.queues.Acquire(until, r)
+		holders[i], waits[i], errs[i] = wants[i].ask(until, r)
 	})
 	for i := range wants {
 		var l *Lock

@@ -230,3 +230,24 @@ func TestAllWhileASlotMoves(t *testing.T) {
 		}
 	})
 }
+
+// What a joinable owner got is confirmed if a ReleaseOwner crosses it: within MaxWait too.
+func TestAConfirmationEndsWithTheWait(t *testing.T) {
+	in(t, 1, func(w *world) {
+		c := w.client("h", client.Config{})
+		defer c.Close()
+		_, err := c.Inspect(w.Context(), "a")
+		require.NoError(t, err)
+		w.Delay(redis.Path{Node: w.first}, 150*time.Millisecond)
+		var released sync.WaitGroup
+		released.Go(func() {
+			time.Sleep(time.Millisecond)
+			_ = c.ReleaseOwner(w.Context(), "a", "job 7")
+		})
+		began := time.Now()
+		_, err = c.Acquire(w.Context(), "a", client.WithOwner("job 7"), client.WithMaxWait(400*time.Millisecond))
+		require.ErrorIs(t, err, client.ErrTimeout)
+		require.Less(t, time.Since(began), 410*time.Millisecond)
+		released.Wait()
+	})
+}
