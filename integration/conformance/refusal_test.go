@@ -119,7 +119,7 @@ func TestAHandOffAtAFullServer(t *testing.T) {
 // AutoLoad is for renewals too: a FUNCTION FLUSH loses no lock.
 func TestAutoLoadKeepsHeldLocks(t *testing.T) {
 	e := own(t)
-	c := e.open(client.Config{Lease: 1500 * time.Millisecond, AutoLoad: true})
+	c := e.open(client.Config{Lease: 6 * time.Second, RenewEvery: 500 * time.Millisecond, AutoLoad: true})
 	var locks []*client.Lock
 	for i := range 20 {
 		locks = append(locks, e.Take(c, client.Name(i)))
