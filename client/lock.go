@@ -210,8 +210,7 @@ func (l *Lock) renew(ctx context.Context, d time.Duration) error {
 // latest.
 func (l *Lock) Release(ctx context.Context) error {
 	c, t, now := l.client, l.holder, time.Now()
-	_ = c.keeper.Check(t, now)
-	left := t.Leave(&l.ref)
+	left := c.keeper.Leave(t, &l.ref, now)
 	if left.Before {
 		return opError("release", t.Name, ErrNotHeld)
 	}
@@ -252,7 +251,7 @@ func (l *Lock) decline() {
 		_ = l.Release(context.Background())
 		return
 	}
-	if left := l.holder.Leave(&l.ref); !left.Before {
+	if left := l.client.keeper.Leave(l.holder, &l.ref, time.Now()); !left.Before {
 		l.ref.Cancel(ErrReleased)
 		l.client.events.released(l.holder, time.Now(), false, nil)
 		l.client.queues.Withdraw(l.holder, left)

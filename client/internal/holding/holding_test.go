@@ -20,7 +20,7 @@ func granted(t *testing.T, last int64) (*Holding, *Ref) {
 	h := New(Grant{Key: "job", Owner: "owner", Terms: terms, First: 7, Top: last, Since: now, Lease: lease.New(terms, now),
 		LostError: func(t *Holder, why error, reason string) error {
 			return fmt.Errorf("token %d: %w: %q", t.Fence, why, reason)
-		}})
+		}}).Holding
 	ref := work(t.Context())
 	require.NoError(t, h.Holder().Add(ref, false))
 	return h, ref
@@ -40,7 +40,7 @@ func TestALockIsPassedOn(t *testing.T) {
 		require.False(t, h.Passable(time.Now()), "a microsecond for each token")
 		time.Sleep(time.Microsecond)
 		require.True(t, h.Passable(time.Now()))
-		require.Equal(t, Left{Last: true}, first.Leave(ref))
+		require.Equal(t, Left{Last: true}, first.Leave(ref, time.Now()))
 		second := h.Pass(time.Now())
 		require.Equal(t, int64(8), second.Fence)
 		require.Equal(t, time.Now(), second.Began)
@@ -52,9 +52,9 @@ func TestALockIsPassedOn(t *testing.T) {
 		require.True(t, h.Passable(at.Add(-500*time.Millisecond)))
 		require.False(t, h.Passable(at.Add(-500*time.Millisecond+1)), "too little is left")
 		require.Equal(t, ErrNotHeld, first.Add(work(t.Context()), true), "another has it")
-		require.Equal(t, Left{Before: true}, first.Leave(ref))
-		require.Equal(t, Left{}, first.Leave(nil), "it is another's to leave")
-		require.True(t, second.Leave(nil).Last, "nobody took it up")
+		require.Equal(t, Left{Before: true}, first.Leave(ref, time.Now()))
+		require.Equal(t, Left{}, first.Leave(nil, time.Now()), "it is another's to leave")
+		require.True(t, second.Leave(nil, time.Now()).Last, "nobody took it up")
 		third := h.Pass(time.Now())
 		time.Sleep(time.Minute)
 		require.Equal(t, int64(9), third.Fence)
@@ -67,7 +67,7 @@ func TestALockIsPassedOn(t *testing.T) {
 		require.True(t, ok)
 		h.Renewed(time.Now())
 		require.False(t, h.Passable(time.Now()), "its lease is another one than was agreed")
-		h.Holder().Leave(ref)
+		h.Holder().Leave(ref, time.Now())
 		time.Sleep(time.Hour)
 		require.ErrorIs(t, h.Pass(time.Now()).Cause(), ErrExpired, "the lease ended this very moment")
 	})
@@ -79,10 +79,10 @@ func TestRefs(t *testing.T) {
 		h, outer := granted(t, 7)
 		holder, inner := h.Holder(), work(t.Context())
 		require.NoError(t, holder.Add(inner, true))
-		require.Equal(t, Left{}, holder.Leave(inner))
+		require.Equal(t, Left{}, holder.Leave(inner, time.Now()))
 		require.True(t, holder.Released(inner))
 		require.False(t, holder.Released(outer))
-		require.Equal(t, Left{Before: true}, holder.Leave(inner))
+		require.Equal(t, Left{Before: true}, holder.Leave(inner, time.Now()))
 		again := work(t.Context())
 		require.NoError(t, holder.Add(again, true))
 		e := h.Lose(ErrBroken, "stuck")
@@ -93,8 +93,8 @@ func TestRefs(t *testing.T) {
 		}
 		require.NoError(t, context.Cause(inner.Context), "it had left")
 		require.ErrorIs(t, holder.Add(work(t.Context()), true), ErrBroken)
-		require.Equal(t, Left{Cause: holder.Cause()}, holder.Leave(outer))
-		require.Equal(t, Left{Cause: holder.Cause(), Last: true}, holder.Leave(again))
+		require.Equal(t, Left{Cause: holder.Cause()}, holder.Leave(outer, time.Now()))
+		require.Equal(t, Left{Cause: holder.Cause(), Last: true}, holder.Leave(again, time.Now()))
 	})
 }
 

@@ -207,7 +207,7 @@ func (b *bed) hold(parent context.Context, terms *lease.Terms) (*holding.Holding
 	h := holding.New(holding.Grant{Name: "job", Key: "lock:job", Owner: "owner", Terms: terms, First: token, Top: token,
 		Since: now, Lease: lease.New(terms, now), LostError: func(_ *holding.Holder, why error, reason string) error {
 			return fmt.Errorf("%w: %q", why, reason)
-		}})
+		}}).Holding
 	work, cancel := context.WithCancelCause(parent)
 	ref := &holding.Ref{Context: work, Cancel: cancel}
 	require.NoError(b, h.Holder().Add(ref, false))

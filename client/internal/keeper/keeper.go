@@ -144,6 +144,16 @@ func (k *Keeper) Check(t *holding.Holder, now time.Time) (cause error) {
 	return t.Cause()
 }
 
+// Leave takes a Ref of a holder's away, and ends the lock first if its lease is over by now.
+func (k *Keeper) Leave(t *holding.Holder, ref *holding.Ref, now time.Time) holding.Left {
+	left := t.Leave(ref, now)
+	if left.Late {
+		_ = k.Check(t, now)
+		left = t.Leave(ref, time.Time{})
+	}
+	return left
+}
+
 func (k *Keeper) poke() {
 	select {
 	case k.wake <- struct{}{}:

@@ -37,15 +37,15 @@ type Ride struct {
 // or the lease is over; the Undo goes on after that. A context that is over already still releases.
 //
 // Errors: what LostError makes when the server says that it was not ours, and those of fcall.
-func (k *Keeper) Release(ctx context.Context, h *holding.Holding, last int64, again bool, ride *Ride) error {
-	u, until := k.end(h, last, again)
+func (k *Keeper) Release(ctx context.Context, h *holding.Holding, last int64, ride *Ride) error {
+	u, until := k.end(h, last, h.Doubt)
 	ctx, cancel := within(ctx, until)
 	defer cancel()
 	r, err := k.first(ctx, u.call(), ride)
 	switch {
 	case err == nil && r.Yes:
 		h.Close()
-		if again || r.Spent { // a call may run late, or a server has not answered
+		if h.Doubt || r.Spent { // a call may run late, or a server has not answered
 			u.later()
 			k.Undo(u)
 		}
@@ -108,8 +108,8 @@ func (k *Keeper) GiveUp(h *holding.Holding, last int64) {
 }
 
 // Withdraw gives a lock back in the background that nobody worked under: no minimum is kept.
-func (k *Keeper) Withdraw(h *holding.Holding, again bool) {
-	u, _ := k.end(h, 0, again)
+func (k *Keeper) Withdraw(h *holding.Holding) {
+	u, _ := k.end(h, 0, h.Doubt)
 	u.Worked, u.Token = false, 0
 	if h.Hold == "" {
 		u.Token = h.First

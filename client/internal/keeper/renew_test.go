@@ -91,7 +91,7 @@ func TestALockThatIsRefused(t *testing.T) {
 			require.ErrorIs(t, b.heardNow().renewals[0], holding.ErrTaken)
 			time.Sleep(5 * time.Second)
 			require.Empty(t, b.server.asked(fcall.Release), "another server may keep others out until the holder has left")
-			require.True(t, h.Holder().Leave(ref).Last)
+			require.True(t, h.Holder().Leave(ref, time.Now()).Last)
 			b.GiveUp(h, token)
 			require.Equal(t, []time.Duration{15*time.Second + ms}, b.server.asked(fcall.Release))
 		})

@@ -97,8 +97,8 @@ func TestClose(t *testing.T) {
 
 // release gives back what hold has, as the last holder.
 func (b *bed) release(ctx context.Context, h *holding.Holding, ref *holding.Ref) error {
-	require.True(b, h.Holder().Leave(ref).Last)
-	return b.Release(ctx, h, token, false, nil)
+	require.True(b, h.Holder().Leave(ref, time.Now()).Last)
+	return b.Release(ctx, h, token, nil)
 }
 
 func TestRelease(t *testing.T) {

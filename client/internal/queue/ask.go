@@ -112,9 +112,14 @@ func (m *Machine) serve(first, top int64, confirm bool) {
 		m.renew()
 		return
 	}
-	m.h = tenure{m.owner, first, first, top, w.Terms, m.doubt}
-	m.state, m.owner, m.token = Held, "", 0
+	m.hold(w, first, top)
 	m.give(w, true)
+}
+
+// hold makes what was granted w's.
+func (m *Machine) hold(w *Waiter, first, top int64) {
+	m.h = tenure{m.owner, first, first, top, w.Terms, m.doubt}
+	m.state, m.owner, m.token, m.top = Held, "", 0, 0
 }
 
 func (m *Machine) give(w *Waiter, first bool) {
@@ -160,13 +165,15 @@ func (m *Machine) renew() {
 	}
 }
 
-func (m *Machine) call(op Op, w *Waiter, token int64) {
+func (m *Machine) call(op Op, w *Waiter, token int64) { m.do(m.form(op, w, token)) }
+
+func (m *Machine) form(op Op, w *Waiter, token int64) Action {
 	m.no++
 	if !m.unheard {
 		m.unheard, m.askedAt = true, m.now
 	}
 	m.asker, m.terms, m.calling, m.owes = w, w.Terms, true, true
-	m.do(Action{Op: op, Waiter: w, Owner: m.owner, Token: token, Terms: w.Terms, No: m.no, Run: m.others})
+	return Action{Op: op, Waiter: w, Owner: m.owner, Token: token, Terms: w.Terms, No: m.no, Run: m.others}
 }
 
 // drop gives up the place, and what a call under way may get.

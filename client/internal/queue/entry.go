@@ -30,9 +30,7 @@ type entry struct {
 	place   *place           // of the present owner, from its first wait on
 	first   waiter           // nearly always the only one
 
-	inline Action // a call for the waiter that entered
-	call   Action // a call for the agent; Op 0: none
-	back   Action // what the last Release left to do
+	call   Action // for the agent; Op 0: none
 	timer  time.Time
 	agent  bool
 	wake   chan struct{}
@@ -82,17 +80,17 @@ func newEntry(q *Queues, r *Request) *entry {
 }
 
 // waiter returns a place for the caller's goroutine.
-func (e *entry) waiter() *waiter {
-	if e.machine.State() == Absent {
-		e.first = waiter{}
-		return &e.first
+func (e *entry) waiter(ctx context.Context, r *Request) *waiter {
+	w := &e.first
+	if e.machine.State() != Absent {
+		w = &waiter{}
 	}
-	return &waiter{}
-}
-
-func (w *waiter) init(r *Request, deadline time.Duration) {
-	w.Terms, w.Until, w.Try, w.GiveUpEarly = r.Terms, deadline, r.Try, r.GiveUpEarly
-	w.Fresh, w.call = r.Fresh, w
+	w.Terms, w.GiveUpEarly, w.Fresh, w.call = r.Terms, r.GiveUpEarly, r.Fresh, w
+	if at, ok := ctx.Deadline(); ok {
+		w.Until = max(1, at.Sub(e.born))
+	}
+	w.Hot = !r.Try && e.hot()
+	return w
 }
 
 // waited is what a call says of its wait.
@@ -131,8 +129,6 @@ func (e *entry) step(ev Event) {
 	ev.Now = e.now()
 	for _, a := range e.machine.Step(ev) {
 		switch a.Op {
-		case Acquire:
-			e.inline = a
 		case Wait, Renew:
 			e.call = a
 			e.stir()
@@ -144,7 +140,7 @@ func (e *entry) step(ev Event) {
 		case Undo:
 			e.undo(a)
 		case GiveBack:
-			e.back, e.h = a, nil
+			e.h = nil
 		case Serve:
 			e.serve(a)
 		case Fail:
@@ -195,23 +191,30 @@ func (e *entry) serve(a Action) {
 		w.finish()
 		return
 	}
-	owner, hold := e.ids(a.Owner)
-	h := holding.New(holding.Grant{Name: e.name, Key: e.key, Owner: owner, Hold: hold, Terms: a.Waiter.Terms,
-		First: a.Token, Top: a.Top, Since: e.granted, Lease: e.basis, Doubt: a.Again, Epoch: e.epoch, LostError: e.LostError})
-	p := e.place
-	if e.place = nil; p != nil {
-		h.Finally(p.claim.Drop)
-	}
-	e.h, w.holder = h, h.Holder()
-	if !e.Keeper.Add(h) {
-		w.holder, w.err = nil, ErrClosed
-		e.undo(Action{Owner: a.Owner, Token: a.Token, Terms: a.Waiter.Terms})
-		h.Close()
-	} else if p != nil {
-		p.h.Store(h) // now messages may reach it
-	}
+	w.holder, w.err = e.hold(a.Owner, a.Token, a.Top, a.Waiter.Terms, a.Again)
 	w.behind = e.behind()
 	w.finish()
+}
+
+// hold makes a Holding of what was granted on basis. It fails after Close.
+func (e *entry) hold(id string, first, top int64, terms *lease.Terms, doubt bool) (*holding.Holder, error) {
+	owner, hold := e.ids(id)
+	t := holding.New(holding.Grant{Name: e.name, Key: e.key, Owner: owner, Hold: hold, Terms: terms,
+		First: first, Top: top, Since: e.granted, Lease: e.basis, Doubt: doubt, Epoch: e.epoch, LostError: e.LostError})
+	e.h = t.Holding
+	p := e.place
+	if e.place = nil; p != nil {
+		e.h.Finally(p.claim.Drop)
+	}
+	if !e.Keeper.Add(e.h) {
+		e.undo(Action{Owner: id, Token: first, Terms: terms})
+		e.h.Close()
+		return nil, ErrClosed
+	}
+	if p != nil {
+		p.h.Store(e.h) // now messages may reach it
+	}
+	return t, nil
 }
 
 // fail ends a waiter's call without the lock.

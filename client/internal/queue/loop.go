@@ -81,58 +81,19 @@ type Waited struct {
 	Behind   *fcall.Reply // who had it, as the server said while this call waited
 }
 
+func (r *Request) kind() Kind {
+	if r.Try {
+		return Try
+	}
+	return Enter
+}
+
 // The ends of a wait. ErrBusy, ErrUnreachable and ErrInvalid are those of fcall.
 var (
 	ErrTimeout = errors.New("the wait is over")
 	ErrClosed  = errors.New("closing")
 	errLate    = errors.New("its turn would come too late")
 )
-
-// Acquire takes the lock of a key, or waits for it until ctx ends. Nobody else of this process holds
-// or wants the key: one call, inline. Else it stands in the queue, which one goroutine serves.
-//
-// Whoever gets a Holder takes it up with Add, or declines it.
-func (q *Queues) Acquire(ctx context.Context, r Request) (*holding.Holder, Waited, error) {
-	var deadline time.Duration
-	if at, ok := ctx.Deadline(); ok {
-		deadline = max(1, at.Sub(q.born))
-	}
-	e := q.enter(&r)
-	w := e.waiter()
-	w.init(&r, deadline)
-	kind := Enter
-	if r.Try {
-		kind = Try
-	} else {
-		w.Hot = e.hot()
-	}
-	e.step(Event{Kind: kind, Waiter: &w.Waiter})
-	if call := e.inline; call.Op == Acquire && call.Waiter == &w.Waiter {
-		e.begin(ctx, w, r.Tracked)
-	}
-	if !w.done {
-		e.await(ctx, w)
-	}
-	t, waited, own, err := w.holder, w.waited(), w.own, w.err
-	e.mu.Unlock()
-	if own {
-		r.alone = true
-		return q.Acquire(ctx, r)
-	}
-	return t, waited, err
-}
-
-// begin makes the first call, in the goroutine of its waiter. e.mu is held, but not while it waits.
-func (e *entry) begin(ctx context.Context, w *waiter, tracked bool) {
-	call := e.inline
-	e.inline = Action{}
-	c := e.form(call)
-	c.Tracked, w.asked = tracked, true
-	e.mu.Unlock()
-	o, sent := e.ask(ctx, c)
-	e.mu.Lock()
-	e.answered(ctx, call, o, sent)
-}
 
 // enter returns the entry of the key, with its mutex held.
 func (q *Queues) enter(r *Request) *entry {
@@ -153,14 +114,19 @@ func (q *Queues) enter(r *Request) *entry {
 	return e
 }
 
-// hot reports whether the lock was refused here just now, and its hand-over would be received: then
-// the first call is the one that joins the line. e.mu is held.
-func (e *entry) hot() bool {
-	if e.shard == nil || e.Inbox == nil {
-		return false
+// decided is the end of a waiter's call, which it waits for. e.mu is held, and not any more when it
+// returns.
+func (q *Queues) decided(ctx context.Context, e *entry, w *waiter, r Request) (*holding.Holder, Waited, error) {
+	if !w.done {
+		e.await(ctx, w)
 	}
-	at, ok := e.shard.refused[e.key]
-	return ok && e.now()-at < memory && e.Inbox.Channel(e.Slot(e.key)) != ""
+	t, waited, own, err := w.holder, w.waited(), w.own, w.err
+	e.mu.Unlock()
+	if own {
+		r.alone = true
+		return q.Acquire(ctx, r)
+	}
+	return t, waited, err
 }
 
 // await blocks until the waiter's call is decided. e.mu is held, but not while it blocks.
@@ -191,7 +157,7 @@ func (q *Queues) Release(ctx context.Context, t *holding.Holder, now time.Time) 
 	if l.back == nil {
 		return true, nil
 	}
-	return false, q.Keeper.Release(ctx, l.back, l.last, l.again, l.ride)
+	return false, q.Keeper.Release(ctx, l.back, l.last, l.ride)
 }
 
 // GiveUp is Release in the background, of a lock whose work was ended.
@@ -202,7 +168,7 @@ func (q *Queues) GiveUp(t *holding.Holder) {
 }
 
 // Decline gives a lock on that nobody took up.
-func (q *Queues) Decline(t *holding.Holder) { q.Withdraw(t, t.Leave(nil)) }
+func (q *Queues) Decline(t *holding.Holder) { q.Withdraw(t, q.Keeper.Leave(t, nil, time.Now())) }
 
 // Withdraw gives a lock on that nobody worked under, and whose last Ref has left.
 func (q *Queues) Withdraw(t *holding.Holder, left holding.Left) {
@@ -216,7 +182,7 @@ func (q *Queues) Withdraw(t *holding.Holder, left holding.Left) {
 	switch l := q.leave(t, Decline, time.Now()); {
 	case l.back == nil:
 	case l.last < l.back.First:
-		q.Keeper.Withdraw(l.back, l.again)
+		q.Keeper.Withdraw(l.back)
 	default: // others of this process have worked under it
 		q.Keeper.GiveUp(l.back, l.last)
 	}
@@ -224,16 +190,15 @@ func (q *Queues) Withdraw(t *holding.Holder, left holding.Left) {
 
 // left is what is left to do of a holder that has left.
 type left struct {
-	back  *holding.Holding // is to be given back; nil: it was passed on
-	last  int64            // the last token that was used
-	again bool             // that is to be repeated
-	ride  *keeper.Ride     // the wait of those behind it; nil: the agent makes it
+	back *holding.Holding // is to be given back; nil: it was passed on
+	last int64            // the last token that was used
+	ride *keeper.Ride     // the wait of those behind it; nil: the agent makes it
 }
 
 // leave takes a holder away from the queue of its key, if that has it.
 func (q *Queues) leave(t *holding.Holder, kind Kind, now time.Time) (l left) {
 	h := t.Holding
-	if l = (left{back: h, last: t.Fence, again: h.Doubt}); kind == Decline {
+	if l = (left{back: h, last: t.Fence}); kind == Decline {
 		l.last--
 	}
 	s := q.shard(h.Key)
@@ -243,16 +208,19 @@ func (q *Queues) leave(t *holding.Holder, kind Kind, now time.Time) (l left) {
 	if e == nil || e.h != h {
 		return l
 	}
+	if kind == Release && e.machine.Freed(h.Owner, t.Fence) {
+		delete(s.keys, h.Key)
+		return l
+	}
 	over := kind == Lost
 	if kind != Lost && e.machine.Waiting() > 0 {
 		over = now.Sub(h.Since) > passSlice || !h.Passable(e.pace(h, t, now))
 	}
-	e.back = Action{}
 	e.step(Event{Kind: kind, Owner: h.Owner, Token: t.Fence, Over: over})
 	if e.h == h {
 		return left{}
 	}
-	if l.again = l.again || e.back.Again; kind == Release {
+	if kind == Release {
 		l.ride = e.ride()
 	}
 	return l

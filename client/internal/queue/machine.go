@@ -111,6 +111,39 @@ func (m *Machine) Step(e Event) []Action {
 	return m.out
 }
 
+// Begin is Enter or Try from Absent, and returns the one action: w makes the first call itself. With
+// Had and Freed it is the whole way of a lock that nobody contends, without a list of actions.
+func (m *Machine) Begin(w *Waiter, try bool, now time.Duration) Action {
+	w.Try, w.since, w.heard, w.fails = try, m.no, m.answers, 0
+	m.now = now
+	m.fifo.push(w)
+	m.fresh(w)
+	m.state = Trying
+	return m.form(Acquire, w, 0)
+}
+
+// Had is Yes for that call, in time, and reports whether the lock is the waiter's. If not, somebody or
+// something came between, and nothing has changed: take the answer to Step.
+func (m *Machine) Had(now time.Duration, token, top int64) bool {
+	w := m.fifo.first
+	if m.state != Trying || m.fifo.n != 1 || w.over(now) {
+		return false
+	}
+	m.calling, m.answers, m.heardAt, m.unheard = false, m.answers+1, now, false
+	m.fifo.remove(w)
+	m.hold(w, token, top)
+	return true
+}
+
+// Freed is Release where nobody waits, and reports whether that is so: then nobody is here.
+func (m *Machine) Freed(owner string, token int64) bool {
+	if m.state != Held || m.h.owner != owner || m.h.token != token || m.fifo.n > 0 {
+		return false
+	}
+	m.stand = stand{}
+	return true
+}
+
 func (m *Machine) enter(w *Waiter, try bool) {
 	w.Try, w.since, w.heard, w.fails = try, m.no, m.answers, 0
 	switch {
@@ -120,10 +153,7 @@ func (m *Machine) enter(w *Waiter, try bool) {
 		m.fifo.push(w)
 		m.ask()
 	case m.state == Absent:
-		m.fifo.push(w)
-		m.fresh(w)
-		m.state = Trying
-		m.call(Acquire, w, 0)
+		m.do(m.Begin(w, try, m.now))
 	case !try:
 		m.others = true
 		m.fifo.push(w)

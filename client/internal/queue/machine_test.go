@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // These are what the walk does not go through: it delivers no abandoned answer, and does not count.
@@ -139,4 +141,43 @@ func TestNoAllocation(t *testing.T) {
 	}); n > 0 || m.State() != Held {
 		t.Errorf("%v allocations of a pass, state %d", n, m.State())
 	}
+}
+
+// Begin, Had and Freed are steps without their lists: of one who is alone, and of nobody else.
+func TestTheUncontendedWay(t *testing.T) {
+	machine := func() *Machine { return &Machine{Fresh: func(string) string { return "a" }} }
+	for _, kind := range []Kind{Enter, Try} {
+		stepped, straight := machine(), machine()
+		v, w := &Waiter{Terms: plainTerms}, &Waiter{Terms: plainTerms}
+		same := func() {
+			t.Helper()
+			got, want := *straight, *stepped
+			want.Fresh, got.Fresh, want.out, want.buf = nil, nil, nil, [1]Action{}
+			want.asker, got.asker, want.fifo, got.fifo = nil, nil, fifo{n: want.fifo.n}, fifo{n: got.fifo.n}
+			got.now = want.now
+			require.Equal(t, want, got)
+		}
+		call := stepped.Step(Event{Kind: kind, Waiter: v, Now: 1})[0]
+		call.Waiter = w
+		require.Equal(t, call, straight.Begin(w, kind == Try, 1))
+		same()
+		stepped.Step(Event{Kind: Yes, No: call.No, Token: 7, Top: 9, Now: 2})
+		require.True(t, straight.Had(2, 7, 9))
+		same()
+		require.False(t, straight.Freed("a", 8))
+		require.False(t, straight.Freed("b", 7))
+		stepped.Step(Event{Kind: Release, Owner: "a", Token: 7})
+		require.True(t, straight.Freed("a", 7))
+		same()
+	}
+	others := machine()
+	w := &Waiter{Terms: plainTerms}
+	call := others.Begin(w, false, 1)
+	others.Step(Event{Kind: Enter, Waiter: &Waiter{Terms: plainTerms}, Now: 1})
+	require.False(t, others.Had(2, 7, 7), "another one stands behind")
+	others.Step(Event{Kind: Yes, No: call.No, Token: 7, Top: 7, Now: 2})
+	require.False(t, others.Freed("a", 7))
+	ended := machine()
+	ended.Begin(&Waiter{Terms: plainTerms, Until: 2}, false, 1)
+	require.False(t, ended.Had(2, 7, 7), "its deadline is over")
 }
