@@ -19,7 +19,7 @@ SIMULATE = cd client/locktest && HOLDFAST_SIMULATE=$(TIME) HOLDFAST_SEED=$(SEED)
 	go test -count=1 -v -timeout 0 -run 'TestSimulation$$' ./internal/simulation
 
 .DEFAULT_GOAL := help
-.PHONY: help test first-half second-half others modules virtual differential compiled \
+.PHONY: help test first-half second-half unraced others modules virtual differential compiled \
 	test-embedded test-containers lint demo bench bench-quick fuzz simulate schedules chaos chaos-defects clocks soak release images clean prepare
 
 help: ## Show this list
@@ -30,8 +30,10 @@ help: ## Show this list
 # Five or six at once keep two processors busy; with more, those tests that measure time would suffer.
 HALF   := ^Test[A-G]
 LONG   := ./integration/conformance ./integration/failure
-OTHERS  = ./integration/polyglot ./loader ./integration/contract ./integration/readme $(filter-out $(LONG),$(shell \
-	go list ./... | sed 's|^github.com/holdfast-go/holdfast|.|'))
+# Of these the race detector has nothing to see, and much to slow down: machines without goroutines that
+# are walked through, and calls of other programs.
+UNRACED := ./integration/polyglot ./integration/contract ./integration/readme ./client/internal/queue ./client/internal/lease
+OTHERS   = ./loader $(filter-out $(LONG) $(UNRACED),$(shell go list ./... | sed 's|^github.com/holdfast-go/holdfast|.|'))
 
 # Tests in virtual time are several times slower with the race detector: of these, what drives the
 # client from many goroutines has it too.
@@ -45,7 +47,7 @@ PLAIN := $(filter-out $(GLUE) client/locktest integration/bench integration/chao
 
 test: ## Run all tests on a real server, with the race detector where it pays, and simulate for TIME (60s)
 	@$(if $(RACE),,echo "without -race: it needs a C compiler")
-	@$(MAKE) --no-print-directory -k -j 5 first-half second-half others modules virtual
+	@$(MAKE) --no-print-directory -k -j 5 first-half second-half unraced others modules virtual
 	$(SIMULATE)
 
 # All that several of the following would compile at once otherwise.
@@ -60,6 +62,9 @@ second-half: compiled
 
 others: compiled
 	$(TEST) -p 2 $(OTHERS)
+
+unraced: compiled
+	go test -count=1 -timeout 15m -p 2 $(UNRACED)
 
 modules: compiled
 	cd loader/cmd/holdfast && $(TEST) -p 1 ./...
