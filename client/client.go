@@ -103,7 +103,7 @@ func build(cfg Config, parts assembly.Parts) (*Client, error) {
 func (c *Client) connected(redis rueidis.Client, demoted func()) {
 	c.redis, c.slotted = redis, redis.Mode() == rueidis.ClientModeCluster
 	c.cache = tracking.New(c.slotted)
-	c.backend = replicas.New(fcall.New(fcall.Config{Redis: redis, Slotted: c.slotted, AutoLoad: c.cfg.AutoLoad, Closing: c.closing,
+	c.backend = replicas.New(fcall.New(fcall.Config{Redis: redis, AutoLoad: c.cfg.AutoLoad, Closing: c.closing,
 		Heard: c.heard, Changed: c.cache.Drop, Untracked: c.untracked, Demoted: demoted}))
 	c.inbox = inbox.New(inbox.Config{Redis: redis, Slotted: c.slotted, Prefix: c.cfg.Prefix, ID: c.id, Denied: denied,
 		Unclaimed: c.unclaimed, Refused: c.events.unsubscribed})

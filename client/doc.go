@@ -55,9 +55,9 @@ package client
 // of a lease (internal/lease) and that of a key's queue (internal/queue). They have no clock and no
 // goroutine. Tests walk through all of their states.
 //
-// An uncontended Acquire is queue.Queues.Acquire, from top to bottom: the key's queue is empty, so the
-// call is made in the caller's goroutine, and the answer becomes a holding.Holding that the keeper
-// has. Release takes it out of both, and makes the second call.
+// An uncontended Acquire is queue.Queues.Acquire (queue/free.go), from top to bottom: the key's queue is
+// empty, so the call is made in the caller's goroutine, and the answer becomes a holding.Holding that
+// the keeper has. keeper.Release takes it out again, and makes the second call.
 //
 // Where to look for what:
 //

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/assembly"
 	"github.com/holdfast-go/holdfast/client/internal/dial"
@@ -43,7 +42,7 @@ func Open(option rueidis.ClientOption, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("holdfast: open: %w", fcall.Classify(context.Background(), err))
 	}
-	c.parts.Close = func() { closeConnections(redis, wires) }
+	c.parts.Close = func() { dial.End(redis.Close, closeWait/2, wires) }
 	c.connected(redis, func() {
 		// A name in the DNS, or a proxy, may lead to the primary. In a Cluster, or behind Sentinel, rueidis
 		// finds it.
@@ -57,23 +56,6 @@ func Open(option rueidis.ClientOption, cfg Config) (*Client, error) {
 		c.events.noTracking(refused)
 	}
 	return c, nil
-}
-
-// closeConnections closes the rueidis client, which waits for answers, and ends its connections if it
-// waits for long.
-func closeConnections(redis rueidis.Client, wires *dial.Wires) {
-	closed := make(chan struct{})
-	go func() {
-		redis.Close()
-		close(closed)
-	}()
-	for range 2 {
-		select {
-		case <-closed:
-		case <-time.After(closeWait / 2):
-		}
-		wires.Close()
-	}
 }
 
 // untracked: the server refused CLIENT CACHING YES. What will not change ends all use of it.

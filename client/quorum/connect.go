@@ -150,8 +150,13 @@ func (n *network) independent(redis rueidis.Client) error {
 func (n *network) close() {
 	n.stop(client.ErrClosed)
 	n.end()
-	closed := make(chan struct{})
-	go func() {
+	var wires []*dial.Wires
+	for _, m := range n.members {
+		if m.wires != nil {
+			wires = append(wires, m.wires)
+		}
+	}
+	dial.End(func() {
 		n.connecting.Wait()
 		var all sync.WaitGroup
 		for _, m := range n.members {
@@ -160,17 +165,5 @@ func (n *network) close() {
 			}
 		}
 		all.Wait()
-		close(closed)
-	}()
-	for range 2 {
-		select {
-		case <-closed:
-		case <-time.After(closeWait):
-		}
-		for _, m := range n.members {
-			if m.wires != nil {
-				m.wires.Close()
-			}
-		}
-	}
+	}, closeWait, wires...)
 }

@@ -13,6 +13,7 @@
 package quorum
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -48,48 +49,36 @@ const fewest, most = 3, 9 // servers
 //
 // Errors: ErrArgument for a bad Config, another number of servers, or two that are one;
 // ErrUnreachable when no majority answers, ErrDenied when it refuses the credentials.
-func Open(options []rueidis.ClientOption, cfg client.Config) (*client.Client, error) {
-	c, err := open(options, cfg)
-	if err != nil {
-		return nil, fmt.Errorf("holdfast: open: %w", err)
-	}
-	return c, nil
-}
-
-func open(options []rueidis.ClientOption, cfg client.Config) (*client.Client, error) {
-	if err := countable(len(options)); err != nil {
-		return nil, err
-	}
-	if err := distinct(options); err != nil {
+func Open(options []rueidis.ClientOption, cfg client.Config) (c *client.Client, err error) {
+	defer named("open", &err)
+	if err = cmp.Or(countable(len(options)), distinct(options)); err != nil {
 		return nil, err
 	}
 	n := newNetwork(len(options), cfg)
-	c, err := n.assemble(cfg)
-	if err != nil {
+	if c, err = n.assemble(cfg); err != nil {
 		n.close()
 		return nil, err
 	}
-	if err := n.connect(options); err != nil {
+	if err = n.connect(options); err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
+func named(verb string, err *error) {
+	if *err != nil {
+		*err = fmt.Errorf("holdfast: %s: %w", verb, *err)
+	}
+}
+
 // New is Open over rueidis clients that stay the caller's, as client.New is client.Open. They are of
 // independent servers: it sends no command, and cannot look.
 //
 // Errors: ErrArgument for a bad Config, another number of servers, or a Cluster.
-func New(redis []rueidis.Client, cfg client.Config) (*client.Client, error) {
-	c, err := over(redis, cfg)
-	if err != nil {
-		return nil, fmt.Errorf("holdfast: new: %w", err)
-	}
-	return c, nil
-}
-
-func over(redis []rueidis.Client, cfg client.Config) (*client.Client, error) {
-	if err := countable(len(redis)); err != nil {
+func New(redis []rueidis.Client, cfg client.Config) (_ *client.Client, err error) {
+	defer named("new", &err)
+	if err = countable(len(redis)); err != nil {
 		return nil, err
 	}
 	n := newNetwork(len(redis), cfg)

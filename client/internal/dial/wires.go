@@ -115,3 +115,22 @@ func (w *Wires) Close() {
 		_ = c.Conn.Close() // its users get the error
 	}
 }
+
+// End closes clients by fn, and their wires where rueidis waits for the answers of a silent server: in
+// twice patience at the most.
+func End(fn func(), patience time.Duration, of ...*Wires) {
+	closed := make(chan struct{})
+	go func() {
+		fn()
+		close(closed)
+	}()
+	for range 2 {
+		select {
+		case <-closed:
+		case <-time.After(patience):
+		}
+		for _, w := range of {
+			w.Close()
+		}
+	}
+}

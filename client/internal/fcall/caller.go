@@ -11,10 +11,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Config is what a Caller needs: all but Slotted and AutoLoad is required.
+// Config is what a Caller needs: all but AutoLoad is required.
 type Config struct {
 	Redis    rueidis.Client
-	Slotted  bool // it is a client of a Cluster
 	AutoLoad bool // load the library where it is missing
 
 	// Closing ends each Do whose context can end; its cause is the error. Send ends with its own
@@ -64,7 +63,7 @@ func New(cfg Config) *Caller {
 func (c *Caller) Redis() rueidis.Client { return c.cfg.Redis }
 
 // Slotted reports whether that is a client of a Cluster.
-func (c *Caller) Slotted() bool { return c.cfg.Slotted }
+func (c *Caller) Slotted() bool { return c.cfg.Redis.Mode() == rueidis.ClientModeCluster }
 
 // Closing ends when no call is to be waited for any more.
 func (c *Caller) Closing() context.Context { return c.cfg.Closing }

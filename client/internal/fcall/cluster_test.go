@@ -11,12 +11,12 @@ import (
 // In Cluster each primary needs the library, and the commands of a pipeline go to several.
 func TestCluster(t *testing.T) {
 	s := server.Cluster(t)
-	without := connect(t, s.Addrs()[0], func(cfg *Config) { cfg.Slotted = true })
+	without := connect(t, s.Addrs()[0], nil)
 	_, err := without.Do(t.Context(), about(t, Acquire))
 	require.ErrorIs(t, err, ErrLibrary)
 	require.ErrorContains(t, err, "run: holdfast load --addr 127.0.0.1:", "any node will do")
 
-	c := connect(t, s.Addrs()[0], func(cfg *Config) { cfg.Slotted, cfg.AutoLoad = true, true })
+	c := connect(t, s.Addrs()[0], func(cfg *Config) { cfg.AutoLoad = true })
 	var calls []Call
 	for i := range 60 {
 		calls = append(calls, about(t, Acquire, func(call *Call) {

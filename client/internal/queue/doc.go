@@ -1,7 +1,8 @@
 // Package queue is the queue of a key in this process: goroutines stand in it, and it stands in the
 // server's line, with one owner string at a time. Machine is all of its decisions: Step takes what
-// happened and says what is to be done. It has no clock, no goroutine, no map and no mutex. Queues
-// makes the calls, and has the timers and the subscriptions.
+// happened and says what is to be done; Begin, Had and Freed are three of its steps for one who is
+// alone, without a list of actions. It has no clock, no goroutine, no map and no mutex. Queues makes
+// the calls, and has the timers and the subscriptions.
 //
 // The states. Absent: nobody; the key is out of the map. Trying: the first waiter, g, makes the call
 // itself. Held: h has a holder here. Asking: a wait is under way. Standing: in line, or in the pause

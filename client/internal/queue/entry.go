@@ -126,7 +126,8 @@ func (e *entry) drop() {
 
 // step is an event for the machine, and does what that asks for. e.mu is held.
 func (e *entry) step(ev Event) {
-	ev.Now = e.now()
+	now := time.Now()
+	ev.Now = now.Sub(e.born)
 	for _, a := range e.machine.Step(ev) {
 		switch a.Op {
 		case Wait, Renew:
@@ -142,7 +143,7 @@ func (e *entry) step(ev Event) {
 		case GiveBack:
 			e.h = nil
 		case Serve:
-			e.serve(a)
+			e.serve(a, now)
 		case Fail:
 			e.fail(a)
 		case Own:
@@ -150,7 +151,7 @@ func (e *entry) step(ev Event) {
 			w.own = true
 			w.finish()
 		case Start:
-			e.timer = time.Now().Add(e.pause(a.Short))
+			e.timer = now.Add(e.pause(a.Short))
 			e.stir()
 		case Stop:
 			e.timer = time.Time{}
@@ -182,8 +183,8 @@ func (e *entry) undo(a Action) {
 }
 
 // serve gives the lock to a waiter: a new Holding, or the next token of the one that is here.
-func (e *entry) serve(a Action) {
-	w, now := a.Waiter.call, time.Now()
+func (e *entry) serve(a Action, now time.Time) {
+	w := a.Waiter.call
 	e.short = nil
 	if !a.First {
 		w.holder = e.h.Pass(now) // what is due of it comes no earlier, so the keeper need not look

@@ -157,11 +157,16 @@ func (t *turn) acquire(b *bounded, try bool, opts ...client.Option) *holder {
 func (t *turn) entered(l *client.Lock, began time.Time) *holder {
 	h := &holder{process: t.process, who: t.who, name: t.name, owner: l.Owner(), fence: l.Fence(), shared: t.set.owner != "", began: began, lock: l,
 		grace: t.set.grace}
-	if t.set.minHold > 0 {
-		h.minHold, h.least = time.Now().Add(t.set.minHold), began.Add(t.set.minHold)
-	}
+	t.keeps(h)
 	t.run.seen.enter(h)
 	return h
+}
+
+// keeps notes for how long the server keeps the lock of a holder that enters now.
+func (t *turn) keeps(h *holder) {
+	if t.set.minHold > 0 {
+		h.minHold, h.least = time.Now().Add(t.set.minHold), h.began.Add(t.set.minHold)
+	}
 }
 
 // use works under the lock and releases it.

@@ -103,6 +103,7 @@ func (t *turn) do() {
 			h.owner = o.locks[t.name].grantedTo(h.fence, t.process.label)
 		}
 		o.mu.Unlock()
+		t.keeps(h)
 		o.enterDo(h)
 		o.unwant(t.name, w)
 		pause(ctx, between(t.rng, time.Microsecond, t.longest()))
