@@ -161,7 +161,7 @@ func (n *network) close() {
 		var all sync.WaitGroup
 		for _, m := range n.members {
 			if c := m.caller.Load(); c != nil && m.wires != nil {
-				all.Go(c.Redis().Close)
+				all.Go(c.Redis.Close)
 			}
 		}
 		all.Wait()

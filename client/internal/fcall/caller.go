@@ -30,7 +30,7 @@ type Config struct {
 
 // Caller calls the library on one deployment: a Backend. It is safe for concurrent use.
 type Caller struct {
-	cfg       Config
+	Config
 	library   library
 	abandoned atomic.Int64 // calls given up whose answers may come yet
 
@@ -48,8 +48,7 @@ var _ Backend = (*Caller)(nil)
 
 // New returns a Caller. It sends nothing.
 func New(cfg Config) *Caller {
-	c := &Caller{cfg: cfg}
-	c.library.err.Store(new(error))
+	c := &Caller{Config: cfg}
 	c.flights.New = func() any {
 		f := &doing{}
 		f.done = make(chan struct{}, 1)
@@ -59,26 +58,14 @@ func New(cfg Config) *Caller {
 	return c
 }
 
-// Redis returns the client that the calls go through.
-func (c *Caller) Redis() rueidis.Client { return c.cfg.Redis }
-
-// Slotted reports whether that is a client of a Cluster.
-func (c *Caller) Slotted() bool { return c.cfg.Redis.Mode() == rueidis.ClientModeCluster }
-
-// Closing ends when no call is to be waited for any more.
-func (c *Caller) Closing() context.Context { return c.cfg.Closing }
-
 // Voting returns false: one deployment decides.
 func (c *Caller) Voting() bool { return false }
 
 // Do makes one call.
 func (c *Caller) Do(ctx context.Context, call Call) (reply Reply, err error) {
-	if ctx.Done() == nil {
-		return c.do(ctx, &call)
-	}
 	f := c.flights.Get().(*doing)
 	f.call = call
-	landed, err := f.fly(ctx, c.cfg.Closing, c)
+	landed, err := f.fly(ctx, c.Closing, c)
 	if !landed {
 		c.written(&call, reply, err)
 		return reply, err
@@ -88,11 +75,15 @@ func (c *Caller) Do(ctx context.Context, call Call) (reply Reply, err error) {
 	return reply, err
 }
 
+// do is Do without a guard. It repeats a call that did nothing because the library was missing, once.
 func (c *Caller) do(ctx context.Context, call *Call) (Reply, error) {
-	if err := c.admit(ctx); err != nil {
-		return Reply{}, err
+	reply, err := c.once(ctx, call)
+	if err != nil {
+		if c.Heal(ctx, err) {
+			reply, err = c.once(ctx, call)
+		}
+		err = c.Explain(err)
 	}
-	reply, err := c.run(ctx, call)
 	c.written(call, reply, err)
 	return reply, err
 }
@@ -103,30 +94,15 @@ func (c *Caller) written(call *Call, reply Reply, err error) {
 	if call.Verb == Inspect || call.Tracked && err == nil && !reply.Yes {
 		return
 	}
-	c.cfg.Changed(call.Key)
-}
-
-// run makes a call, and repeats it if it did nothing because the library was missing.
-func (c *Caller) run(ctx context.Context, call *Call) (Reply, error) {
-	reply, err := c.once(ctx, call)
-	if err == nil {
-		return reply, nil // without an allocation
-	}
-	if c.Heal(ctx, err) {
-		reply, err = c.once(ctx, call)
-	}
-	return reply, c.Explain(ctx, err, call.Key)
+	c.Changed(call.Key)
 }
 
 func (c *Caller) once(ctx context.Context, call *Call) (Reply, error) {
-	if !call.Tracked {
-		return c.Decode(ctx, call, c.cfg.Redis.Do(ctx, c.Command(call)))
+	if call.Tracked {
+		o := c.pipeline(ctx, []Call{*call})[0]
+		return o.Reply, o.Err
 	}
-	results := c.cfg.Redis.DoMulti(ctx, c.caching(call.Key), c.Command(call))
-	if err := results[0].Error(); err != nil {
-		c.cfg.Untracked(err)
-	}
-	return c.Decode(ctx, call, results[1])
+	return c.Decode(ctx, call, c.Redis.Do(ctx, c.Command(call)))
 }
 
 // Send makes calls as one pipeline.
@@ -160,24 +136,15 @@ func (c *Caller) send(ctx context.Context, calls []Call) []Outcome {
 	var missed []int
 	var again []Call
 	for i, o := range outcomes {
-		if o.Err != nil && refuses(o.Err, notFound) {
+		if c.Heal(ctx, o.Err) {
 			missed, again = append(missed, i), append(again, calls[i])
 		}
 	}
-	if len(again) > 0 && c.Heal(ctx, outcomes[missed[0]].Err) {
-		for i, o := range c.pipeline(ctx, again) {
-			outcomes[missed[i]] = o
-		}
+	for i, o := range c.pipeline(ctx, again) {
+		outcomes[missed[i]] = o
 	}
-	var text string // of the last error that was explained: most have the same
-	var explained error
 	for i, o := range outcomes {
-		if o.Err != nil && (explained == nil || o.Err.Error() != text) {
-			text, explained = o.Err.Error(), c.Explain(ctx, o.Err, calls[i].Key)
-		}
-		if o.Err != nil {
-			outcomes[i].Err = explained
-		}
+		outcomes[i].Err = c.Explain(o.Err)
 	}
 	return outcomes
 }
@@ -190,13 +157,13 @@ func (c *Caller) pipeline(ctx context.Context, calls []Call) []Outcome {
 		}
 		commands = append(commands, c.Command(&calls[i]))
 	}
-	results := c.cfg.Redis.DoMulti(ctx, commands...)
+	results := c.Redis.DoMulti(ctx, commands...)
 	outcomes := make([]Outcome, len(calls))
 	at := 0
 	for i := range calls {
 		if calls[i].Tracked {
 			if err := results[at].Error(); err != nil {
-				c.cfg.Untracked(err)
+				c.Untracked(err)
 			}
 			at++
 		}
@@ -208,18 +175,17 @@ func (c *Caller) pipeline(ctx context.Context, calls []Call) []Outcome {
 
 // Version asks for the version of the library.
 func (c *Caller) Version(ctx context.Context) (string, error) {
-	return Guard(ctx, c.cfg.Closing, c, func(ctx context.Context) (string, error) {
-		version, err := c.version(ctx)
+	return Guard(ctx, c.Closing, c, func(ctx context.Context) (string, error) {
+		found, err := version(ctx, c.Redis)
 		if c.Heal(ctx, err) {
-			version, err = c.version(ctx)
+			found, err = version(ctx, c.Redis)
 		}
-		return version, c.Explain(ctx, err)
+		return found, c.Explain(err)
 	})
 }
 
-// version asks the node that has the key; any, without one.
-func (c *Caller) version(ctx context.Context, key ...string) (string, error) {
-	ask := c.cfg.Redis.B().Fcall().Function(functions.ReadVersion).Numkeys(int64(len(key))).Key(key...)
-	version, err := c.cfg.Redis.Do(ctx, ask.Build()).ToString()
-	return version, Classify(ctx, err)
+func version(ctx context.Context, node rueidis.Client) (string, error) {
+	ask := node.B().Fcall().Function(functions.ReadVersion).Numkeys(0).Build()
+	found, err := node.Do(ctx, ask).ToString()
+	return found, Classify(ctx, err)
 }

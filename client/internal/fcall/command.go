@@ -90,11 +90,11 @@ func number(n int64) string {
 // Command is the command of a call, without its tracking.
 func (c *Caller) Command(call *Call) rueidis.Completed {
 	var args [16]string // no call has more
-	command := c.cfg.Redis.B().Fcall().Function(call.function()).Numkeys(1).Key(call.Key)
+	command := c.Redis.B().Fcall().Function(call.function()).Numkeys(1).Key(call.Key)
 	return command.Arg(call.args(args[:0])...).Build()
 }
 
 // caching makes the server track the keys that the next command reads. In a Cluster it goes there too.
 func (c *Caller) caching(key string) rueidis.Completed {
-	return c.cfg.Redis.B().Arbitrary("CLIENT", "CACHING", "YES").Build().SetSlot(key)
+	return c.Redis.B().Arbitrary("CLIENT", "CACHING", "YES").Build().SetSlot(key)
 }

@@ -53,22 +53,18 @@ func (e *Refusal) Error() string { return e.Kind.Error() + ": " + e.Text }
 // Unwrap returns the kind.
 func (e *Refusal) Unwrap() error { return e.Kind }
 
-// failure is a call without an answer. A time-out of rueidis is not the end of the caller's
-// context, and must not look like one.
-type failure struct{ err error }
-
-func (e *failure) Error() string { return ErrUnreachable.Error() + ": " + e.err.Error() }
-
-func (e *failure) Unwrap() []error {
-	if isContext(e.err) {
-		return []error{ErrUnreachable}
+// unanswered is the error of a call without an answer. A time-out of rueidis is not the end of the
+// caller's context, and must not look like one.
+func unanswered(err error) error {
+	if isContext(err) {
+		return fmt.Errorf("%w: %v", ErrUnreachable, err)
 	}
-	return []error{ErrUnreachable, e.err}
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
 // NotConnected is the error of a call that was not sent, because of err.
 func NotConnected(err error) error {
-	return &failure{&net.OpError{Op: "dial", Net: "tcp", Err: err}}
+	return unanswered(&net.OpError{Op: "dial", Net: "tcp", Err: err})
 }
 
 func isContext(err error) bool {
@@ -115,7 +111,7 @@ func Classify(ctx context.Context, err error) error {
 	}
 	answer, ok := rueidis.IsRedisErr(err)
 	if !ok {
-		return &failure{err}
+		return unanswered(err)
 	}
 	text := answer.Error()
 	for _, r := range refusals {

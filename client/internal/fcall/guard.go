@@ -22,15 +22,6 @@ func (unending) Deadline() (deadline time.Time, ok bool) { return deadline, fals
 
 func (unending) Done() <-chan struct{} { return nil }
 
-// admit returns why a call may not begin.
-func (c *Caller) admit(ctx context.Context) error {
-	if c.abandoned.Load() < maxAbandoned || ctx.Err() != nil {
-		return ctx.Err()
-	}
-	text := fmt.Sprintf("%d calls were given up, and have no answer yet", maxAbandoned)
-	return &Refusal{ErrUnreachable, text}
-}
-
 // flight is a call under way.
 type flight[T any] struct {
 	fn    func(context.Context) (T, error)
@@ -42,7 +33,20 @@ type flight[T any] struct {
 // fly runs a flight. It returns when ctx or closing ends, with the error of ctx or the cause of
 // closing. Then it has not landed, and f must not be used again.
 func (f *flight[T]) fly(ctx, closing context.Context, c *Caller) (landed bool, err error) {
-	go f.run(unending{ctx})
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	if n := c.abandoned.Load(); n >= maxAbandoned {
+		return false, &Refusal{ErrUnreachable, fmt.Sprintf("%d calls were given up, and have no answer yet", n)}
+	}
+	if ctx.Done() == nil {
+		f.value, f.err = f.fn(ctx)
+		return true, f.err
+	}
+	go func() {
+		f.value, f.err = f.fn(unending{ctx})
+		f.done <- struct{}{}
+	}()
 	select {
 	case <-f.done:
 		return true, f.err
@@ -59,21 +63,10 @@ func (f *flight[T]) fly(ctx, closing context.Context, c *Caller) (landed bool, e
 	return false, err
 }
 
-func (f *flight[T]) run(ctx context.Context) {
-	f.value, f.err = f.fn(ctx)
-	f.done <- struct{}{}
-}
-
 // Guard runs fn as one call of c. It returns when ctx or closing ends, whatever fn does. fn's context
 // has no Done, only an Err, unless ctx cannot end.
 func Guard[T any](ctx, closing context.Context, c *Caller,
 	fn func(context.Context) (T, error)) (value T, err error) {
-	if err := c.admit(ctx); err != nil {
-		return value, err
-	}
-	if ctx.Done() == nil {
-		return fn(ctx)
-	}
 	f := &flight[T]{fn: fn, done: make(chan struct{}, 1)}
 	landed, err := f.fly(ctx, closing, c)
 	if landed {

@@ -28,7 +28,7 @@ func TestACallReturnsWhenNobodyWants(t *testing.T) {
 					time.AfterFunc(time.Second, func() { stop(own) })
 				}
 				hang, began := make(chan struct{}), time.Now()
-				value, err := Guard(ctx, c.Closing(), c, func(context.Context) (int, error) { <-hang; return 7, nil })
+				value, err := Guard(ctx, c.Closing, c, func(context.Context) (int, error) { <-hang; return 7, nil })
 				require.Equal(t, time.Second, time.Since(began))
 				require.Equal(t, want, err)
 				require.Zero(t, value)
@@ -45,12 +45,12 @@ func TestGuardReturnsWhatTheCallDid(t *testing.T) {
 	over, cancel := context.WithCancel(context.Background())
 	c, own := New(quiet(nil)), errors.New("own")
 	for _, ctx := range []context.Context{context.Background(), over} {
-		value, err := Guard(ctx, c.Closing(), c, func(context.Context) (int, error) { return 7, own })
+		value, err := Guard(ctx, c.Closing, c, func(context.Context) (int, error) { return 7, own })
 		require.Equal(t, 7, value)
 		require.Equal(t, own, err)
 	}
 	cancel()
-	_, err := Guard(over, c.Closing(), c, func(context.Context) (int, error) { t.Error("nothing is to be sent any more"); return 0, nil })
+	_, err := Guard(over, c.Closing, c, func(context.Context) (int, error) { t.Error("nothing is to be sent any more"); return 0, nil })
 	require.Equal(t, context.Canceled, err)
 }
 
@@ -62,13 +62,13 @@ func TestAbandonedCallsAreBounded(t *testing.T) {
 		defer cancel()
 		for range maxAbandoned {
 			go func() {
-				_, _ = Guard(ctx, c.Closing(), c, func(context.Context) (int, error) { <-hang; return 7, nil })
+				_, _ = Guard(ctx, c.Closing, c, func(context.Context) (int, error) { <-hang; return 7, nil })
 			}()
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
 		for _, err := range []error{
-			second(Guard(t.Context(), c.Closing(), c, func(context.Context) (int, error) { t.Error("sent"); return 0, nil })),
+			second(Guard(t.Context(), c.Closing, c, func(context.Context) (int, error) { t.Error("sent"); return 0, nil })),
 			second(c.Do(t.Context(), plain(Acquire))),
 			second(c.Do(context.Background(), plain(Acquire))),
 			second(c.Version(t.Context())),
@@ -80,7 +80,7 @@ func TestAbandonedCallsAreBounded(t *testing.T) {
 		}
 		close(hang)
 		synctest.Wait()
-		require.NoError(t, second(Guard(t.Context(), c.Closing(), c, func(context.Context) (int, error) { return 7, nil })))
+		require.NoError(t, second(Guard(t.Context(), c.Closing, c, func(context.Context) (int, error) { return 7, nil })))
 	})
 }
 

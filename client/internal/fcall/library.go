@@ -1,6 +1,7 @@
 package fcall
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,77 +9,74 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/redis/rueidis"
 )
 
-// library is what a Caller knows of its loads.
+// library is what a Caller knows of the libraries of its nodes.
 type library struct {
 	mu    sync.Mutex
-	began time.Time     // the last one
-	over  chan struct{} // closed when that is over
+	began time.Time       // the last look at them
+	over  <-chan struct{} // closed when that is over
 
-	err atomic.Pointer[error] // why the last one failed, or nil
+	mismatch string // what it found: one of another contract
+	unloaded error  // why one could not be loaded
 }
 
-// Heal loads the library, with AutoLoad, if err is of a call that found none. It reports whether
-// to repeat the call, once. It returns when ctx ends.
+// Heal looks at the library of every node, if err may be its fault, and with AutoLoad loads it where
+// there is none. It reports whether to repeat the call, once. It returns when ctx ends.
 func (c *Caller) Heal(ctx context.Context, err error) bool {
-	if !c.cfg.AutoLoad || !refuses(err, notFound) || ctx.Err() != nil {
+	if !doubtful(refused(err)) || ctx.Err() != nil {
 		return false
 	}
 	l := &c.library
 	l.mu.Lock()
-	if time.Since(l.began) >= loadPause {
-		l.began, l.over = time.Now(), make(chan struct{})
-		go c.load(l.over)
+	if time.Since(l.began) >= lookPause {
+		limited, done := context.WithTimeout(c.Closing, lookTime)
+		l.began, l.over, l.mismatch, l.unloaded = time.Now(), limited.Done(), "", nil
+		go c.look(limited, done)
 	}
 	over := l.over
 	l.mu.Unlock()
 	select {
 	case <-over:
-		return true
 	case <-ctx.Done():
-	case <-c.cfg.Closing.Done():
 	}
-	return false
+	return c.AutoLoad && refuses(err, notFound) && ctx.Err() == nil
 }
 
-// load puts the library on every primary that has none, for all who wait. It never replaces one.
-func (c *Caller) load(over chan struct{}) {
-	ctx, cancel := context.WithTimeout(c.cfg.Closing, loadTime)
-	defer cancel()
-	nodes := c.cfg.Redis.Nodes()
-	answers := make(chan error, len(nodes))
-	for addr, node := range nodes {
-		go func() { answers <- loadAt(ctx, addr, node) }()
+// look looks at all nodes, for all who wait.
+func (c *Caller) look(ctx context.Context, done func()) {
+	defer done()
+	var all sync.WaitGroup
+	for addr, node := range c.Redis.Nodes() {
+		all.Go(func() { c.lookAt(unending{ctx}, addr, node) })
 	}
-	var err error
-	there := false
-	for range nodes {
-		select {
-		case answer := <-answers:
-			there = there || answer == nil
-			if answer != nil && !errors.Is(err, ErrInvalid) { // a refusal tells more
-				err = answer
-			}
-		case <-ctx.Done(): // rueidis may be waiting for a connect
-		}
-	}
-	if there && !errors.Is(err, ErrInvalid) {
-		err = nil // it may be a replica that does not answer
-	}
-	c.library.err.Store(&err)
-	close(over)
+	all.Wait()
 }
 
-// loadAt puts the library on one node. A replica gets it from its primary.
-func loadAt(ctx context.Context, addr string, node rueidis.Client) error {
-	load := node.B().FunctionLoad().FunctionCode(functions.Source).Build()
-	err := node.Do(unending{ctx}, load).Error()
+func (c *Caller) lookAt(ctx context.Context, addr string, node rueidis.Client) {
+	var unloaded error
+	if c.AutoLoad {
+		unloaded = load(ctx, addr, node)
+	}
+	found, _ := version(ctx, node)
+	l := &c.library
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mismatch = cmp.Or(mismatch(found, addr), l.mismatch)
+	if !errors.Is(l.unloaded, ErrInvalid) { // a refusal tells more
+		l.unloaded = cmp.Or(unloaded, l.unloaded)
+	}
+}
+
+// load puts the library on a node that has none. It never replaces one, and a replica gets it from
+// its primary.
+func load(ctx context.Context, addr string, node rueidis.Client) error {
+	command := node.B().FunctionLoad().FunctionCode(functions.Source).Build()
+	err := node.Do(ctx, command).Error()
 	if err == nil || strings.Contains(err.Error(), "already exists") ||
 		strings.HasPrefix(err.Error(), "READONLY") {
 		return nil
@@ -95,29 +93,33 @@ func notLoaded(addr string, err error) error {
 	return fmt.Errorf("the functions library is missing, and loading it at %s failed: %w", addr, err)
 }
 
+// doubtful reports whether the library may be another one than this client's.
+func doubtful(refusal *Refusal) bool {
+	return refusal != nil &&
+		(refusal.Kind == ErrLibrary || strings.HasPrefix(refusal.Text, functions.CodeArg+" "))
+}
+
 // Explain adds to the error of a call what is wrong with the library and what to run, if
-// that may be the cause. It asks the node of the key, or any, for its version, so use it last, and
-// once: it changes the refusal that Decode returned.
-func (c *Caller) Explain(ctx context.Context, err error, key ...string) error {
+// that may be the cause: what Heal saw. Use it last, and once: it changes the refusal that Decode
+// returned.
+func (c *Caller) Explain(err error) error {
 	refusal := refused(err)
-	if refusal == nil || refusal.Kind != ErrLibrary && !refuses(err, functions.CodeArg+" ") {
+	if !doubtful(refusal) {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, explains)
-	defer cancel()
-	version, problem := Guard(limited, c.cfg.Closing, c, func(ctx context.Context) (string, error) {
-		return c.version(ctx, key...)
-	})
-	unloaded := *c.library.err.Load()
-	// any node of the deployment will do
-	addr := append(slices.Sorted(maps.Keys(c.cfg.Redis.Nodes())), "HOST:PORT")[0]
-	if other := mismatch(version, addr); problem == nil && other != "" {
-		refusal.Kind, refusal.Text = ErrLibrary, other
-	} else if unloaded != nil && refuses(err, notFound) {
-		return unloaded
-	} else if refuses(err, tooOld) {
+	l := &c.library
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.mismatch != "":
+		refusal.Kind, refusal.Text = ErrLibrary, l.mismatch
+	case l.unloaded != nil && refuses(err, notFound):
+		return l.unloaded
+	case refuses(err, tooOld):
 		refusal.Text += "; Redis 7.0 or later is needed"
-	} else if refusal.Kind == ErrLibrary {
+	case refusal.Kind == ErrLibrary:
+		// any node of the deployment will do
+		addr := append(slices.Sorted(maps.Keys(c.Redis.Nodes())), "HOST:PORT")[0]
 		refusal.Text += "; run: holdfast load --addr " + addr
 	}
 	return err

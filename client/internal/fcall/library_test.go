@@ -46,11 +46,11 @@ func TestOneLoadForAll(t *testing.T) {
 	_, err := s.Nodes()[0].Do(t.Context(), "FUNCTION", "DELETE", functions.Library)
 	require.NoError(t, err)
 	err = second(c.Do(t.Context(), about(t, Inspect)))
-	if time.Since(c.library.began) < loadPause {
+	if time.Since(c.library.began) < lookPause {
 		require.ErrorIs(t, err, ErrLibrary)
 		require.Equal(t, "1", loads(t, s.Nodes()[0]))
 	}
-	c.library.began = c.library.began.Add(-loadPause)
+	c.library.began = c.library.began.Add(-lookPause)
 	require.NoError(t, second(c.Do(t.Context(), about(t, Inspect))))
 	require.Equal(t, "2", loads(t, s.Nodes()[0]))
 }

@@ -16,11 +16,11 @@ func (c *Caller) Decode(ctx context.Context, call *Call, result rueidis.RedisRes
 	message, err := result.ToMessage()
 	err = Classify(ctx, err)
 	if err == nil || errors.Is(err, ErrBusy) || errors.Is(err, ErrInvalid) {
-		c.cfg.Heard()
+		c.Heard()
 	}
 	if err != nil {
 		if refuses(err, readOnly) {
-			c.cfg.Demoted()
+			c.Demoted()
 		}
 		return Reply{}, err
 	}

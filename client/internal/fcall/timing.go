@@ -3,16 +3,12 @@ package fcall
 import "time"
 
 const (
-	// A load waits for a node no longer than this. It is longer than a load takes; a slower one is
-	// still executed before the call that is repeated behind it.
-	loadTime = 800 * time.Millisecond
+	// A look at the libraries waits for a node no longer than this. It is longer than a load takes; a
+	// slower one is still executed before the call that is repeated behind it.
+	lookTime = 800 * time.Millisecond
 
-	// Two loads begin at least so far apart. Longer than loadTime: one is over before the next.
-	loadPause = time.Second
-
-	// The question for the version, after a call has failed, takes at most this. Shorter than
-	// loadTime.
-	explains = 300 * time.Millisecond
+	// Two looks begin at least so far apart. Longer than lookTime: one is over before the next.
+	lookPause = time.Second
 )
 
 // maxAbandoned is how many calls may be given up and not answered yet. Each keeps two goroutines and a

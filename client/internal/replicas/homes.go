@@ -21,32 +21,34 @@ type place struct {
 	asking bool   // the slot is being imported there
 }
 
+func (b *Backend) slotted() bool { return b.Redis.Mode() == rueidis.ClientModeCluster }
+
 // home is where a key's slot should be. Another node will say who has it.
 func (b *Backend) home(ctx context.Context, key string) place {
-	if !b.Slotted() {
-		return place{node: b.Redis()}
+	if !b.slotted() {
+		return place{node: b.Redis}
 	}
 	at := b.homes.Load()
 	if at == nil {
 		at = b.learn(ctx)
 	}
 	addr := at[cluster.Slot(key)]
-	nodes := b.Redis().Nodes()
+	nodes := b.Redis.Nodes()
 	if node := nodes[addr]; node != nil {
 		return place{node: node, addr: addr}
 	}
 	for addr, node := range nodes {
 		return place{node: node, addr: addr}
 	}
-	return place{node: b.Redis()}
+	return place{node: b.Redis}
 }
 
 // learn asks which node has which slots. Without an answer a redirect will say.
 func (b *Backend) learn(ctx context.Context) *homes {
 	ctx, cancel := context.WithTimeout(ctx, nudge)
 	defer cancel()
-	nodes, err := fcall.Guard(ctx, b.Closing(), b.Caller, func(ctx context.Context) ([]cluster.Node, error) {
-		return cluster.Topology(ctx, b.Redis())
+	nodes, err := fcall.Guard(ctx, b.Closing, b.Caller, func(ctx context.Context) ([]cluster.Node, error) {
+		return cluster.Topology(ctx, b.Redis)
 	})
 	at := new(homes)
 	for _, n := range nodes {
@@ -75,7 +77,7 @@ func (b *Backend) follow(ctx context.Context, key, word, addr string, from place
 		b.homes.Store(nil)
 	}
 	addr = address(addr, from.addr)
-	if node := b.Redis().Nodes()[addr]; node != nil {
+	if node := b.Redis.Nodes()[addr]; node != nil {
 		return place{node: node, addr: addr, asking: word == "ASK"}
 	}
 	b.nudge(ctx, key)

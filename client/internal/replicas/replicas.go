@@ -56,7 +56,7 @@ func (b *Backend) repeat(ctx context.Context, call fcall.Call) (o fcall.Outcome)
 		word, addr := redirect(o.Err)
 		since, over := time.Since(began), ctx.Err() != nil
 		switch {
-		case !healed && errors.Is(o.Err, fcall.ErrLibrary) && b.Heal(ctx, o.Err):
+		case !healed && b.Heal(ctx, o.Err):
 			healed = true
 		case word != "" && since < redirects && !over:
 			to = b.follow(ctx, call.Key, word, addr, to)
@@ -65,7 +65,7 @@ func (b *Backend) repeat(ctx context.Context, call fcall.Call) (o fcall.Outcome)
 			pause(ctx, failedPause)
 			to = b.home(ctx, call.Key)
 		default:
-			o.Err = b.Explain(ctx, o.Err, call.Key)
+			o.Err = b.Explain(o.Err)
 			if unknown && o.Err != nil {
 				o.Err = fcall.Uncertain(o.Err)
 			}
@@ -133,18 +133,18 @@ func (b *Backend) pipeline(ctx context.Context, to place, calls []fcall.Call) []
 	commands := make(rueidis.Commands, 0, 2*len(calls)+1)
 	for i := range calls {
 		if to.asking {
-			commands = append(commands, b.Redis().B().Arbitrary("ASKING").Build().SetSlot(calls[i].Key))
+			commands = append(commands, b.Redis.B().Arbitrary("ASKING").Build().SetSlot(calls[i].Key))
 		}
 		commands = append(commands, b.Command(&calls[i]))
 	}
-	command := b.Redis().B().Wait().Numreplicas(int64(replicas)).Timeout(max(1, wait.Milliseconds())).Build()
+	command := b.Redis.B().Wait().Numreplicas(int64(replicas)).Timeout(max(1, wait.Milliseconds())).Build()
 	commands = append(commands, command.SetSlot(calls[0].Key))
-	outcomes := b.Pipe(ctx, b.Closing(), calls, func(ctx context.Context, calls []fcall.Call) []fcall.Outcome {
+	outcomes := b.Pipe(ctx, b.Closing, calls, func(ctx context.Context, calls []fcall.Call) []fcall.Outcome {
 		limited, cancel := context.WithTimeout(ctx, wait+grace)
 		defer cancel()
 		return b.decode(ctx, calls, to.node.DoMulti(limited, commands...))
 	})
-	if b.Slotted() && failed(outcomes[0].Err) {
+	if b.slotted() && failed(outcomes[0].Err) {
 		b.homes.Store(nil)
 		b.nudge(ctx, calls[0].Key)
 	}

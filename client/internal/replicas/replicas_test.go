@@ -19,7 +19,8 @@ func over(t *testing.T, d *server.Deployment) *Backend {
 	redis, err := rueidis.NewClient(option)
 	require.NoError(t, err)
 	t.Cleanup(redis.Close)
-	return New(fcall.New(fcall.Config{Redis: redis, AutoLoad: true, Closing: t.Context(), Heard: func() {}, Changed: func(string) {}, Untracked: func(error) {}, Demoted: func() {}}))
+	return New(fcall.New(fcall.Config{Redis: redis, AutoLoad: true,
+		Closing: t.Context(), Heard: func() {}, Changed: func(string) {}, Untracked: func(error) {}, Demoted: func() {}}))
 }
 
 const (
