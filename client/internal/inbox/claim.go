@@ -11,12 +11,12 @@ type Claim struct {
 	inbox   *Inbox
 	sub     *subscription
 	owner   string
-	receive func(Message)
+	receive func(Grant)
 }
 
 // Claim makes the client receive what is published for an owner in the slot, until Drop. receive must
 // not block. Several claims of one owner receive the same.
-func (in *Inbox) Claim(slot uint16, owner string, receive func(Message)) *Claim {
+func (in *Inbox) Claim(slot uint16, owner string, receive func(Grant)) *Claim {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	s := in.listen(slot)
@@ -34,7 +34,7 @@ func (c *Claim) Drop() {
 	if s.claims[c.owner] = left; len(left) == 0 {
 		delete(s.claims, c.owner)
 	}
-	in.rest(s)
+	s.idle.Reset(idleSlot)
 }
 
 // State is what a waiter must know of the subscription.
@@ -46,17 +46,12 @@ type State struct {
 // Ready blocks until the subscription is confirmed or refused, for patience at the most: then poll
 // until it is.
 func (c *Claim) Ready(ctx context.Context, patience time.Duration) State {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	state, settled := c.state()
-	if settled {
-		return state
-	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	for ; !settled; state, settled = c.state() {
 		select {
 		case <-state.version:
-		case <-timer.C:
-			return state
 		case <-ctx.Done():
 			return state
 		case <-c.inbox.ctx.Done():
@@ -98,13 +93,9 @@ func (s State) Stale() bool {
 func (c *Claim) Unheard(state State) {
 	in, s := c.inbox, c.sub
 	in.mu.Lock()
-	again := s.ready && s.changed == state.version
-	restart := s.restart
-	if again {
+	defer in.mu.Unlock()
+	if s.ready && s.changed == state.version {
 		s.ready = false
-	}
-	in.mu.Unlock()
-	if again {
-		restart()
+		s.restart()
 	}
 }

@@ -85,46 +85,29 @@ func (in *Inbox) listen(slot uint16) *subscription {
 	}
 	ctx, stop := context.WithCancel(in.ctx)
 	s := &subscription{slot: slot, channel: in.channel(slot), claims: map[string][]*Claim{},
-		changed: make(chan struct{}), stop: stop, restart: func() {}}
+		changed: make(chan struct{}), stop: stop}
+	s.idle = time.AfterFunc(idleSlot, func() { in.rest(s) })
 	in.subs[slot] = s
 	if in.ctx.Err() == nil {
-		in.done.Add(1)
-		go in.receive(ctx, s)
+		in.done.Go(func() { in.receive(ctx, s) })
 	}
 	return s
 }
 
-// rest gives up a slot's subscription that stays unused. in.mu is held.
+// rest gives up a slot's subscription that nobody uses. Without Cluster the only one stays.
 func (in *Inbox) rest(s *subscription) {
-	if !in.Slotted || len(s.claims) > 0 || in.ctx.Err() != nil {
-		return
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.Slotted && len(s.claims) == 0 && in.subs[s.slot] == s {
+		delete(in.subs, s.slot)
+		s.stop()
 	}
-	if s.idle != nil {
-		s.idle.Reset(idleSlot)
-		return
-	}
-	s.idle = time.AfterFunc(idleSlot, func() {
-		in.mu.Lock()
-		unused := len(s.claims) == 0 && in.subs[s.slot] == s
-		if unused {
-			delete(in.subs, s.slot)
-		}
-		in.mu.Unlock()
-		if unused {
-			s.stop()
-		}
-	})
 }
 
 // Close ends every subscription, and waits for their goroutines until ctx ends.
 func (in *Inbox) Close(ctx context.Context) {
 	in.mu.Lock()
 	in.cancel()
-	for _, s := range in.subs {
-		if s.idle != nil {
-			s.idle.Stop()
-		}
-	}
 	in.mu.Unlock()
 	ended := make(chan struct{})
 	go func() {

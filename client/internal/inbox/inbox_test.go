@@ -105,7 +105,7 @@ func bubble(t *testing.T, slotted bool, test func(t *testing.T, in *Inbox, s *st
 	})
 }
 
-func deaf(Message) {}
+func deaf(Grant) {}
 
 func ready(c *Claim, patience time.Duration) State { return c.Ready(context.Background(), patience) }
 
@@ -124,12 +124,12 @@ func TestAClaimIsReadyWhenItsChannelIs(t *testing.T) {
 	})
 }
 
-// Messages were lost before a subscription: all claims look after each one.
+// Grants were lost before a subscription: all claims look after each one.
 func TestEveryClaimLooksAfterASubscription(t *testing.T) {
 	bubble(t, false, func(t *testing.T, in *Inbox, s *station) {
 		var looks []string
 		for _, owner := range []string{"a", "b"} {
-			in.Claim(0, owner, func(m Message) {
+			in.Claim(0, owner, func(m Grant) {
 				require.True(t, m.Look())
 				looks = append(looks, owner)
 			})

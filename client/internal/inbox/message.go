@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Grant is a lock that was handed over.
+// Grant is a lock that was handed over. The zero one is a reason to look at the server.
 type Grant struct {
 	Fence   int64
 	UntilMS int64  // the first millisecond after the lease, by the server's clock
@@ -13,21 +13,18 @@ type Grant struct {
 	Key     string // "": the server left it out, because it is long
 }
 
-// Message is a Grant, or with a zero one a reason to look at the server.
-type Message struct{ Grant }
-
-// Look reports whether it says nothing else.
-func (m Message) Look() bool { return m.Fence == 0 }
+// Look reports whether it is no more than a reason to look.
+func (g Grant) Look() bool { return g.Fence == 0 }
 
 // deliver hands a message to whom it is for: 'fence until_ms tokens owner_bytes owner[ key]', or 'look
 // owner'. Anything else is noise: a user that may write a key can have others publish it.
 func (in *Inbox) deliver(s *subscription, text string) {
 	if owner, ok := strings.CutPrefix(text, "look "); ok {
-		in.notify(s, owner, Message{})
+		in.notify(s, owner, Grant{})
 		return
 	}
 	g, owner, ok := parseGrant(text)
-	if ok && !in.notify(s, owner, Message{g}) {
+	if ok && !in.notify(s, owner, g) {
 		in.Unclaimed(owner, g)
 	}
 }
@@ -56,13 +53,13 @@ func parseGrant(text string) (g Grant, owner string, ok bool) {
 }
 
 // notify gives a message to those that claim an owner. It reports whether there is one.
-func (in *Inbox) notify(s *subscription, owner string, m Message) bool {
+func (in *Inbox) notify(s *subscription, owner string, g Grant) bool {
 	in.mu.Lock()
 	var few [1]*Claim
 	claims := append(few[:0], s.claims[owner]...)
 	in.mu.Unlock()
 	for _, c := range claims {
-		c.receive(m)
+		c.receive(g)
 	}
 	return len(claims) > 0
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -21,15 +22,15 @@ func listening() (in *Inbox, s *subscription, strays *[]stray) {
 		*strays = append(*strays, stray{owner, g})
 	}})
 	s = &subscription{channel: in.channel(0), claims: map[string][]*Claim{},
-		changed: make(chan struct{}), ready: true, restart: func() {}}
+		changed: make(chan struct{}), ready: true, idle: time.NewTimer(time.Hour)}
 	in.subs[0] = s
 	return in, s, strays
 }
 
 // received collects what a claim of the owner receives.
-func received(in *Inbox, owner string) (c *Claim, messages *[]Message) {
-	messages = &[]Message{}
-	return in.Claim(0, owner, func(m Message) { *messages = append(*messages, m) }), messages
+func received(in *Inbox, owner string) (c *Claim, messages *[]Grant) {
+	messages = &[]Grant{}
+	return in.Claim(0, owner, func(m Grant) { *messages = append(*messages, m) }), messages
 }
 
 func TestAGrantReachesItsOwner(t *testing.T) {
@@ -39,7 +40,7 @@ func TestAGrantReachesItsOwner(t *testing.T) {
 	in.deliver(s, "77 1700000000000 5 12 with a space job 1")
 	in.deliver(s, "78 5 1 12 with a space")
 	require.Empty(t, *a)
-	require.Equal(t, []Message{{Grant{77, 1700000000000, 5, "job 1"}}, {Grant{78, 5, 1, ""}}}, *b)
+	require.Equal(t, []Grant{{77, 1700000000000, 5, "job 1"}, {78, 5, 1, ""}}, *b)
 	require.False(t, (*b)[0].Look())
 	in.deliver(s, "79 5 2 6 nobody job")
 	spaced.Drop()
@@ -71,7 +72,7 @@ func TestALookReachesItsOwner(t *testing.T) {
 	_, other := received(in, "with")
 	in.deliver(s, "look with a space")
 	in.deliver(s, "look nobody")
-	require.Equal(t, []Message{{}}, *spaced)
+	require.Equal(t, []Grant{{}}, *spaced)
 	require.True(t, (*spaced)[0].Look())
 	require.Empty(t, *other)
 	require.Empty(t, *strays)
@@ -105,7 +106,7 @@ func FuzzMessages(f *testing.F) {
 		_, got := received(in, owner)
 		in.deliver(s, message)
 		for _, m := range *got {
-			*strays = append(*strays, stray{owner, m.Grant})
+			*strays = append(*strays, stray{owner, m})
 		}
 		require.LessOrEqual(t, len(*strays), 1)
 		for _, g := range *strays {
@@ -124,6 +125,6 @@ func FuzzMessages(f *testing.F) {
 			require.Empty(t, *got)
 			return
 		}
-		require.Equal(t, []Message{{Grant{fence, 5, 1, key}}}, *got)
+		require.Equal(t, []Grant{{fence, 5, 1, key}}, *got)
 	})
 }

@@ -17,7 +17,7 @@ type subscription struct {
 	changed chan struct{}       // closed, and made anew, when ready or refused changes
 	stop    context.CancelFunc
 	restart context.CancelFunc // ends the present Receive
-	idle    *time.Timer
+	idle    *time.Timer        // looks whether anybody uses it
 }
 
 // receive keeps one channel subscribed. rueidis subscribes again by itself after a lost connection,
@@ -28,23 +28,22 @@ type subscription struct {
 // dropped. SUNSUBSCRIBE would end that, but a server that is BUSY with a script refuses it, and
 // then rueidis 1.0.78 panics.
 func (in *Inbox) receive(ctx context.Context, s *subscription) {
-	defer in.done.Done()
 	hooked := rueidis.WithOnSubscriptionHook(ctx, func(event rueidis.PubSubSubscription) {
 		if event.Channel == s.channel {
 			in.set(s, event.Kind == "ssubscribe", false)
 		}
 	})
-	command := func() rueidis.Completed { return in.Redis.B().Ssubscribe().Channel(s.channel).Build() }
-	for pause := shortPause; ; pause = min(2*pause, longPause) {
+	for pause := shortPause; ctx.Err() == nil; pause = min(2*pause, longPause) {
 		listening, restart := context.WithCancel(hooked)
 		in.mu.Lock()
 		s.restart = restart
 		in.mu.Unlock()
 		began := time.Now()
-		err := in.Redis.Receive(listening, command(), func(m rueidis.PubSubMessage) { in.deliver(s, m.Message) })
+		command := in.Redis.B().Ssubscribe().Channel(s.channel).Build()
+		err := in.Redis.Receive(listening, command, func(m rueidis.PubSubMessage) { in.deliver(s, m.Message) })
 		restart()
 		if ctx.Err() != nil {
-			break
+			return
 		}
 		refused := err != nil && in.Denied(err)
 		in.set(s, false, refused)
@@ -55,21 +54,10 @@ func (in *Inbox) receive(ctx context.Context, s *subscription) {
 		case time.Since(began) > longPause:
 			pause = shortPause
 		}
-		if !wait(ctx, pause) {
-			break
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
 		}
-	}
-}
-
-// wait pauses for d, or returns false when ctx ends first.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -90,7 +78,7 @@ func (in *Inbox) set(s *subscription, ready, refused bool) {
 	if len(all) > 0 {
 		in.done.Go(func() {
 			for _, c := range all {
-				c.receive(Message{})
+				c.receive(Grant{})
 			}
 		})
 	}

@@ -237,7 +237,7 @@ func (e *entry) hears(r *fcall.Reply) {
 }
 
 // receive is a message for the owner of a place, or of a Holding. It is called by the inbox.
-func (p *place) receive(m inbox.Message) {
+func (p *place) receive(m inbox.Grant) {
 	e := p.entry
 	if h := p.h.Load(); h != nil {
 		switch {
@@ -262,7 +262,7 @@ func (p *place) receive(m inbox.Message) {
 	case m.Look() || m.Key == "" || e.fixed != "":
 		e.step(Event{Kind: Timer})
 	default:
-		e.grant(m.Grant)
+		e.grant(m)
 	}
 }
 

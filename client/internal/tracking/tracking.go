@@ -32,17 +32,12 @@ type Cache struct {
 
 	mu      sync.Mutex
 	entries map[string]*entry
-	watched map[string][]*watch // by key
+	watched map[string][]*func() // by key: whom a change concerns
 }
 
-// entry is what is known of one key. answer is nil until a tracked call filled it.
-type entry struct {
-	answers [kinds]answer
-	version int // grows when the key changed: what was asked before is not kept after it
-}
-
-// watch is somebody whom a change of a key concerns.
-type watch struct{ changed func() }
+// entry is what is known of one key. An answer is nil until a tracked call filled it. A key that
+// changed gets a new entry: what was asked before it is kept in the old one, where nobody looks.
+type entry struct{ answers [kinds]answer }
 
 type answer struct {
 	value    any
@@ -60,10 +55,7 @@ const (
 )
 
 // Question is an entry as it was when the server was asked. The zero value keeps nothing.
-type Question struct {
-	entry   *entry
-	version int
-}
+type Question struct{ entry *entry }
 
 // Tracked reports whether the answer is worth tracking.
 func (q Question) Tracked() bool { return q.entry != nil }
@@ -72,7 +64,7 @@ func (q Question) Tracked() bool { return q.entry != nil }
 // unnoticed, and one node says nothing of the others, so nothing is believed for longer than
 // maxSilence.
 func New(slotted bool) *Cache {
-	return &Cache{slotted: slotted, born: time.Now(), entries: map[string]*entry{}, watched: map[string][]*watch{}}
+	return &Cache{slotted: slotted, born: time.Now(), entries: map[string]*entry{}, watched: map[string][]*func(){}}
 }
 
 // Switch turns the use of tracking on or off.
@@ -103,7 +95,7 @@ func (c *Cache) Answer(key string, kind Kind) (value any, age time.Duration, q Q
 	now := time.Now()
 	a := e.answers[kind]
 	if a.value == nil || !now.Before(a.ends) || now.Sub(c.born)-time.Duration(c.heard.Load()) > maxSilence {
-		return nil, 0, Question{e, e.version}
+		return nil, 0, Question{e}
 	}
 	return a.value, now.Sub(a.at), Question{}
 }
@@ -124,7 +116,7 @@ func (c *Cache) Notice(key string) Question {
 		c.entries[key] = e
 		c.size.Store(int64(len(c.entries)))
 	}
-	return Question{e, e.version}
+	return Question{e}
 }
 
 // Keep keeps the answer to a question that was sent at sent, for at most lifetime, unless the key
@@ -138,9 +130,7 @@ func (c *Cache) Keep(q Question, kind Kind, value any, sent time.Time, lifetime 
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if q.entry.version == q.version {
-		q.entry.answers[kind] = answer{value, sent, sent.Add(lifetime)}
-	}
+	q.entry.answers[kind] = answer{value, sent, sent.Add(lifetime)}
 }
 
 // Drop forgets what is kept of a key that this client has changed, or may have: the server does not
@@ -150,28 +140,27 @@ func (c *Cache) Drop(key string) {
 		return
 	}
 	c.mu.Lock()
-	if e := c.entries[key]; e != nil {
-		e.forget()
-	}
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	c.forget(key)
 }
 
-func (e *entry) forget() {
-	e.answers = [kinds]answer{}
-	e.version++
+func (c *Cache) forget(key string) {
+	if c.entries[key] != nil {
+		c.entries[key] = &entry{}
+	}
 }
 
 // Watch has changed called when others changed the key, or may have, until stop is called. It is
 // called without the cache's mutex, and must not block. The caller sends a tracked call.
 func (c *Cache) Watch(key string, changed func()) (stop func()) {
-	w := &watch{changed}
+	w := &changed
 	c.mu.Lock()
 	c.watched[key] = append(c.watched[key], w)
 	c.mu.Unlock()
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		left := slices.DeleteFunc(c.watched[key], func(other *watch) bool { return other == w })
+		left := slices.DeleteFunc(c.watched[key], func(other *func()) bool { return other == w })
 		if c.watched[key] = left; len(left) == 0 {
 			delete(c.watched, key)
 		}
@@ -181,11 +170,11 @@ func (c *Cache) Watch(key string, changed func()) (stop func()) {
 // Invalidated is what rueidis calls when others changed keys: with nil when all may have changed,
 // after a lost connection or a FLUSHALL.
 func (c *Cache) Invalidated(messages []rueidis.RedisMessage) {
-	var concerned []*watch
+	var concerned []*func()
 	c.mu.Lock()
 	if messages == nil {
-		for _, e := range c.entries {
-			e.forget()
+		for key := range c.entries {
+			c.forget(key)
 		}
 		for _, watches := range c.watched {
 			concerned = append(concerned, watches...)
@@ -196,13 +185,11 @@ func (c *Cache) Invalidated(messages []rueidis.RedisMessage) {
 		if err != nil {
 			continue
 		}
-		if e := c.entries[key]; e != nil {
-			e.forget()
-		}
+		c.forget(key)
 		concerned = append(concerned, c.watched[key]...)
 	}
 	c.mu.Unlock()
 	for _, w := range concerned {
-		w.changed()
+		(*w)()
 	}
 }
