@@ -24,17 +24,17 @@ const (
 // Call is one call, about one lock. What its verb does not name is not looked at.
 type Call struct {
 	Verb    Verb
-	Tracked bool   // the server tells when the key changes; for Renew, Inspect and Acquire
-	Key     string // all
-	Owner   string // all but Inspect; Break: only from this owner, "" from anybody
-	Hold    string // all but Break and Inspect: the id of a hold; "": a plain lock
-	TTL     string // Acquire, Wait, Renew: the lease, see TTL
-	Guard   string // Acquire, Wait: as TTL; "": none
-	MinHold string // Acquire, Wait: as TTL; "": none
-	Channel string // Wait: where to publish the grant; "": nowhere, the caller polls
-	Reason  string // Break
-	MaxWait time.Duration
-	Tokens  int64 // Acquire, Wait: how many; up to 1: one, and Reply.Top is its Fence
+	Tracked bool          // the server tells when the key changes; for Renew, Inspect and Acquire
+	Key     string        // all
+	Owner   string        // all but Inspect; Break: only from this owner, "" from anybody
+	Hold    string        // all but Break and Inspect: the id of a hold; "": a plain lock
+	TTL     string        // Acquire, Wait, Renew: the lease, see TTL
+	Guard   string        // Acquire, Wait: as TTL; "": none
+	MinHold string        // Acquire, Wait: as TTL; "": none
+	Channel string        // Wait: where to publish the grant; "": nowhere, the caller polls
+	Reason  string        // Break
+	MaxWait time.Duration // Wait: from a millisecond to functions.MaxTTL; 0: for as long as it takes
+	Tokens  int64         // Acquire, Wait: how many; up to 1: one, and Reply.Top is its Fence
 	// Renew, Leave: the only token that is meant; 0: any. Release: the last token used of a run
 	Fence int64
 	All   bool  // Release: all holds of the owner

@@ -41,7 +41,8 @@ type Caller struct {
 // doing is a flight of Do. It is used again, so that a call needs no closure.
 type doing struct {
 	flight[Reply]
-	call Call
+	caller *Caller
+	call   Call
 }
 
 var _ Backend = (*Caller)(nil)
@@ -50,9 +51,8 @@ var _ Backend = (*Caller)(nil)
 func New(cfg Config) *Caller {
 	c := &Caller{Config: cfg}
 	c.flights.New = func() any {
-		f := &doing{}
-		f.done = make(chan struct{}, 1)
-		f.fn = func(ctx context.Context) (Reply, error) { return c.do(ctx, &f.call) }
+		f := &doing{caller: c}
+		f.fn, f.done = f.do, make(chan struct{}, 1)
 		return f
 	}
 	return c
@@ -76,7 +76,8 @@ func (c *Caller) Do(ctx context.Context, call Call) (reply Reply, err error) {
 }
 
 // do is Do without a guard. It repeats a call that did nothing because the library was missing, once.
-func (c *Caller) do(ctx context.Context, call *Call) (Reply, error) {
+func (f *doing) do(ctx context.Context) (Reply, error) {
+	c, call := f.caller, &f.call
 	reply, err := c.once(ctx, call)
 	if err != nil {
 		if c.Heal(ctx, err) {

@@ -31,10 +31,7 @@ func (call *Call) args(to []string) []string {
 		return call.wants(to)
 	case Wait:
 		to = option(append(to, call.Owner, call.TTL), functions.OptChannel, call.Channel)
-		if call.MaxWait > 0 {
-			ms := min(max(1, call.MaxWait.Milliseconds()), functions.MaxTTL)
-			to = option(to, functions.OptMaxWait, number(ms))
-		}
+		to = option(to, functions.OptMaxWait, number(call.MaxWait.Milliseconds()))
 		return call.wants(option(to, functions.OptHold, call.Hold))
 	case Renew:
 		to = option(append(to, call.Owner, call.TTL), functions.OptFence, number(call.Fence))

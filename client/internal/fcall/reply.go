@@ -14,17 +14,18 @@ import (
 func (c *Caller) Decode(ctx context.Context, call *Call, result rueidis.RedisResult) (
 	Reply, error) {
 	message, err := result.ToMessage()
+	if err == nil {
+		c.Heard()
+		return decodeReply(call, &message)
+	}
 	err = Classify(ctx, err)
-	if err == nil || errors.Is(err, ErrBusy) || errors.Is(err, ErrInvalid) {
+	if errors.Is(err, ErrBusy) || errors.Is(err, ErrInvalid) {
 		c.Heard()
 	}
-	if err != nil {
-		if refuses(err, readOnly) {
-			c.Demoted()
-		}
-		return Reply{}, err
+	if refuses(err, readOnly) {
+		c.Demoted()
 	}
-	return decodeReply(call, &message)
+	return Reply{}, err
 }
 
 // decodeReply reads one integer, or an array whose first integer is 0 for a refusal and for nothing

@@ -40,6 +40,7 @@ func (c *Claim) Drop() {
 // State is what a waiter must know of the subscription.
 type State struct {
 	Channel string // "": poll, there is no subscription
+	settled bool   // the server has confirmed or refused it
 	version <-chan struct{}
 }
 
@@ -48,8 +49,8 @@ type State struct {
 func (c *Claim) Ready(ctx context.Context, patience time.Duration) State {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	state, settled := c.state()
-	for ; !settled; state, settled = c.state() {
+	state := c.State()
+	for ; !state.settled; state = c.State() {
 		select {
 		case <-state.version:
 		case <-ctx.Done():
@@ -63,19 +64,14 @@ func (c *Claim) Ready(ctx context.Context, patience time.Duration) State {
 
 // State is how the subscription is now.
 func (c *Claim) State() State {
-	state, _ := c.state()
-	return state
-}
-
-func (c *Claim) state() (state State, settled bool) {
 	c.inbox.mu.Lock()
 	defer c.inbox.mu.Unlock()
 	s := c.sub
-	state.version = s.changed
+	state := State{settled: s.ready || s.refused, version: s.changed}
 	if s.ready {
 		state.Channel = s.channel
 	}
-	return state, s.ready || s.refused
+	return state
 }
 
 // Stale reports whether the subscription has changed since.

@@ -30,17 +30,18 @@ func (in *Inbox) deliver(s *subscription, text string) {
 }
 
 func parseGrant(text string) (g Grant, owner string, ok bool) {
+	parts := strings.SplitN(text, " ", 5)
+	if len(parts) < 5 {
+		return g, "", false
+	}
 	var numbers [4]int64
-	rest := text
 	for i := range numbers {
-		var digits string
 		var err error
-		digits, rest, ok = strings.Cut(rest, " ")
-		if numbers[i], err = strconv.ParseInt(digits, 10, 64); err != nil || !ok {
+		if numbers[i], err = strconv.ParseInt(parts[i], 10, 64); err != nil {
 			return g, "", false
 		}
 	}
-	n := numbers[3]
+	n, rest := numbers[3], parts[4]
 	if numbers[0] <= 0 || numbers[2] <= 0 || n <= 0 || n > int64(len(rest)) {
 		return g, "", false
 	}
