@@ -226,7 +226,8 @@ func TestAllocations(t *testing.T) {
 			}
 		}
 	}
-	require.LessOrEqual(t, testing.AllocsPerRun(1000, pair(context.Background())), 2.0)
+	// Two; under the race detector a sync.Pool forgets a quarter of what it gets.
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, pair(context.Background())), 3.0)
 	require.LessOrEqual(t, testing.AllocsPerRun(1000, pair(t.Context())), 8.0)
 }
 
