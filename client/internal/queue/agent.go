@@ -226,7 +226,7 @@ func (e *entry) no(a Action, ev Event, r fcall.Reply, sent time.Time) {
 // subscription is at another node: a replica, or a primary that was demoted.
 func (e *entry) hears(r *fcall.Reply) {
 	p := e.place
-	if p.state.Channel == "" || r.Subscribers > 0 {
+	if p.heard = p.state; p.state.Channel == "" || r.Subscribers > 0 {
 		e.unheard = 0
 		return
 	}
@@ -268,16 +268,17 @@ func (p *place) receive(m inbox.Grant) {
 
 // grant is a lock that was handed over. The message says the lease's end by the server's clock; the
 // last answer to a wait told that clock's time, and it is counted from before that was asked for:
-// never late. One that too little is left of, that came while the connection changed (perhaps to
-// another primary), or that is to stand unrenewed, is confirmed by a renewal first.
+// never late. One that too little is left of, that came by another subscription than that answer
+// (perhaps from another primary, with another clock), or that is to stand unrenewed, is confirmed by a
+// renewal first.
 func (e *entry) grant(g inbox.Grant) {
 	ev := Event{Kind: Grant, Owner: e.place.owner, Token: g.Fence, Top: g.Fence + g.Tokens - 1, Late: true}
-	if w := e.machine.First(); w != nil && e.last != nil && e.last.ServerMS > 0 && e.place.state.Channel != "" {
+	if w := e.machine.First(); w != nil && e.last != nil && e.last.ServerMS > 0 && e.place.heard.Channel != "" {
 		t, now := w.Terms, time.Now()
 		length := time.Duration(g.UntilMS-e.last.ServerMS) * time.Millisecond
 		left := length - now.Sub(e.asked)
 		left -= now.Sub(e.asked)/100 + lease.Margin(left)
-		ev.Late = t.RenewEvery == 0 || t.Replicas > 0 || left < min(t.Length, provisional)/2 || e.place.state.Stale()
+		ev.Late = t.RenewEvery == 0 || t.Replicas > 0 || left < min(t.Length, provisional)/2 || e.place.heard.Stale()
 		e.basis, e.granted = lease.Provisional(t, now, now.Add(left)), now
 	}
 	if g.Fence > e.told.Fence {

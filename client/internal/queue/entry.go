@@ -55,7 +55,8 @@ type place struct {
 	entry *entry
 	owner string
 	claim *inbox.Claim
-	state inbox.State
+	state inbox.State // when the last wait was made
+	heard inbox.State // when the last wait was made that was answered: by that server's clock
 	h     atomic.Pointer[holding.Holding]
 }
 
