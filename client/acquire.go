@@ -37,21 +37,11 @@ func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Loc
 }
 
 func (c *Client) acquire(ctx context.Context, name string, opts []Option) (*Lock, *BusyError, error) {
-	w, err := c.want(ctx, name, opts)
-	if err != nil {
-		return nil, nil, opError("acquire", name, err)
-	}
-	if !c.inflight.enter() {
-		return nil, nil, opError("acquire", name, ErrClosed)
+	w, again, err := c.begin(ctx, "acquire", name, opts)
+	if again != nil || err != nil {
+		return again, nil, err
 	}
 	defer c.inflight.leave()
-	if outer := w.outer(ctx); outer != nil {
-		l, err := w.reenter(outer)
-		return l, nil, opError("re-enter", name, err)
-	}
-	if err := w.begun(ctx); err != nil {
-		return nil, nil, opError("acquire", name, err)
-	}
 	if w.set.maxWait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, w.set.maxWait, errMaxWait)
@@ -91,21 +81,11 @@ func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 }
 
 func (c *Client) tryAcquire(ctx context.Context, name string, opts []Option) (*Lock, error) {
-	w, err := c.want(ctx, name, opts)
-	if err != nil {
-		return nil, opError("try", name, err)
-	}
-	if !c.inflight.enter() {
-		return nil, opError("try", name, ErrClosed)
+	w, again, err := c.begin(ctx, "try", name, opts)
+	if again != nil || err != nil {
+		return again, err
 	}
 	defer c.inflight.leave()
-	if outer := w.outer(ctx); outer != nil {
-		l, err := w.reenter(outer)
-		return l, opError("re-enter", name, err)
-	}
-	if err := w.begun(ctx); err != nil {
-		return nil, opError("try", name, err)
-	}
 	l, busy, err := w.try(ctx)
 	switch {
 	case err != nil:
@@ -114,6 +94,27 @@ func (c *Client) tryAcquire(ctx context.Context, name string, opts []Option) (*L
 		return nil, busy
 	}
 	return l, nil
+}
+
+// begin is the beginning of a call for a lock. One that re-enters is done with that. Otherwise, and without
+// an error, the call is in flight.
+func (c *Client) begin(ctx context.Context, op, name string, opts []Option) (w want, again *Lock, err error) {
+	if w, err = c.want(ctx, name, opts); err == nil && !c.inflight.enter() {
+		err = ErrClosed
+	}
+	if err != nil {
+		return w, nil, opError(op, name, err)
+	}
+	if outer := w.outer(ctx); outer != nil {
+		op = "re-enter"
+		again, err = w.reenter(outer)
+	} else {
+		err = w.begun(ctx)
+	}
+	if again != nil || err != nil {
+		c.inflight.leave()
+	}
+	return w, again, opError(op, name, err)
 }
 
 // want is what one call wants.

@@ -2,15 +2,15 @@ package client_test
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/client"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
 )
 
 func raw(t *testing.T) rueidis.Client {
@@ -27,32 +27,6 @@ func busy(t *testing.T, c *client.Client, name string) {
 		_, err := c.TryAcquire(background, name)
 		require.ErrorIs(t, err, client.ErrBusy)
 	}
-}
-
-func TestTryOnAHeldLockCostsNoCommand(t *testing.T) {
-	holder, c, name := opened(t), opened(t), t.Name()
-	l, err := holder.Acquire(background, name, client.WithLabel("boss"))
-	require.NoError(t, err)
-	busy(t, c, name)
-	before := fcalls(t)
-	var last time.Duration
-	for range 1000 {
-		_, err := c.TryAcquire(background, name)
-		var held *client.BusyError
-		require.ErrorAs(t, err, &held)
-		require.Equal(t, "boss", held.Holder.Label)
-		require.Positive(t, held.Remaining)
-		require.LessOrEqual(t, held.Remaining, 30*time.Second+time.Millisecond, "the server ends it with the millisecond that is over first")
-		last = held.Remaining
-	}
-	require.Equal(t, before, fcalls(t))
-	require.Less(t, last, 30*time.Second, "the remaining lease runs down in memory too")
-
-	require.NoError(t, l.Release(background))
-	eventually(t, "the release is heard of", func() bool {
-		l, err := c.TryAcquire(background, name)
-		return err == nil && l.Release(background) == nil
-	})
 }
 
 // The server does not tell a client of its own writes: it must know.
@@ -99,54 +73,6 @@ func TestInspectCachedTellsItsAge(t *testing.T) {
 		return err == nil && info.Held && info.Fence == l.Fence()
 	})
 	require.NoError(t, l.Release(background))
-}
-
-// renewedOnce returns a lock that has been renewed: from then on its holder hears of changes.
-func renewedOnce(t *testing.T, c *client.Client, name string) *client.Lock {
-	t.Helper()
-	l, err := c.Acquire(background, name, client.WithLease(30*time.Second), client.WithRenewal(50*time.Millisecond))
-	require.NoError(t, err)
-	r := raw(t)
-	until := func() string {
-		until, err := r.Do(background, r.B().Hget().Key("lock:"+name).Field("until").Build()).ToString()
-		require.NoError(t, err)
-		return until
-	}
-	first := until()
-	eventually(t, "renewed", func() bool { return until() != first })
-	return l
-}
-
-func TestADeletedKeyIsNewsAtOnce(t *testing.T) {
-	before, c, name := opened(t), opened(t), t.Name()
-	first, err := before.Acquire(background, name)
-	require.NoError(t, err)
-	got := make(chan *client.Lock, 1)
-	go func() {
-		l, _ := c.Acquire(background, name, client.WithLease(time.Minute))
-		got <- l
-	}()
-	eventually(t, "in line", func() bool { info, err := before.Inspect(background, name); return err == nil && info.Waiters == 1 })
-	require.NoError(t, first.Release(background))
-	l := <-got
-	require.NotNil(t, l)
-	eventually(t, "confirmed by a first renewal, the next is due in 20 s", func() bool { return l.Remaining() > 30*time.Second })
-	r := raw(t)
-	require.NoError(t, r.Do(background, r.B().Del().Key("lock:"+name).Build()).Error())
-	eventually(t, "the context has ended", func() bool { return l.Context().Err() != nil })
-	require.ErrorIs(t, context.Cause(l.Context()), client.ErrTaken)
-}
-
-func TestABreakIsToldWithItsReason(t *testing.T) {
-	c, operator, name := opened(t), opened(t), t.Name()
-	l := renewedOnce(t, c, name)
-	_, err := operator.Break(background, name, "runaway")
-	require.NoError(t, err)
-	<-l.Context().Done()
-	var lost *client.LostError
-	require.ErrorAs(t, context.Cause(l.Context()), &lost)
-	require.ErrorIs(t, lost, client.ErrBroken, "and not only that it is gone, which the renewals notice at the same time")
-	require.True(t, strings.HasSuffix(lost.Reason, ": runaway"), lost.Reason)
 }
 
 // Where the server does not permit tracking everything works without, and the log says so once.

@@ -31,6 +31,7 @@ type Client struct {
 	cfg      Config
 	settings *settings      // the Config's part that calls may change
 	redis    rueidis.Client // nil: several servers
+	lost     *atomic.Uint32 // connections, see fcall.Config; nil: not known
 	backend  fcall.Backend
 	slotted  bool // Cluster
 
@@ -70,7 +71,7 @@ func New(redis rueidis.Client, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("holdfast: new: %w", err)
 	}
-	c.connected(redis, func() {})
+	c.connected(redis, nil, func() {})
 	return c, nil
 }
 
@@ -99,12 +100,13 @@ func build(cfg Config, parts assembly.Parts) (*Client, error) {
 	return c, nil
 }
 
-// connected begins to use one deployment. demoted is called when its server turns out to be a replica.
-func (c *Client) connected(redis rueidis.Client, demoted func()) {
-	c.redis, c.slotted = redis, redis.Mode() == rueidis.ClientModeCluster
+// connected begins to use one deployment. ended is that of fcall.Config. demoted is called when its server
+// turns out to be a replica.
+func (c *Client) connected(redis rueidis.Client, ended *atomic.Uint32, demoted func()) {
+	c.redis, c.lost, c.slotted = redis, ended, redis.Mode() == rueidis.ClientModeCluster
 	c.cache = tracking.New(c.slotted)
 	c.backend = replicas.New(fcall.New(fcall.Config{Redis: redis, AutoLoad: c.cfg.AutoLoad, Closing: c.closing,
-		Heard: c.heard, Changed: c.cache.Drop, Untracked: c.untracked, Demoted: demoted}))
+		Heard: c.heard, Changed: c.cache.Drop, Untracked: c.untracked, Demoted: demoted, Ended: ended}))
 	c.inbox = inbox.New(inbox.Config{Redis: redis, Slotted: c.slotted, Prefix: c.cfg.Prefix, ID: c.id, Denied: denied,
 		Unclaimed: c.unclaimed, Refused: c.events.unsubscribed})
 	c.start()
@@ -122,8 +124,14 @@ func (c *Client) start() {
 }
 
 // Redis returns the rueidis client, for commands of the caller's own; nil if there are several. Do
-// not close one that Open made.
-func (c *Client) Redis() rueidis.Client { return c.redis }
+// not close one that Open made. From here on calls for locks cost a goroutine each, because other
+// commands may fill its connections.
+func (c *Client) Redis() rueidis.Client {
+	if c.lost != nil {
+		c.lost.Store(fcall.Shared)
+	}
+	return c.redis
+}
 
 // heard notes that the server has answered.
 func (c *Client) heard() {

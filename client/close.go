@@ -21,6 +21,7 @@ func (c *Client) Close() {
 	if c.parts.Stop != nil {
 		c.parts.Stop(ErrClosed)
 	}
+	c.keeper.Desert() // before it waits for calls that may have no answer
 	c.inflight.close(patience)
 	c.keeper.Close(patience)
 	if c.inbox != nil {

@@ -20,6 +20,12 @@ func (c *Client) Do(ctx context.Context, name string, fn func(context.Context) e
 	return err
 }
 
+// TryDo is Do with TryAcquire: it does not wait.
+func (c *Client) TryDo(ctx context.Context, name string, fn func(context.Context) error, opts ...Option) error {
+	_, err := TryValue(ctx, c, name, func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }, opts...)
+	return err
+}
+
 // Value is Do for a function with a result: it returns fn's value and error untouched. With the
 // *LostError of a lock that was lost it returns fn's value too.
 func Value[T any](ctx context.Context, c *Client, name string, fn func(context.Context) (T, error), opts ...Option) (value T, err error) {

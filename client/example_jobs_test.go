@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"sync"
@@ -30,6 +31,31 @@ func ExampleClient_Once() {
 	// reporting
 	// true worker 7 again in 1h0m0s
 	// false worker 7 again in 1h0m0s
+}
+
+// A timer on each host: whoever is first cleans up, and the others have nothing to do.
+func ExampleClient_TryDo() {
+	c := open()
+	defer c.Close()
+	tick := func(ctx context.Context) error {
+		err := c.TryDo(ctx, "clean-up", func(ctx context.Context) error {
+			fmt.Println("cleaning up")
+			return nil
+		}, client.WithoutReentry())
+		if errors.Is(err, client.ErrBusy) {
+			return nil
+		}
+		return err
+	}
+	_ = c.TryDo(context.Background(), "clean-up", func(ctx context.Context) error {
+		fmt.Println(tick(ctx)) // somebody else's, meanwhile
+		return nil
+	})
+	fmt.Println(tick(context.Background()))
+	// Output:
+	// <nil>
+	// cleaning up
+	// <nil>
 }
 
 // Who leads works until it has to stop, and others see where it can be reached.

@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/client"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
 )
 
 var background = context.Background()
@@ -56,13 +57,14 @@ func line(t *testing.T, c *client.Client, ctx context.Context, name string, n in
 	return got
 }
 
+// First come, first served: also with mixed ways to wait.
 func TestGoroutinesGetTheLockInOrderWithHigherTokens(t *testing.T) {
 	c, name := opened(t), t.Name()
 	first, err := c.Acquire(background, name)
 	require.NoError(t, err)
 	var waiters []<-chan *client.Lock
 	for i := range 20 {
-		waiters = append(waiters, line(t, c, background, name, i+1))
+		waiters = append(waiters, line(t, c, background, name, i+1, client.WithMaxWait(time.Duration(i%3)*time.Minute)))
 	}
 	before, last := fcalls(t), first
 	for i, w := range waiters {
@@ -70,6 +72,9 @@ func TestGoroutinesGetTheLockInOrderWithHigherTokens(t *testing.T) {
 		require.ErrorIs(t, context.Cause(last.Context()), client.ErrReleased)
 		l := <-w
 		require.NotNil(t, l, "waiter %d", i)
+		for _, later := range waiters[i+1:] {
+			require.Empty(t, later)
+		}
 		require.Greater(t, l.Fence(), last.Fence())
 		require.NoError(t, l.Context().Err())
 		require.Positive(t, l.Remaining())
@@ -85,34 +90,6 @@ func TestGoroutinesGetTheLockInOrderWithHigherTokens(t *testing.T) {
 	// The first lock was taken without a run of tokens, so the second asked Redis; then it depends
 	// on the time slice.
 	require.Less(t, fcalls(t)-before, 2*len(waiters)+2)
-}
-
-func TestALockIsPassedOnInMemory(t *testing.T) {
-	c, name := opened(t), t.Name()
-	const goroutines, rounds = 16, 500
-	var wg sync.WaitGroup
-	var last int64 // guarded by the lock
-	before := fcalls(t)
-	for range goroutines {
-		wg.Go(func() {
-			for range rounds {
-				l, err := c.Acquire(background, name)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if l.Fence() <= last {
-					t.Errorf("token %d after %d", l.Fence(), last)
-				}
-				last = l.Fence()
-				if err := l.Release(background); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	require.Less(t, fcalls(t)-before, goroutines*rounds/2, "most of the time the lock does not leave the process")
 }
 
 // While another process waits, this one keeps the lock for a bounded run only.

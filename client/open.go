@@ -43,7 +43,7 @@ func Open(option rueidis.ClientOption, cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("holdfast: open: %w", fcall.Classify(context.Background(), err))
 	}
 	c.parts.Close = func() { dial.End(redis.Close, closeWait/2, wires) }
-	c.connected(redis, func() {
+	c.connected(redis, wires.Ended(), func() {
 		// A name in the DNS, or a proxy, may lead to the primary. In a Cluster, or behind Sentinel, rueidis
 		// finds it.
 		if redis.Mode() == rueidis.ClientModeStandalone {

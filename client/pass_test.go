@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/client"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
 )
 
 // masked is a context that ends at the same instant as another, and does not carry its lock.
@@ -61,6 +62,7 @@ func TestHowOneWaitsDoesNotMatterToThePassing(t *testing.T) {
 	}
 	const goroutines, rounds = 16, 300
 	var wg sync.WaitGroup
+	var last int64 // guarded by the lock
 	before := fcalls(t)
 	for g := range goroutines {
 		wg.Go(func() {
@@ -70,6 +72,10 @@ func TestHowOneWaitsDoesNotMatterToThePassing(t *testing.T) {
 					t.Error(err)
 					return
 				}
+				if l.Fence() <= last {
+					t.Errorf("token %d after %d", l.Fence(), last)
+				}
+				last = l.Fence()
 				if err := l.Release(background); err != nil {
 					t.Error(err)
 				}
@@ -78,24 +84,4 @@ func TestHowOneWaitsDoesNotMatterToThePassing(t *testing.T) {
 	}
 	wg.Wait()
 	require.Less(t, fcalls(t)-before, goroutines*rounds/2, "most of the time the lock does not leave the process")
-}
-
-// First come, first served: also with mixed ways to wait.
-func TestMixedWaitersOfOneProcessAreServedInOrder(t *testing.T) {
-	c, name := opened(t), t.Name()
-	last, err := c.Acquire(background, name)
-	require.NoError(t, err)
-	var waiters []<-chan *client.Lock
-	for i := range 12 {
-		waiters = append(waiters, line(t, c, background, name, i+1, client.WithMaxWait(time.Duration(i%3)*time.Minute)))
-	}
-	for i, w := range waiters {
-		require.NoError(t, last.Release(background))
-		last = <-w
-		require.NotNil(t, last, "waiter %d", i)
-		for _, later := range waiters[i+1:] {
-			require.Empty(t, later)
-		}
-	}
-	require.NoError(t, last.Release(background))
 }

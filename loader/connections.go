@@ -3,6 +3,7 @@ package loader
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ type connections struct {
 	client  rueidis.Client
 	dial    func(context.Context, string) (rueidis.Client, error)
 	timeout time.Duration
+	also    []cluster.Node
 
 	mu     sync.Mutex
 	closed bool
@@ -121,6 +123,11 @@ func (c *connections) survey(ctx context.Context) ([]cluster.Node, error) {
 		more, err := cluster.Topology(ctx, node)
 		if err == nil {
 			nodes = merge(nodes, more)
+		}
+	}
+	for _, node := range c.also {
+		if !slices.ContainsFunc(nodes, func(n cluster.Node) bool { return n.Addr == node.Addr }) {
+			nodes = append(nodes, node)
 		}
 	}
 	return nodes, nil

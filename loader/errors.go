@@ -24,8 +24,8 @@ var (
 	// ErrDemoted: the node was a primary and takes no writes any more, and its successor could not
 	// be loaded either.
 	ErrDemoted = errors.New("the node is not a primary any more")
-	// ErrDown: the cluster itself says that the node cannot be reached.
-	ErrDown = errors.New("the cluster marks the node as failed")
+	// ErrDown: the cluster itself, or its sentinels, say that the node cannot be reached.
+	ErrDown = errors.New("the cluster, or the sentinels, mark the node as failed")
 	// ErrNoConnection: the client is not connected to that node, and Options.Dial was not given.
 	ErrNoConnection = errors.New("the client has no connection to this node, and Options.Dial is not set")
 	// ErrCredentials: the server refuses the user or the password, or wants one.
@@ -93,7 +93,7 @@ func (e *ForeignError) Error() string {
 // Is makes errors.Is(err, ErrForeign) true.
 func (e *ForeignError) Is(target error) bool { return target == ErrForeign }
 
-const permissions = "the loader needs +ping +role +function|list +function|load, " +
+const permissions = "the loader needs +ping +role +function|list +function|load, for guarded locks +fcall +time +info, " +
 	"in a cluster also +cluster|nodes +cluster|slots +cluster|shards, to unload also +function|delete"
 
 // explain adds to a server's reply what it means here. Other errors, and nil, are returned as they

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/functions"
 )
 
@@ -34,6 +35,10 @@ type Options struct {
 	// call returns. See Dialer. Default: none. Such replicas are then reported as NotChecked, and
 	// such primaries as Failed.
 	Dial func(ctx context.Context, addr string) (rueidis.Client, error)
+
+	// Also are nodes to look at beside those that the deployment's servers name: replicas that sentinels
+	// know of, and that are cut off from their primary. One that is Down is reported as NotChecked.
+	Also []cluster.Node
 
 	// Source is the library to load, verify or unload: functions.Source, functions.GuardSource, or
 	// an older version of one of them to roll back. Each is looked after for itself: what is done to
@@ -127,7 +132,7 @@ func begin(client rueidis.Client, opt Options) (*run, error) {
 	return &run{
 		opt:     opt,
 		offered: offered,
-		conns:   &connections{client: client, dial: opt.Dial, timeout: opt.Timeout},
+		conns:   &connections{client: client, dial: opt.Dial, timeout: opt.Timeout, also: opt.Also},
 		members: map[string]*member{},
 	}, nil
 }

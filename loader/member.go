@@ -20,6 +20,7 @@ type member struct {
 	blind  error   // why it could not be looked at for the plan
 	tried  Action  // what was written or tried, or ""
 	failed error   // why it was not written, or not acknowledged
+	note   string  // what people should know of what was written
 	told   bool    // Options.Progress knows
 	final  bool
 }
@@ -136,6 +137,7 @@ func (r *run) confirm(ctx context.Context, m *member, job task) {
 		m.settle(Followed, job.op(), nil)
 	case err == nil && m.tried != "":
 		m.settle(m.tried, job.op(), nil) // what is found counts, even if the reply was lost
+		m.Detail = m.note
 	case err == nil:
 		m.settle(Unchanged, job.op(), nil)
 	case m.Action == Refused:

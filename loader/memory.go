@@ -2,25 +2,77 @@ package loader
 
 import (
 	"context"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/functions"
 )
 
 // memory is what a node's library says of its memory, in the words of holdfast_memory; nil if it says
-// nothing. FUNCTION LOAD REPLACE ends it. Where it cannot be carried over, because an ACL forbids it
-// or the library before has no such function, guarded locks are not granted for a while, and no more
-// than that.
+// nothing. FUNCTION LOAD REPLACE ends it. Where it cannot be carried over, guarded locks are not
+// granted for a while, and no more than that.
 type memory []string
 
-func recall(ctx context.Context, node rueidis.Client) memory {
-	m, _ := node.Do(ctx, node.B().Fcall().Function(functions.Memory).Numkeys(0).Build()).AsStrSlice()
-	return m
+func recall(ctx context.Context, node rueidis.Client, at cluster.Node) (memory, error) {
+	return remembered(ctx, node, at, nil)
 }
 
 // carry gives it to the library that was loaded, or, if there is none, lets a memory begin. The node
 // believes it only if it is the same process with the same replication id as before.
-func (m memory) carry(ctx context.Context, node rueidis.Client) {
-	_ = node.Do(ctx, node.B().Fcall().Function(functions.Memory).Numkeys(0).Arg(m...).Build()).Error()
+func (m memory) carry(ctx context.Context, node rueidis.Client, at cluster.Node) error {
+	_, err := remembered(ctx, node, at, m)
+	return err
+}
+
+// remembered calls holdfast_memory. It needs no key, and a loader's user may have none. But services
+// that choose the server by a key (ElastiCache Serverless) refuse a call without one.
+func remembered(ctx context.Context, node rueidis.Client, at cluster.Node, args []string) (memory, error) {
+	call := func(keys ...string) (memory, error) {
+		fcall := node.B().Fcall().Function(functions.Memory).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+		return node.Do(ctx, fcall).AsStrSlice()
+	}
+	m, err := call()
+	if _, replied := rueidis.IsRedisErr(err); !replied || hopeless(err) {
+		return m, err
+	}
+	if m, again := call(keyAt(at.Slots)); again == nil {
+		return m, nil
+	}
+	return nil, err
+}
+
+// hopeless reports whether a call with a key would fail as one without it did.
+func hopeless(err error) bool {
+	return strings.Contains(err.Error(), "NOPERM") || unknown(err)
+}
+
+// unknown reports whether there is no such function, as in a library from before it.
+func unknown(err error) bool { return strings.Contains(err.Error(), "Function not found") }
+
+// keyAt is a key that a primary with these slots takes. Without slots any is.
+func keyAt(slots [][2]uint16) string {
+	for i := 0; ; i++ {
+		key := "holdfast-loader:" + strconv.Itoa(i)
+		at := cluster.Slot(key)
+		for _, s := range slots {
+			if at >= s[0] && at <= s[1] {
+				return key
+			}
+		}
+		if len(slots) == 0 {
+			return key
+		}
+	}
+}
+
+// forgotten is what a report says of a memory that was lost.
+func forgotten(err error) string {
+	if err == nil || unknown(err) {
+		return ""
+	}
+	return fmt.Sprintf("its memory was not carried over, so guarded locks wait until it is old enough again: %v", err)
 }

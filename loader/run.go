@@ -147,7 +147,7 @@ func (r *run) writeOne(ctx context.Context, m *member, job task) {
 		return
 	}
 	m.tried = action
-	m.failed = job.write(ctx, client, found)
+	m.note, m.failed = job.write(ctx, client, m.node, found)
 }
 
 // successors waits until the deployment names none of the demoted nodes as a primary, and returns

@@ -7,6 +7,8 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidiscompat"
+
+	"github.com/holdfast-go/holdfast/cluster"
 )
 
 // task is what a change brings about at each primary.
@@ -15,8 +17,8 @@ type task interface {
 	// decide says what is to be done where found stands: Unchanged for nothing, Refused with the
 	// reason.
 	decide(found library) (Action, error)
-	// write does it.
-	write(ctx context.Context, node rueidis.Client, found library) error
+	// write does it. It returns what people should know of it, if it is done.
+	write(ctx context.Context, node rueidis.Client, at cluster.Node, found library) (note string, err error)
 	// leaves is the version that a node has afterwards, "" for none.
 	leaves() string
 	// check compares what a node has afterwards with what it should have: Unchanged and nil if it
@@ -62,18 +64,20 @@ func (l loading) decide(found library) (Action, error) {
 // write first deletes other libraries that register our functions, because the server refuses ours
 // while they are there. (decide lets them pass only with force.) If the server refuses ours for
 // another reason, they are put back.
-func (l loading) write(ctx context.Context, node rueidis.Client, found library) error {
+func (l loading) write(ctx context.Context, node rueidis.Client, at cluster.Node, found library) (string, error) {
 	adapter := rueidiscompat.NewAdapter(node)
 	for i, o := range found.others {
 		if err := acknowledged(adapter.FunctionDelete(ctx, o.name)); err != nil {
-			return errors.Join(fmt.Errorf("deleting library '%s': %w", o.name, err), restore(ctx, adapter, found.others[:i]))
+			err = fmt.Errorf("deleting library '%s': %w", o.name, err)
+			return "", errors.Join(err, restore(ctx, adapter, found.others[:i]))
 		}
 	}
 	var reply *rueidiscompat.StringCmd
 	var since memory
+	var lost error
 	if found.present {
 		if l.offered.id.remembers {
-			since = recall(ctx, node)
+			since, lost = recall(ctx, node, at)
 		}
 		reply = adapter.FunctionLoadReplace(ctx, l.offered.code)
 	} else {
@@ -81,12 +85,15 @@ func (l loading) write(ctx context.Context, node rueidis.Client, found library) 
 		reply = adapter.FunctionLoad(ctx, l.offered.code)
 	}
 	if err := acknowledged(reply); err != nil {
-		return errors.Join(err, restore(ctx, adapter, found.others))
+		return "", errors.Join(err, restore(ctx, adapter, found.others))
 	}
 	if l.offered.id.remembers {
-		since.carry(ctx, node)
+		err := since.carry(ctx, node, at)
+		if lost == nil && found.present {
+			lost = err
+		}
 	}
-	return nil
+	return forgotten(lost), nil
 }
 
 func (l loading) check(found library) (Action, error) { return found.differs(l.offered) }
@@ -129,8 +136,8 @@ func (u unloading) decide(found library) (Action, error) {
 	return Unloaded, nil
 }
 
-func (u unloading) write(ctx context.Context, node rueidis.Client, _ library) error {
-	return acknowledged(rueidiscompat.NewAdapter(node).FunctionDelete(ctx, u.id.name))
+func (u unloading) write(ctx context.Context, node rueidis.Client, _ cluster.Node, _ library) (string, error) {
+	return "", acknowledged(rueidiscompat.NewAdapter(node).FunctionDelete(ctx, u.id.name))
 }
 
 func (unloading) check(found library) (Action, error) {

@@ -9,21 +9,16 @@ import (
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 )
 
-const (
-	// Who has the vote of the server that is asked first asks for the others so often: others can be
-	// giving them back this moment. The pauses grow from a millisecond.
-	tries = 5
-
-	// By so much the token is proposed above the first server's clock, in microseconds: the others vote
-	// a moment later, and their clocks differ. If it is too little, one more round raises it.
-	ahead = 2000
-)
+// Who has the vote of the server that is asked first asks for the others so often: others can be giving
+// them back this moment. The pauses grow from a millisecond.
+const tries = 5
 
 // acquire takes the lock if a majority gives it. One server is asked first: without its vote nobody asks
 // the others, so two that come at once do not keep the lock from each other.
 func (s *servers) acquire(ctx context.Context, call fcall.Call) (fcall.Reply, error) {
 	b, began := s.ballots.open(call, len(s.members)), time.Now()
-	lead, err := s.lead(ctx, b, call)
+	votes := make([]fcall.Reply, len(s.members))
+	lead, err := s.lead(ctx, b, call, votes)
 	if err != nil {
 		return fcall.Reply{}, err
 	}
@@ -32,10 +27,7 @@ func (s *servers) acquire(ctx context.Context, call fcall.Call) (fcall.Reply, er
 	}
 	token := int64(0) // any
 	for try := 1; ; try++ {
-		if lead.Yes && token == 0 {
-			token = lead.Fence + time.Since(began).Microseconds() + ahead
-		}
-		p, err := s.round(ctx, b, call, token)
+		p, err := s.round(ctx, b, call, votes, token)
 		token = p.token()
 		switch {
 		case err != nil:
@@ -64,9 +56,9 @@ func (s *servers) acquire(ctx context.Context, call fcall.Call) (fcall.Reply, er
 // errClocks is for clocks that are a minute apart: no majority takes the token of one.
 var errClocks = fmt.Errorf("%w: too few servers take the token of the others, their clocks are too far behind", fcall.ErrUnreachable)
 
-// lead asks one server after another, until one gives its vote, or says who has the lock. One that
-// does not answer, or does not vote yet, has no say. An empty reply: nobody has one.
-func (s *servers) lead(ctx context.Context, b *ballot, call fcall.Call) (fcall.Reply, error) {
+// lead asks one server after another, until one gives its vote, which it notes, or says who has the lock.
+// One that does not answer, or does not vote yet, has no say. An empty reply: nobody has one.
+func (s *servers) lead(ctx context.Context, b *ballot, call fcall.Call, votes []fcall.Reply) (fcall.Reply, error) {
 	l := leading{servers: s, call: call}
 	answers := make(chan answer[fcall.Reply], len(s.members))
 	first, patience := s.first(call.Key), min(headStart, length(call.TTL)/headStartPart)
@@ -77,12 +69,15 @@ func (s *servers) lead(ctx context.Context, b *ballot, call fcall.Call) (fcall.R
 		if m := s.members[i]; m.caller.Load() == nil || m.silent(headStart) {
 			continue
 		}
-		go func() { answers <- askOne(ctx, s, length(call.TTL), i, vote(b, call, 0)) }()
+		go func() { answers <- askOne(ctx, s, length(call.TTL), i, vote(b, call)) }()
 		timer.Reset(patience)
 		for waiting := true; waiting; {
 			select {
 			case a := <-answers:
 				if a.err == nil && l.decides(a.value) {
+					if a.value.Yes {
+						votes[a.from] = a.value
+					}
 					return a.value, nil
 				}
 				waiting = a.from != i
@@ -133,45 +128,68 @@ func (s *servers) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// round asks all for their votes, with a token that they shall have; 0: any.
-func (s *servers) round(ctx context.Context, b *ballot, call fcall.Call, token int64) (*poll, error) {
-	p := s.poll()
-	answers := ask(ctx, s, length(call.TTL), vote(b, call, token))
-	return &p, receive(ctx, s.closing, s, answers, func(a answer[fcall.Reply]) bool {
+// round asks all for their votes that have not given them, and has those raise their token to this one
+// that have a lower one. It waits for all: where they answer, the token in the middle is known to a
+// majority, and nobody has to raise his.
+func (s *servers) round(ctx context.Context, b *ballot, call fcall.Call, votes []fcall.Reply, token int64) (*poll, error) {
+	p, asked, silent := s.poll(), map[int]calling[fcall.Reply]{}, 0
+	for i, had := range votes {
+		switch {
+		case had.Yes && had.Fence >= token:
+			p.add(fcall.Outcome{Reply: had})
+			continue
+		case had.Yes:
+			asked[i] = raise(b, call, had, token)
+		default:
+			asked[i] = vote(b, call)
+		}
+		if votes[i] = (fcall.Reply{}); s.members[i].silent(headStart) {
+			silent++
+		}
+	}
+	answers := make(chan answer[fcall.Reply], len(asked))
+	for i, what := range asked {
+		go func() { answers <- askOne(ctx, s, length(call.TTL), i, what) }()
+	}
+	left := len(asked) - silent
+	err := receive(ctx, s.closing, answers, s.need-len(p.yes), fellows, func(a answer[fcall.Reply]) bool {
+		if left--; a.err == nil && a.value.Yes {
+			votes[a.from] = a.value
+		}
 		p.add(fcall.Outcome{Reply: a.value, Err: a.err})
-		return p.decided()
+		return p.decided() || left <= 0 && p.answered() >= s.need
 	})
+	return &p, err
 }
 
 func granted(token int64) fcall.Reply { return fcall.Reply{Yes: true, Fence: token, Top: token} }
 
-// vote asks one server for its vote, and has it raise its token.
-func vote(b *ballot, call fcall.Call, token int64) calling[fcall.Reply] {
-	calls := []fcall.Call{{Verb: fcall.Acquire, Key: call.Key, Owner: call.Owner, TTL: call.TTL, Guard: call.Guard, MinHold: call.MinHold}}
-	if token != 0 {
-		calls = append(calls, raising(call, token))
-	}
-	return func(ctx context.Context, i int, c *fcall.Caller) (fcall.Reply, error) {
+// vote asks one server for its vote.
+func vote(b *ballot, call fcall.Call) calling[fcall.Reply] {
+	call = fcall.Call{Verb: fcall.Acquire, Key: call.Key, Owner: call.Owner, TTL: call.TTL, Guard: call.Guard, MinHold: call.MinHold}
+	return func(ctx context.Context, i int, c *fcall.Caller) (o fcall.Reply, err error) {
 		if !b.asks(i) {
-			return fcall.Reply{}, fcall.NotConnected(errOver)
+			return o, fcall.NotConnected(errOver)
 		}
 		sent := time.Now()
-		said := c.Send(ctx, calls)
-		b.answered(i, sent, said[0])
-		o := counted(said)
-		return o.Reply, o.Err
+		o, err = c.Do(ctx, call)
+		b.answered(i, sent, fcall.Outcome{Reply: o, Err: err})
+		return o, err
 	}
 }
 
 var errOver = errors.New("the lock is given back")
 
-// counted is the vote in a server's answers. One whose clock is too far behind keeps its own token.
-func counted(said []fcall.Outcome) fcall.Outcome {
-	taken, raised := said[0], said[len(said)-1]
-	if taken.Err != nil || !taken.Yes || refused(raised.Err) {
-		return taken
+// raise has a server that has voted raise its token. One whose clock is too far behind keeps its own.
+func raise(b *ballot, call fcall.Call, had fcall.Reply, token int64) calling[fcall.Reply] {
+	return func(ctx context.Context, i int, c *fcall.Caller) (fcall.Reply, error) {
+		sent := time.Now()
+		r, err := c.Do(ctx, raising(call, token))
+		if b.renewed(i, sent, call.TTL, err == nil && r.Yes); errors.Is(err, fcall.ErrArgument) {
+			return had, nil
+		}
+		return r, err
 	}
-	return raised
 }
 
 // raising starts the lease anew with at least that token. A server can have a higher one of its own, so
@@ -179,6 +197,3 @@ func counted(said []fcall.Outcome) fcall.Outcome {
 func raising(call fcall.Call, token int64) fcall.Call {
 	return fcall.Call{Verb: fcall.Renew, Key: call.Key, Owner: call.Owner, TTL: call.TTL, Raise: token}
 }
-
-// refused reports whether a server's clock is too far behind for a token.
-func refused(err error) bool { return errors.Is(err, fcall.ErrArgument) }

@@ -45,8 +45,10 @@ func newNetwork(servers int, cfg client.Config) *network {
 func (n *network) use(m *member, redis rueidis.Client) {
 	cfg := fcall.Config{Redis: redis, AutoLoad: n.autoLoad, Closing: n.done, Heard: func() {}, Changed: func(string) {},
 		Untracked: func(error) {}, Demoted: func() {}}
-	if m.wires != nil && redis.Mode() == rueidis.ClientModeStandalone {
-		cfg.Demoted = m.wires.Renew // a name in the DNS, or a proxy, may lead to the primary
+	if m.wires != nil {
+		if cfg.Ended = m.wires.Ended(); redis.Mode() == rueidis.ClientModeStandalone {
+			cfg.Demoted = m.wires.Renew // a name in the DNS, or a proxy, may lead to the primary
+		}
 	}
 	m.caller.Store(fcall.New(cfg))
 }
@@ -63,7 +65,7 @@ func (n *network) connect(options []rueidis.ClientOption) error {
 	}
 	var wrong error
 	p := n.poll()
-	err := receive(n.done, n.closing, n.servers, answers, func(a answer[fcall.Reply]) bool {
+	err := receive(n.done, n.closing, answers, n.need, moment, func(a answer[fcall.Reply]) bool {
 		p.add(fcall.Outcome{Err: a.err})
 		if errors.Is(a.err, fcall.ErrArgument) {
 			wrong = a.err

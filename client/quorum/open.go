@@ -5,9 +5,10 @@
 //
 //   - A server that forgot what it had granted does not vote until the leases that it may have
 //     forgotten are over (the guard of functions/README.md).
-//   - The voters raise the token of the lock before the holder gets it, so that a majority knows it.
-//     So tokens grow from holder to holder, whatever the clocks of the servers say; but a server that
-//     loses its memory has only its clock, and Guard, to be above the tokens that it forgot.
+//   - The token of the lock is the one in the middle of those of all servers, which a majority knows;
+//     where some do not answer, the others raise theirs before the holder gets it. So tokens grow from
+//     holder to holder, whatever the clocks of the servers say; but a server that loses its memory has
+//     only its clock, and Guard, to be above the tokens that it forgot.
 //   - One server, which the lock's name says, is asked before the others. Without its vote they are not
 //     asked, so those who come at once do not split the votes among themselves.
 package quorum
@@ -32,10 +33,10 @@ const fewest, most = 3, 9 // servers
 // change.
 //
 // An acquisition takes two round trips: one to one server, which decides between those who come at
-// once, and one to all, in which a majority learns the token, so that tokens grow from holder to
-// holder. A third one is rare. WithOwner and Replicas are ErrArgument, goroutines of one process do
-// not pass a lock on among themselves, and there is no client-side caching. A server that comes back
-// empty does not vote for Config.Guard, which is the Lease by default, counted from the first time
+// once, and one to all others. Where some of those do not answer, a third one lets a majority learn the
+// token, so that tokens grow from holder to holder. WithOwner and Replicas are ErrArgument, goroutines
+// of one process do not pass a lock on among themselves, and there is no client-side caching. A server
+// that comes back empty does not vote for Config.Guard, which is the Lease by default, counted from the first time
 // that it is asked to take or renew a lock. So all may be restarted one after the other, twice Guard
 // apart; but when all servers are new, nobody gets a lock for so long.
 //

@@ -32,7 +32,7 @@ func (s *servers) pipeline(ctx context.Context, calls []fcall.Call, waited bool)
 		return deliver(ctx, i, c, counts)
 	})
 	// what has not answered when the context ends is missing in the counts
-	ended = receive(ctx, closing, s, answers, func(a answer[[]fcall.Outcome]) bool {
+	ended = receive(ctx, closing, answers, s.need, moment, func(a answer[[]fcall.Outcome]) bool {
 		decided := true
 		for i := range counts {
 			o := fcall.Outcome{Err: a.err}
@@ -205,7 +205,7 @@ func (c *count) givenBack() (o fcall.Outcome) {
 func (s *servers) Version(ctx context.Context) (string, error) {
 	p, versions := s.poll(), map[string]bool{}
 	answers := ask(ctx, s, lasting, func(ctx context.Context, _ int, c *fcall.Caller) (string, error) { return c.Version(ctx) })
-	err := receive(ctx, s.closing, s, answers, func(a answer[string]) bool {
+	err := receive(ctx, s.closing, answers, s.need, moment, func(a answer[string]) bool {
 		p.add(fcall.Outcome{Err: a.err})
 		if a.err == nil {
 			versions[a.value] = true

@@ -22,6 +22,8 @@ const (
 
 	// What the slow of a majority's fellows get, more than the majority took.
 	moment = 20 * time.Millisecond
+	// ... for a vote: another round is as long.
+	fellows = time.Millisecond
 
 	lasting = 10 * time.Second // what a call about no lease may take
 	unheard = time.Second      // of a server's silence, before no more calls are sent to it than unheardOf
@@ -179,12 +181,13 @@ func askOne[T any](ctx context.Context, s *servers, limit time.Duration, i int, 
 	return a
 }
 
-// receive takes the answers of all, until enough says so, or ctx or closing ends. Once a majority has
-// answered, it waits for the others no longer than it has waited by then, and a moment.
-func receive[T any](ctx, closing context.Context, s *servers, answers <-chan answer[T], enough func(answer[T]) bool) error {
+// receive takes the answers of all, until enough says so, or ctx or closing ends. Once so many are heard
+// as it needs, it waits for the others no longer than it has waited by then, and a moment.
+func receive[T any](ctx, closing context.Context, answers <-chan answer[T], needs int, moment time.Duration,
+	enough func(answer[T]) bool) error {
 	began, heard := time.Now(), 0
 	var patience <-chan time.Time
-	for range s.members {
+	for range cap(answers) {
 		select {
 		case a := <-answers:
 			if enough(a) {
@@ -193,7 +196,7 @@ func receive[T any](ctx, closing context.Context, s *servers, answers <-chan ans
 			if a.err == nil {
 				heard++
 			}
-			if heard >= s.need && patience == nil {
+			if heard >= needs && patience == nil {
 				patience = time.After(moment + time.Since(began))
 			}
 		case <-patience:

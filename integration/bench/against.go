@@ -2,145 +2,162 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
+	"os/signal"
+	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/holdfast-go/holdfast/integration/reexec"
 )
 
-// againstWorkloads are those that a change of the library or the client can make worse.
-const againstWorkloads = "uncontended,hot,try,kill,held"
+// sideRole is a process that measures with one of two commits, on servers of its own. It ends when
+// its input does.
+const sideRole = "side"
 
-// pair is what both sides measured in one round.
-type pair struct{ here, there values }
+// job is what a side is told.
+type job struct {
+	Quick bool
+	Core  *int
+}
 
-// runAgainst measures this checkout and another one by turns.
-func runAgainst(ctx context.Context, s settings) (err error) {
-	if s.rival != "" {
-		return fmt.Errorf("-rival %s: rivals have no part in -against", s.rival)
-	}
-	if s.workload == "" {
-		s.workload = againstWorkloads
-	}
-	d := duel{dir: s.against, measured: map[where][]pair{}}
-	if d.workloads, err = chosen(workloads(s.quick), s.workload, func(w workload) string { return w.Name }); err != nil {
-		return err
-	}
+// question is one cell for a side to measure.
+type question struct{ Workload, Case string }
+
+// sides are this working tree and another commit.
+func sides(ctx context.Context, s settings) (list []player, end func() error, err error) {
 	tmp, err := os.MkdirTemp("", "holdfast-bench-against-")
 	if err != nil {
+		return nil, nil, err
+	}
+	var started []*reexec.Process
+	end = func() (err error) {
+		for _, p := range started {
+			if ctx.Err() != nil {
+				p.Kill()
+				continue
+			}
+			err = errors.Join(err, p.Close())
+		}
+		return errors.Join(err, os.RemoveAll(tmp))
+	}
+	other, err := buildWith(ctx, s.against, tmp)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("-against: %w", err), end())
+	}
+	for _, program := range []string{"", other} {
+		p, err := reexec.Start(sideRole, job{s.quick, s.core}, func(cmd *exec.Cmd) {
+			if program != "" {
+				cmd.Path = program
+			}
+		})
+		if err != nil {
+			return nil, nil, errors.Join(err, end())
+		}
+		started = append(started, p)
+		context.AfterFunc(ctx, p.Kill)
+		name := holdfastName
+		if program != "" {
+			name = s.against
+		}
+		list = append(list, player{name, holdfastRival().takes, func(_ context.Context, c cell) (values, error) { return ask(p, c) }})
+	}
+	return list, end, nil
+}
+
+// ask lets a side measure a cell.
+func ask(p *reexec.Process, c cell) (got values, err error) {
+	text, err := json.Marshal(question{c.Workload, c.Case})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Say(string(text)); err != nil {
+		return nil, err
+	}
+	answer, err := p.Hear()
+	if err != nil {
+		return nil, err
+	}
+	return got, json.Unmarshal([]byte(answer), &got)
+}
+
+// measureCells is the role of a side.
+func measureCells(p *reexec.Parent) (err error) {
+	undisturbed()
+	var j job
+	if err := p.Job(&j); err != nil {
 		return err
 	}
-	defer os.RemoveAll(tmp)
-	program, err := buildWith(ctx, s.against, tmp)
-	if err != nil {
-		return fmt.Errorf("-against: %w", err)
-	}
-	here, err := reexec.Start(roleSide, s.quick)
-	if err != nil {
-		return err
-	}
-	defer here.Kill()
-	there, err := reexec.Start(roleSide, s.quick, func(cmd *exec.Cmd) { cmd.Path = program })
-	if err != nil {
-		return err
-	}
-	defer there.Kill()
-	defer context.AfterFunc(ctx, func() { here.Kill(); there.Kill() })()
-	load := loadAverage()
-	defer func() { // of an interrupted run what it has
-		fmt.Printf("Load average: %s at the begin, %s at the end.\n%s", load, loadAverage(), d.table())
-	}()
-	for round := range s.rounds {
-		if err := d.round(ctx, round, [2]side{{"here", here}, {"there", there}}); err != nil {
+	w := &world{core: j.Core}
+	defer func() { err = errors.Join(err, w.close()) }()
+	for {
+		line, err := p.Hear()
+		if err != nil {
+			return nil // the end of the input
+		}
+		var q question
+		if err := json.Unmarshal([]byte(line), &q); err != nil {
 			return err
 		}
-	}
-	if err := here.Close(); err != nil {
-		return err
-	}
-	return there.Close()
-}
-
-// duel is a comparison of two checkouts.
-type duel struct {
-	dir       string
-	workloads []workload
-	measured  map[where][]pair
-}
-
-// round measures every cell on both sides, one right after the other; who is first changes with
-// each cell and each round.
-func (d duel) round(ctx context.Context, round int, sides [2]side) error {
-	turn := round
-	for _, work := range d.workloads {
-		for _, c := range work.Cells {
-			at := where{work.Name, c.Case, holdfastName}
-			var got [2]values
-			for i := range sides {
-				var err error
-				if got[(turn+i)%2], err = sides[(turn+i)%2].measure(at); err != nil {
-					if ctx.Err() != nil {
-						return context.Cause(ctx)
-					}
-					return err
-				}
+		for _, c := range cells(j.Quick) {
+			if (question{c.Workload, c.Case}) != q {
+				continue
 			}
-			turn++
-			p := pair{got[0], got[1]}
-			d.measured[at] = append(d.measured[at], p)
-			m := ratioMetrics(work)[0]
-			fmt.Fprintf(os.Stderr, "%d %s, %s: %s %s here, %s there\n", round+1, work.Name, c.Case, labels[m], show(p.here[m], true), show(p.there[m], true))
-		}
-	}
-	return nil
-}
-
-// ratioMetrics are the columns of a workload that tell whether it became worse, the most important
-// one first.
-func ratioMetrics(w workload) []string {
-	telling := []string{mRate, mP99, mCommands, mServerCPU, mClientCPU, mAllocs, mLate, mLateMax, mHeap, mRoutines, mCPUShare, mServShare, mMissed}
-	return slices.DeleteFunc(telling, func(m string) bool { return !slices.Contains(w.Columns, m) })
-}
-
-// table has a row for each metric of each cell: the medians of both sides, and the ratios of their
-// rounds.
-func (d duel) table() string {
-	var b strings.Builder
-	for _, work := range d.workloads {
-		fmt.Fprintf(&b, "\n## %s\n\n| case | metric | here | %s | ratio, min | median | max |\n| --- | --- |%s\n", work.Title, d.dir,
-			strings.Repeat(" ---: |", 5))
-		for _, c := range work.Cells {
-			pairs := d.measured[where{work.Name, c.Case, holdfastName}]
-			for _, m := range ratioMetrics(work) {
-				here, there, ratios := split(pairs, m)
-				if len(ratios) == 0 {
-					continue
-				}
-				fmt.Fprintf(&b, "| %s | %s | %s | %s | %.3f | %.3f | %.3f |\n", c.Case, labels[m], show(median(here), true), show(median(there), true),
-					slices.Min(ratios), median(ratios), slices.Max(ratios))
+			got, err := c.measure(context.Background(), w, holdfastRival())
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", c.Workload, c.Case, err)
 			}
+			text, err := json.Marshal(got)
+			if err != nil {
+				return err
+			}
+			p.Say(string(text))
 		}
 	}
-	return b.String()
 }
 
-// split returns a metric of all rounds in which both sides know it, and here over there for each of
-// them. Nothing over nothing is 1.
-func split(pairs []pair, metric string) (here, there, ratios []float64) {
-	for _, p := range pairs {
-		x, known := p.here[metric]
-		y, also := p.there[metric]
-		if !known || !also {
-			continue
+// buildWith builds this command with the library and the client of a commit: a tree in tmp has that
+// commit, but for integration, which is that of the working tree. So both sides measure in the same
+// way, however old the other one is.
+func buildWith(ctx context.Context, commit, tmp string) (program string, err error) {
+	do := func(dir, name string, args ...string) (string, error) {
+		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
 		}
-		ratio := x / y
-		if x == y {
-			ratio = 1
-		}
-		here, there, ratios = append(here, x), append(there, y), append(ratios, ratio)
+		return strings.TrimSpace(string(out)), err
 	}
-	return here, there, ratios
+	root, err := do(".", "git", "rev-parse", "--show-toplevel")
+	if err != nil {
+		return "", err
+	}
+	archive, tree := filepath.Join(tmp, "commit.tar"), filepath.Join(tmp, "tree")
+	if _, err := do(root, "git", "archive", "-o", archive, commit, "--", ".", ":!integration"); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(tree, 0o755); err != nil {
+		return "", err
+	}
+	if _, err := do(tree, "tar", "-xf", archive); err != nil {
+		return "", err
+	}
+	if err := os.CopyFS(filepath.Join(tree, "integration"), os.DirFS(filepath.Join(root, "integration"))); err != nil {
+		return "", err
+	}
+	args := []string{"build", "-mod=mod", "-o", filepath.Join(tmp, "bench")}
+	if _, err := os.Stat(filepath.Join(tree, "client", "quorum")); err != nil {
+		args = append(args, "-tags", "before_quorum")
+	}
+	_, err = do(filepath.Join(tree, "integration", "bench"), "go", append(args, ".")...)
+	return filepath.Join(tmp, "bench"), err
 }
+
+// undisturbed lets the terminal and timeout(1), which signal the whole group, end the parent only:
+// it cleans up, and ends its children by their input.
+func undisturbed() { signal.Ignore(os.Interrupt, syscall.SIGTERM) }

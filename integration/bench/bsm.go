@@ -10,45 +10,25 @@ import (
 
 func bsmRival() rival {
 	return rival{
-		Name:     "bsm",
-		Settings: "bsm/redislock on go-redis; polls: LinearBackoff(1 ms), under a context with a deadline (without one it gives up after the lease); no renewal of its own",
-		Sends:    []string{"evalsha", "eval"},
-		Key:      sameKey,
-		Open: func(_ context.Context, p place, u use) (locker, error) {
-			c := p.goRedis()
-			return bsmLocker{redislock.New(c), u.Lease, func() { _ = c.Close() }}, nil
+		Name: "bsm",
+		Settings: "bsm/redislock on go-redis; polls: LinearBackoff(1 ms), under a context with a deadline " +
+			"(without one it gives up after the lease); no renewal of its own",
+		Sends: []string{"evalsha", "eval"},
+		Key:   sameKey,
+		Open: func(p place, lease time.Duration) (locker, error) {
+			redis := p.goRedis()
+			c := redislock.New(redis)
+			take := func(options *redislock.Options) func(context.Context, string) (hold, error) {
+				return func(ctx context.Context, name string) (hold, error) {
+					l, err := c.Obtain(ctx, name, lease, options)
+					if errors.Is(err, redislock.ErrNotObtained) {
+						err = errBusy
+					}
+					return hold{Unlock: func() error { return l.Release(context.Background()) }}, err
+				}
+			}
+			poll := &redislock.Options{RetryStrategy: redislock.LinearBackoff(time.Millisecond)}
+			return locker{Lock: take(poll), TryLock: take(nil), Close: func() { _ = redis.Close() }}, nil
 		},
 	}
 }
-
-type bsmLocker struct {
-	client *redislock.Client
-	lease  time.Duration
-	close  func()
-}
-
-func bsmHold(l *redislock.Lock) hold {
-	return hold{Unlock: func() error { return l.Release(context.Background()) }}
-}
-
-func (b bsmLocker) Lock(ctx context.Context, name string) (hold, error) {
-	retry := redislock.LinearBackoff(time.Millisecond)
-	l, err := b.client.Obtain(ctx, name, b.lease, &redislock.Options{RetryStrategy: retry})
-	if err != nil {
-		return hold{}, err
-	}
-	return bsmHold(l), nil
-}
-
-func (b bsmLocker) TryLock(ctx context.Context, name string) (hold, error) {
-	l, err := b.client.Obtain(ctx, name, b.lease, nil)
-	if errors.Is(err, redislock.ErrNotObtained) {
-		return hold{}, errBusy
-	}
-	if err != nil {
-		return hold{}, err
-	}
-	return bsmHold(l), nil
-}
-
-func (b bsmLocker) Close() { b.close() }

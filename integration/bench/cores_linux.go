@@ -7,67 +7,51 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// move runs this program again, on the cores of a role.
-func move(role, place string) error {
-	var mine, theirs unix.CPUSet
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := unix.SchedGetaffinity(0, &mine); err != nil {
-		return err
+// part leaves the first core that this process may use to the servers, and returns its number. When
+// both share all cores, each wake-up of a goroutine may cost the server its core for a moment, and
+// what is measured is how often a library's client does that.
+func part() (core *int, err error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, err
 	}
-	_, first, parted := strings.Cut(place, ":")
-	core, _ := strconv.Atoi(first)
-	if !parted {
-		if mine.Count() < 2 {
-			return errors.New("there is only one")
-		}
-		for core = 0; !mine.IsSet(core); core++ {
-		}
+	n := set.Count()
+	if n < 2 {
+		return nil, errors.New("there is only one")
 	}
-	mine.Clear(core)
-	if role == serversRole {
-		theirs.Set(core)
-		mine = theirs
+	first := 0
+	for !set.IsSet(first) {
+		first++
 	}
-	if err := unix.SchedSetaffinity(0, &mine); err != nil {
-		return err
+	set.Clear(first)
+	if err := pin(os.Getpid(), set); err != nil {
+		return nil, err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	if err := os.Setenv(coresEnv, fmt.Sprintf("%s:%d", role, core)); err != nil {
-		return err
-	}
-	// the threads of a process take after the one that called exec
-	return syscall.Exec(self, os.Args, os.Environ())
+	runtime.GOMAXPROCS(n - 1)
+	return &first, nil
 }
 
-// pin moves all threads of a process to one core.
-func pin(pid, core int) error {
+// house moves a server to a core.
+func house(pid, core int) error {
 	var set unix.CPUSet
 	set.Set(core)
+	return pin(pid, set)
+}
+
+// pin moves all threads of a process; those that they start go with them.
+func pin(pid int, set unix.CPUSet) error {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
-	if err != nil {
-		return err
-	}
-	if len(threads) == 0 {
-		return fmt.Errorf("no process %d here", pid)
+	if err == nil && len(threads) == 0 {
+		err = fmt.Errorf("no process %d here", pid)
 	}
 	for _, t := range threads {
-		id, err := strconv.Atoi(filepath.Base(t))
-		if err != nil {
-			return err
-		}
-		if err := unix.SchedSetaffinity(id, &set); err != nil {
-			return err
+		if id, bad := strconv.Atoi(filepath.Base(t)); bad == nil {
+			err = errors.Join(err, unix.SchedSetaffinity(id, &set))
 		}
 	}
-	return nil
+	return err
 }

@@ -7,164 +7,125 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // contender is one goroutine that takes locks.
 type contender struct {
-	locker locker
-	names  []string // in turn
+	lock  func(context.Context, string) (hold, error)
+	names []string // in turn
 }
 
-// hammer takes locks for a time.
+// hammer takes locks for the window of a cell.
 type hammer struct {
+	cell
 	contenders []contender
-	hold       time.Duration // how long each hold lasts
-	guard      *guard        // the critical section, if all take one lock
-	begin, end time.Time     // what is measured; before is warm-up
-	onBegin    func() error  // called at begin and end, to read meters
-	onEnd      func() error
+	guard      *guard // the critical section, if all take one lock
+	phase      atomic.Int32
 }
 
-// tally is what came of it. It crosses processes as JSON.
+// The phases of a hammer. Only what begins and ends in the window is counted.
+const (
+	warming = iota
+	measuring
+	stopped
+)
+
+// tally is what came of it.
 type tally struct {
-	Taken  int64 // in all, for the guard
-	Served []int64
-	Waits  *histogram // from asking to having
-	Idle   *histogram // from the end of one hold to the begin of the next
-	Effort effort     // of the process, while measured
-	Lasted time.Duration
-	// Stranded are those that still waited when the lock had been free for longer than a lease.
-	Stranded int64
+	taken, stranded int64 // in all
+	served          []int64
+	waits, idle     *hdrhistogram.Histogram // ns from asking to having, and from hold to hold
 }
 
-// failure keeps the first error of several goroutines.
-type failure struct {
-	once sync.Once
-	err  error
-	set  atomic.Bool
+func newTally() *tally {
+	fresh := func() *hdrhistogram.Histogram { return hdrhistogram.New(1, time.Hour.Nanoseconds(), 2) }
+	return &tally{served: make([]int64, 1), waits: fresh(), idle: fresh()}
 }
 
-func (f *failure) report(err error) {
-	f.once.Do(func() { f.err = err; f.set.Store(true) })
-}
-
-// A hammer's waiters that get nothing for this long, after the end and with nobody holding the lock
-// any more, are left waiting by their library: even a lock whose holder is gone would have ended
-// with its lease.
-const strandedAfter = lease + 2*time.Second
+// Waiters that get nothing for this long after the end, with nobody holding the lock any more, are
+// left waiting by their library: even a lock whose holder is gone would have ended with its lease.
+const strandedAfter = lease + 5*time.Second
 
 // errStranded ends the context of waiters that their library forgot.
 var errStranded = errors.New("left waiting for a free lock")
 
-// run blocks until all contenders had their last turn: nobody's wait is cut off, because libraries
-// differ in what becomes of a lock whose context ends.
-func (h hammer) run(ctx context.Context) (tally, error) {
+// run blocks until all contenders had their last turn. Nobody's wait is cut off before, because
+// libraries differ in what becomes of a lock whose context ends. The context has a deadline from the
+// begin on: without one bsm/redislock waits no longer than its lease.
+func (h *hammer) run(ctx context.Context, s *site) (*tally, account, error) {
+	warm, window := h.window()
+	ctx, expire := context.WithTimeoutCause(ctx, warm+window+strandedAfter, errStranded)
+	defer expire()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// bsm/redislock needs a deadline to wait for longer than its lease; rueidislock shortens the
-	// lease to it.
-	ctx, expire := context.WithDeadline(ctx, h.end.Add(time.Hour))
-	defer expire()
-	var measured, stopped atomic.Bool
-	var turns atomic.Int64 // since the end
-	var fail failure
-	parts := make([]tally, len(h.contenders))
+	parts := make([]*tally, len(h.contenders))
 	var wg sync.WaitGroup
-	for i := range h.contenders {
-		parts[i] = tally{Served: make([]int64, 1), Waits: newHistogram(), Idle: newHistogram()}
+	for i, c := range h.contenders {
+		parts[i] = newTally()
 		wg.Go(func() {
-			if err := h.contend(ctx, h.contenders[i], &parts[i], &measured, &stopped); err != nil {
-				fail.report(err)
+			if err := h.contend(ctx, c, parts[i]); err != nil {
 				cancel(err)
 			}
-			turns.Add(1)
 		})
 	}
-	effort, lasted, err := h.measure(ctx, &measured)
-	stopped.Store(true)
-	strand(&wg, &turns, cancel)
+	spent, err := h.watch(ctx, s, warm, window)
+	h.phase.Store(stopped)
+	wg.Wait()
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errStranded) {
+		err = cause
+	}
 	total := merge(parts)
-	total.Effort, total.Lasted = effort, lasted
-	if fail.set.Load() {
-		err = fail.err
+	if err == nil && h.guard != nil {
+		err = h.guard.check(total.taken)
 	}
-	return total, err
+	return total, spent, err
 }
 
-// strand blocks until all contenders are done, and gives up those that are left when none was for
-// strandedAfter.
-func strand(wg *sync.WaitGroup, turns *atomic.Int64, cancel context.CancelCauseFunc) {
-	done := make(chan struct{})
-	go func() {
-		wg.Wait()
-		close(done)
-	}()
-	for last := int64(0); ; {
-		select {
-		case <-done:
-			return
-		case <-time.After(strandedAfter):
-			if now := turns.Load(); now == last {
-				cancel(errStranded)
-			} else {
-				last = now
-			}
-		}
+// watch opens and closes the window, and reads before and after it what was spent.
+func (h *hammer) watch(ctx context.Context, s *site, warm, window time.Duration) (spent account, err error) {
+	if err := sleep(ctx, warm); err != nil {
+		return spent, err
 	}
-}
-
-// measure opens and closes the measured time. Both meters of the server are read just before, so
-// that locks and costs are of the same time even where a reading takes long.
-func (h hammer) measure(ctx context.Context, measured *atomic.Bool) (spent effort, lasted time.Duration, err error) {
-	mark := func(at time.Time, read func() error) (effort, time.Time, error) {
-		if err := sleepUntil(ctx, at); err != nil {
-			return effort{}, time.Time{}, err
-		}
-		if read != nil {
-			if err := read(); err != nil {
-				return effort{}, time.Time{}, err
-			}
-		}
-		return effortNow(), time.Now(), nil
-	}
-	before, from, err := mark(h.begin, h.onBegin)
+	before, err := s.account(ctx)
 	if err != nil {
-		return effort{}, 0, err
+		return spent, err
 	}
-	measured.Store(true)
-	after, to, err := mark(h.end, h.onEnd)
-	measured.Store(false)
-	return after.sub(before), to.Sub(from), err
+	h.phase.Store(measuring)
+	err = sleep(ctx, window)
+	after, failed := s.account(ctx)
+	h.phase.Store(stopped)
+	return after.sub(before), errors.Join(err, failed)
 }
 
-func (h hammer) contend(ctx context.Context, c contender, t *tally, measured, stopped *atomic.Bool) error {
-	for i := 0; !stopped.Load(); i++ {
+func (h *hammer) contend(ctx context.Context, c contender, t *tally) error {
+	for i := 0; h.phase.Load() != stopped; i++ {
 		asked := time.Now()
-		lock, err := c.locker.Lock(ctx, c.names[i%len(c.names)])
+		lock, err := c.lock(ctx, c.names[i%len(c.names)])
+		if errors.Is(context.Cause(ctx), errStranded) {
+			t.stranded++
+			return nil
+		}
 		if err != nil {
-			if errors.Is(context.Cause(ctx), errStranded) {
-				t.Stranded++
-				return nil
-			}
 			return fmt.Errorf("lock: %w", err)
 		}
-		waited := time.Since(asked)
-		idle := time.Duration(0)
+		waited, idle := time.Since(asked), time.Duration(0)
 		if h.guard != nil {
 			idle = h.guard.enter()
 		}
-		if h.hold > 0 && !stopped.Load() {
+		if h.hold > 0 && h.phase.Load() != stopped {
 			time.Sleep(h.hold) // the work that the lock protects
 		}
 		if h.guard != nil {
 			h.guard.leave()
 		}
-		t.Taken++
-		if measured.Load() {
-			t.Served[0]++
-			t.Waits.add(waited)
+		t.taken++
+		if h.phase.Load() == measuring {
+			t.served[0]++
+			_ = t.waits.RecordValue(waited.Nanoseconds()) // it fails above an hour
 			if idle > 0 {
-				t.Idle.add(idle)
+				_ = t.idle.RecordValue(idle.Nanoseconds())
 			}
 		}
 		if err := lock.Unlock(); err != nil {
@@ -174,32 +135,87 @@ func (h hammer) contend(ctx context.Context, c contender, t *tally, measured, st
 	return nil
 }
 
-// merge joins the tallies of goroutines or processes.
-func merge(parts []tally) tally {
-	total := tally{Waits: newHistogram(), Idle: newHistogram()}
+func merge(parts []*tally) *tally {
+	total := newTally()
+	total.served = nil
 	for _, p := range parts {
-		total.Taken += p.Taken
-		total.Served = append(total.Served, p.Served...)
-		total.Waits.merge(p.Waits)
-		total.Idle.merge(p.Idle)
-		total.Effort = total.Effort.add(p.Effort)
-		total.Stranded += p.Stranded
-		total.Lasted = max(total.Lasted, p.Lasted)
+		total.taken, total.stranded = total.taken+p.taken, total.stranded+p.stranded
+		total.served = append(total.served, p.served...)
+		total.waits.Merge(p.waits)
+		total.idle.Merge(p.idle)
 	}
 	return total
 }
 
-func (t tally) ops() int64 {
-	n := int64(0)
-	for _, s := range t.Served {
-		n += s
+// values reduces a run. Costs are for each lock that was taken and released; where none was, only
+// the rate is known.
+func (t *tally) values(spent account, r rival) values {
+	n := float64(t.waits.TotalCount())
+	if n == 0 {
+		return values{mRate: 0, mStranded: float64(t.stranded)}
 	}
-	return n
+	v := values{
+		mRate:       n / spent.at.Seconds(),
+		mP50:        float64(t.waits.ValueAtQuantile(50)) / 1e3,
+		mP99:        float64(t.waits.ValueAtQuantile(99)) / 1e3,
+		mStranded:   float64(t.stranded),
+		mServerCPU:  float64(spent.server.Microseconds()) / n,
+		mClientCPU:  float64(spent.client.Microseconds()) / n,
+		mAllocs:     float64(spent.mallocs) / n,
+		mBytes:      float64(spent.bytes) / n,
+		mInCommands: spent.within(r).Seconds() * 1e6 / n,
+	}
+	if fair, known := fairness(t.served); known {
+		v[mFair] = fair
+	}
+	if t.idle.TotalCount() > 0 {
+		v[mIdle] = float64(t.idle.ValueAtQuantile(50)) / 1e3
+	}
+	sent, inside := spent.split(r)
+	v[mCommands], v[mInside] = float64(sent)/n, float64(inside)/n
+	return v
 }
 
-// sleepUntil lets the measured time pass.
-func sleepUntil(ctx context.Context, t time.Time) error {
-	timer := time.NewTimer(time.Until(t))
+// guard is the critical section that a lock under test protects. It finds a lock that lets two in at
+// once: two that meet inside, or an increment that was lost.
+type guard struct {
+	count            int64     // plain: only the lock protects it
+	left             time.Time // when the last one left; plain too
+	inside, meetings atomic.Int64
+}
+
+// enter is called with the lock held. It returns for how long nobody was inside; zero at first.
+func (g *guard) enter() time.Duration {
+	if g.inside.Add(1) != 1 {
+		g.meetings.Add(1)
+	}
+	g.count++
+	if g.left.IsZero() {
+		return 0
+	}
+	return time.Since(g.left)
+}
+
+// leave is called before the lock is released.
+func (g *guard) leave() {
+	g.left = time.Now()
+	g.inside.Add(-1)
+}
+
+// check compares with how often the lock was taken in all.
+func (g *guard) check(taken int64) error {
+	if n := g.meetings.Load(); n > 0 {
+		return fmt.Errorf("the lock is broken: %d times two were in the critical section", n)
+	}
+	if g.count != taken {
+		return fmt.Errorf("the lock is broken: taken %d times, counted %d", taken, g.count)
+	}
+	return nil
+}
+
+// sleep lets the measured time pass.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

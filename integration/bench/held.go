@@ -2,106 +2,139 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
 )
 
-const (
-	heldLease   = 30 * time.Second
-	heldMost    = 100_000
-	heldTakers  = 64
-	heldExplain = "One client takes so many locks under a lease of %v and holds them for %v. Heap and stack are what the process has more of after " +
-		"a collection, for each lock, and goroutines how many more there are. Missed are locks whose context ended meanwhile, or whose key is gone. " +
-		"redsync and bsm/redislock renew nothing by themselves and have no part in it. etcd holds all locks under one session. " +
-		"Rivals have one round, since each takes minutes."
-)
+// takers is how many goroutines take the locks that are held then.
+const takers = 64
 
-func held(quick bool) workload {
-	sizes, lasts := []int{10_000, heldMost}, time.Minute
-	if quick {
-		sizes, lasts = []int{1000}, time.Second
-	}
-	h := workload{
-		Name: "held", Title: "Many locks held", Note: fmt.Sprintf(heldExplain, heldLease, lasts),
-		Columns: []string{mHeap, mStack, mRoutines, mCPUShare, mServShare, mMissed},
-	}
-	for _, n := range sizes {
-		h.Cells = append(h.Cells, cell{
-			Case: caseHeld(n), Rounds: 1,
-			Takes: func(r rival) bool { return r.Renews },
-			Run: func(ctx context.Context, w *world, r rival) (values, error) {
-				return w.held(ctx, r, n, lasts)
-			},
-		})
-	}
-	return h
-}
-
-func caseHeld(n int) string { return thousands(fmt.Sprint(n)) + " locks" }
-
-// memory is what the process has in use after a collection.
-func memory() runtime.MemStats {
-	debug.FreeOSMemory()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m
-}
-
-func (w *world) held(ctx context.Context, r rival, n int, lasts time.Duration) (values, error) {
-	s, err := w.whereFor(ctx, r)
+// held holds many locks for a while, with a waiter for each if the cell says so.
+func (c cell) held(ctx context.Context, s *site, r rival, p place) (values, error) {
+	opened, err := openMany(r, p, 2)
 	if err != nil {
 		return nil, err
 	}
-	l, err := r.Open(ctx, s.place, use{Lease: heldLease})
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
+	defer closeAll(opened)
+	// With some libraries the locks end when the context does, and some need a deadline.
 	ctx, cancel := context.WithTimeout(ctx, time.Hour)
 	defer cancel()
-	list, holds := names("held", n), make([]hold, n)
+	list, holds := names(c.names), make([]hold, c.names)
 	if err := calm(ctx); err != nil {
 		return nil, err
 	}
 	routines, before := runtime.NumGoroutine(), memory()
-	if err := takeAll(ctx, l, list, holds); err != nil {
+	if err := eachOf(takers, c.names, func(i int) (err error) {
+		holds[i], err = opened[0].Lock(ctx, list[i])
+		return err
+	}); err != nil {
 		return nil, err
 	}
-	after := memory()
+	var passed []time.Duration
+	var handOn func() error
+	if c.waiters {
+		passed, handOn = waitFor(ctx, opened[1], list, holds)
+	}
+	lasts := 2 * lease
+	if c.quick {
+		lasts = time.Second
+	}
+	if err := sleep(ctx, lasts/4); err != nil { // until all waiters are in their lines
+		return nil, err
+	}
+	after, n := memory(), float64(c.names)
 	v := values{
-		mHeap:     float64(int64(after.HeapAlloc)-int64(before.HeapAlloc)) / float64(n),
-		mStack:    float64(int64(after.StackInuse)-int64(before.StackInuse)) / float64(n),
+		mHeap:     (float64(after.HeapAlloc) - float64(before.HeapAlloc)) / n,
+		mStack:    (float64(after.StackInuse) - float64(before.StackInuse)) / n,
 		mRoutines: float64(runtime.NumGoroutine() - routines),
 	}
-	server, err := w.account(s)
+	from, err := s.account(ctx)
 	if err != nil {
 		return nil, err
 	}
-	spent, from := effortNow(), time.Now()
-	if err := sleepUntil(ctx, from.Add(lasts)); err != nil {
+	if err := sleep(ctx, lasts); err != nil {
 		return nil, err
 	}
-	took := time.Since(from).Seconds()
-	v[mCPUShare] = 100 * effortNow().sub(spent).CPU.Seconds() / took
-	later, err := w.account(s)
+	to, err := s.account(ctx)
 	if err != nil {
 		return nil, err
 	}
-	v[mServShare] = 100 * later.sub(server).CPU.Seconds() / took
-	missed, err := missing(ctx, s, r, list, holds)
-	v[mMissed] = float64(missed)
-	return v, err
+	spent := to.sub(from)
+	v[mClientShare] = 100 * spent.client.Seconds() / spent.at.Seconds()
+	v[mServerShare] = 100 * spent.server.Seconds() / spent.at.Seconds()
+	sent, _ := spent.split(r)
+	v[mCommandsASecond] = float64(sent) / spent.at.Seconds()
+	if v[mMissed], err = missing(ctx, s, r, list, holds); err != nil || !c.waiters {
+		return v, err
+	}
+	if err := handOn(); err != nil {
+		return nil, err
+	}
+	slices.Sort(passed)
+	v[mRate] = n / passed[len(passed)-1].Seconds()
+	v[mP99] = float64(passed[len(passed)*99/100].Microseconds())
+	return v, nil
+}
+
+// waitFor waits for all locks, each in a goroutine. What it returns releases the holds and blocks
+// until all waiters had their lock: passed is then how long each took after the first release.
+func waitFor(ctx context.Context, l locker, list []string, holds []hold) (passed []time.Duration, handOn func() error) {
+	passed = make([]time.Duration, len(list))
+	var released atomic.Pointer[time.Time]
+	done := make(chan error, 1)
+	go func() {
+		done <- eachOf(len(list), len(list), func(i int) error {
+			h, err := l.Lock(ctx, list[i])
+			if err != nil {
+				return err
+			}
+			if at := released.Load(); at != nil { // else it was lost, which counts as missed
+				passed[i] = time.Since(*at)
+			}
+			return h.Unlock()
+		})
+	}()
+	return passed, func() error {
+		now := time.Now()
+		released.Store(&now)
+		if err := eachOf(takers, len(list), func(i int) error { return holds[i].Unlock() }); err != nil {
+			return err
+		}
+		return <-done
+	}
+}
+
+// eachOf calls f for 0 to n-1 in some goroutines and returns the first error.
+func eachOf(goroutines, n int, f func(int) error) error {
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	var failed atomic.Pointer[error]
+	for range goroutines {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n) && failed.Load() == nil; i = next.Add(1) - 1 {
+				if err := f(int(i)); err != nil {
+					failed.CompareAndSwap(nil, &err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // calm blocks until what the rival before left behind has ended.
 func calm(ctx context.Context) error {
 	for last := runtime.NumGoroutine(); ; {
-		if err := sleepUntil(ctx, time.Now().Add(time.Second)); err != nil {
+		if err := sleep(ctx, time.Second); err != nil {
 			return err
 		}
 		now := runtime.NumGoroutine()
@@ -112,62 +145,26 @@ func calm(ctx context.Context) error {
 	}
 }
 
-// takeAll takes a lock of each name. With some libraries the locks end when ctx does.
-func takeAll(ctx context.Context, l locker, list []string, holds []hold) error {
-	take := l.Lock
-	if shared, ok := l.(interface {
-		LockShared(context.Context, string) (hold, error)
-	}); ok {
-		take = shared.LockShared
-	}
-	var fail failure
-	var wg sync.WaitGroup
-	for g := range heldTakers {
-		wg.Go(func() {
-			for i := g; i < len(list) && !fail.set.Load(); i += heldTakers {
-				h, err := take(ctx, list[i])
-				if err != nil {
-					fail.report(err)
-					return
-				}
-				holds[i] = h
-			}
-		})
-	}
-	wg.Wait()
-	return fail.err
+// memory is what the process has in use after a collection.
+func memory() (m runtime.MemStats) {
+	debug.FreeOSMemory()
+	runtime.ReadMemStats(&m)
+	return m
 }
 
 // missing counts the locks that are lost.
-func missing(ctx context.Context, s *site, r rival, list []string, holds []hold) (int, error) {
-	lost := make([]bool, len(list))
-	for i, h := range holds {
-		lost[i] = h.Context.Err() != nil
+func missing(ctx context.Context, s *site, r rival, list []string, holds []hold) (n float64, err error) {
+	c := s.primaries[0]
+	var commands rueidis.Commands
+	for _, name := range list {
+		commands = append(commands, c.B().Exists().Key(r.Key(name)).Build())
 	}
-	if r.Key != nil {
-		c, err := rueidis.NewClient(s.place.option())
+	for i, reply := range c.DoMulti(ctx, commands...) {
+		there, err := reply.AsInt64()
 		if err != nil {
 			return 0, err
 		}
-		defer c.Close()
-		const batch = 1000
-		for from := 0; from < len(list); from += batch {
-			var commands rueidis.Commands
-			for _, name := range list[from:min(from+batch, len(list))] {
-				commands = append(commands, c.B().Exists().Key(r.Key(name)).Build())
-			}
-			for i, reply := range c.DoMulti(ctx, commands...) {
-				there, err := reply.AsInt64()
-				if err != nil {
-					return 0, err
-				}
-				lost[from+i] = lost[from+i] || there == 0
-			}
-		}
-	}
-	n := 0
-	for _, gone := range lost {
-		if gone {
+		if there == 0 || holds[i].Context.Err() != nil {
 			n++
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/holdfast-go/holdfast/client"
 )
 
@@ -13,48 +15,41 @@ const holdfastName = "holdfast"
 func holdfastRival() rival {
 	return rival{
 		Name:     holdfastName,
-		Settings: "client.Open with the defaults, one client for each process or simulated process",
+		Settings: "client.Open with the defaults, one client for each simulated process; quorum.Open on several servers",
 		Sends:    []string{"fcall", "fcall_ro", "ssubscribe", "sunsubscribe", "get", "pttl", "multi", "exec", "client|caching"},
 		Renews:   true,
+		Several:  true,
+		Key:      func(name string) string { return "lock:" + name },
 		Open:     openHoldfast,
-		Key:      holdfastKey,
-		Ends: func(ctx context.Context, p place, name string) (time.Time, error) {
-			// while somebody waits the key outlives the lease
-			return p.fieldEnds(ctx, holdfastKey(name), "until")
-		},
 	}
 }
 
-func holdfastKey(name string) string { return "lock:" + name }
-
-type holdfastLocker struct{ client *client.Client }
-
-func openHoldfast(_ context.Context, p place, u use) (locker, error) {
-	c, err := client.Open(p.option(), client.Config{Lease: u.Lease})
+func openHoldfast(p place, lease time.Duration) (l locker, err error) {
+	var c *client.Client
+	if p.Several {
+		var options []rueidis.ClientOption
+		for _, one := range p.each() {
+			options = append(options, one.option())
+		}
+		c, err = openQuorum(options, client.Config{Lease: lease})
+	} else {
+		c, err = client.Open(p.option(), client.Config{Lease: lease})
+	}
 	if err != nil {
-		return nil, err
+		return locker{}, err
 	}
-	return holdfastLocker{c}, nil
-}
-
-func (h holdfastLocker) Lock(ctx context.Context, name string) (hold, error) {
-	l, err := h.client.Acquire(ctx, name)
-	return holdfastHold(l), err
-}
-
-func (h holdfastLocker) TryLock(ctx context.Context, name string) (hold, error) {
-	l, err := h.client.TryAcquire(ctx, name)
-	if errors.Is(err, client.ErrBusy) {
-		return hold{}, errBusy
+	take := func(l *client.Lock, err error) (hold, error) {
+		switch {
+		case errors.Is(err, client.ErrBusy):
+			return hold{}, errBusy
+		case err != nil:
+			return hold{}, err
+		}
+		return hold{Unlock: func() error { return l.Release(context.Background()) }, Context: l.Context()}, nil
 	}
-	return holdfastHold(l), err
-}
-
-func (h holdfastLocker) Close() { h.client.Close() }
-
-func holdfastHold(l *client.Lock) hold {
-	if l == nil {
-		return hold{}
-	}
-	return hold{Unlock: func() error { return l.Release(context.Background()) }, Context: l.Context()}
+	return locker{
+		Lock:    func(ctx context.Context, name string) (hold, error) { return take(c.Acquire(ctx, name)) },
+		TryLock: func(ctx context.Context, name string) (hold, error) { return take(c.TryAcquire(ctx, name)) },
+		Close:   func() { c.Close() },
+	}, nil
 }

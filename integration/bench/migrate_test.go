@@ -22,7 +22,7 @@ func TestServicesMoveOneAtATime(t *testing.T) {
 	defer cancel()
 	for _, from := range []rival{setnxRival(), redsyncRival(), redsyncRueidisRival(), bsmRival(), rueidislockRival()} {
 		t.Run(from.Name, func(t *testing.T) {
-			theirs, err := from.Open(ctx, place{Redis: d.Addrs()}, use{Lease: 10 * time.Second})
+			theirs, err := from.Open(place{Addrs: d.Addrs()}, 10*time.Second)
 			require.NoError(t, err)
 			defer theirs.Close()
 			ours, err := client.Open(d.ClientOption(), client.Config{NoPrefix: true, Prefix: "holdfast:"})
@@ -79,8 +79,8 @@ func TestALockOfRedissonIsNotTouched(t *testing.T) {
 	d := server.Single(t)
 	d.Load(t)
 	ctx := t.Context()
-	p := place{Redis: d.Addrs()}
-	_, err := p.ask(ctx, "HSET", "order:43", "8743c9c0-0795-4907-87fd-6c719a6b4586:1", "1")
+	node := d.Nodes()[0]
+	_, err := node.Do(ctx, "HSET", "order:43", "8743c9c0-0795-4907-87fd-6c719a6b4586:1", "1")
 	require.NoError(t, err)
 	ours, err := client.Open(d.ClientOption(), client.Config{NoPrefix: true, Prefix: "holdfast:"})
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func TestALockOfRedissonIsNotTouched(t *testing.T) {
 	_, err = ours.TryAcquire(ctx, "order:43")
 	t.Logf("it says: %v", err)
 	require.True(t, errors.Is(err, client.ErrNotALock), "%v", err)
-	m, err := p.ask(ctx, "HGETALL", "order:43")
+	m, err := node.Do(ctx, "HGETALL", "order:43")
 	require.NoError(t, err)
 	text, err := m.AsStrMap()
 	require.NoError(t, err)

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	redsyncrueidis "github.com/go-redsync/redsync/v4/redis/rueidis"
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidiscompat"
 )
 
-const redsyncSettings = "polls: WithRetryDelay 1 ms (default 50 to 250 ms), WithTries without limit (default 32), WithExpiry the lease; no renewal of its own"
+const redsyncSettings = "polls: WithRetryDelay 1 ms (default 50 to 250 ms), WithTries without limit (default 32), " +
+	"WithExpiry the lease; no renewal of its own"
 
 // What redsync sends: SET to take it, a script to give it back.
 var redsyncSends = []string{"set", "evalsha", "eval"}
@@ -24,79 +26,62 @@ func redsyncRival() rival {
 		Name:     "redsync",
 		Settings: "go-redis pool as in its README; " + redsyncSettings,
 		Sends:    redsyncSends,
+		Several:  true,
 		Key:      sameKey,
-		Open: func(_ context.Context, p place, u use) (locker, error) {
-			c := p.goRedis()
-			return redsyncLocker{redsync.New(goredis.NewPool(c)), u.Lease, func() { _ = c.Close() }}, nil
+		Open: func(p place, lease time.Duration) (locker, error) {
+			each := []place{p}
+			if p.Several {
+				each = p.each()
+			}
+			var pools []redsyncredis.Pool
+			var ends []func() error
+			for _, one := range each {
+				c := one.goRedis()
+				pools, ends = append(pools, goredis.NewPool(c)), append(ends, c.Close)
+			}
+			return redsyncLocker(lease, func() {
+				for _, end := range ends {
+					_ = end()
+				}
+			}, pools...), nil
 		},
 	}
 }
 
 func redsyncRueidisRival() rival {
-	return redsyncRueidisWith(place.option)
-}
-
-func redsyncRueidisTunedRival() rival {
-	return redsyncRueidisWith(place.tuned).asTuned()
-}
-
-func redsyncRueidisWith(option func(place) rueidis.ClientOption) rival {
 	return rival{
 		Name:     "redsync-rueidis",
 		Settings: "its rueidis pool, so all goroutines share pipelined connections; " + redsyncSettings,
 		Sends:    redsyncSends,
 		Key:      sameKey,
-		Open: func(_ context.Context, p place, u use) (locker, error) {
-			c, err := rueidis.NewClient(option(p))
+		Open: func(p place, lease time.Duration) (locker, error) {
+			c, err := rueidis.NewClient(p.option())
 			if err != nil {
-				return nil, err
+				return locker{}, err
 			}
-			pool := redsyncrueidis.NewPool(rueidiscompat.NewAdapter(c))
-			return redsyncLocker{redsync.New(pool), u.Lease, c.Close}, nil
+			return redsyncLocker(lease, c.Close, redsyncrueidis.NewPool(rueidiscompat.NewAdapter(c))), nil
 		},
 	}
 }
 
-type redsyncLocker struct {
-	redsync *redsync.Redsync
-	lease   time.Duration
-	close   func()
-}
-
-func (r redsyncLocker) mutex(name string) *redsync.Mutex {
-	return r.redsync.NewMutex(name, redsync.WithExpiry(r.lease), redsync.WithTries(math.MaxInt32),
-		redsync.WithRetryDelay(time.Millisecond))
-}
-
-func redsyncHold(m *redsync.Mutex) hold {
-	return hold{Unlock: func() error {
-		ok, err := m.Unlock()
-		if err == nil && !ok {
-			err = fmt.Errorf("redsync did not unlock %s", m.Name())
+func redsyncLocker(lease time.Duration, end func(), pools ...redsyncredis.Pool) locker {
+	rs := redsync.New(pools...)
+	take := func(lock func(*redsync.Mutex, context.Context) error) func(context.Context, string) (hold, error) {
+		return func(ctx context.Context, name string) (hold, error) {
+			m := rs.NewMutex(name, redsync.WithExpiry(lease), redsync.WithTries(math.MaxInt32), redsync.WithRetryDelay(time.Millisecond))
+			err := lock(m, ctx)
+			var taken *redsync.ErrTaken
+			if errors.As(err, &taken) {
+				err = errBusy
+			}
+			return hold{Unlock: func() error {
+				ok, err := m.Unlock()
+				if err == nil && !ok {
+					err = fmt.Errorf("redsync did not unlock %s", m.Name())
+				}
+				return err
+			}}, err
 		}
-		return err
-	}}
-}
-
-func (r redsyncLocker) Lock(ctx context.Context, name string) (hold, error) {
-	m := r.mutex(name)
-	if err := m.LockContext(ctx); err != nil {
-		return hold{}, err
 	}
-	return redsyncHold(m), nil
+	return locker{Lock: take((*redsync.Mutex).LockContext), TryLock: take((*redsync.Mutex).TryLockContext), Close: end}
 }
-
-func (r redsyncLocker) TryLock(ctx context.Context, name string) (hold, error) {
-	m := r.mutex(name)
-	err := m.TryLockContext(ctx)
-	var taken *redsync.ErrTaken
-	if errors.As(err, &taken) {
-		return hold{}, errBusy
-	}
-	if err != nil {
-		return hold{}, err
-	}
-	return redsyncHold(m), nil
-}
-
-func (r redsyncLocker) Close() { r.close() }

@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"slices"
+	"net"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
 )
 
 // errBusy is what TryLock returns when another has the lock, whatever the library calls it.
@@ -18,35 +21,22 @@ type rival struct {
 	Sends    []string
 	Renews   bool // it keeps a lock alive by itself
 	Baseline bool // not a lock: the cost of the bare commands
-	// a rival once more, with our connection settings, for where they matter most: without
-	// contention
-	Tuned  bool
-	Bare   bool // the baseline as functions, for the server's capacity only
-	Etcd   bool // it works on etcd, not on Redis
-	Quorum bool // on several independent servers
-	Level  bool // it takes part in the workload levels, and in no other
+	Tuned    bool // a rival once more, with the connection settings of client.Open
+	Several  bool // it can work on several servers that know nothing of each other
 
 	// Open connects one client, as one process would have it.
-	Open func(ctx context.Context, p place, u use) (locker, error)
-	// Key is the Redis key of a lock; nil without Redis.
+	Open func(p place, lease time.Duration) (locker, error)
+	// Key is the Redis key of a lock.
 	Key func(name string) string
-	// Ends says when the lease of a held lock ends, if nobody renews it any more; nil: when the key
-	// expires.
-	Ends func(ctx context.Context, p place, name string) (time.Time, error)
-}
-
-// use is what a client is opened for.
-type use struct {
-	Lease time.Duration // how long a lock survives its holder
 }
 
 // locker is one client of a rival, safe for concurrent use.
-type locker interface {
+type locker struct {
 	// Lock waits for the lock until ctx ends, which must have a deadline.
-	Lock(ctx context.Context, name string) (hold, error)
+	Lock func(ctx context.Context, name string) (hold, error)
 	// TryLock fails with errBusy instead of waiting.
-	TryLock(ctx context.Context, name string) (hold, error)
-	Close()
+	TryLock func(ctx context.Context, name string) (hold, error)
+	Close   func()
 }
 
 // hold is a lock that was taken.
@@ -55,43 +45,70 @@ type hold struct {
 	Context context.Context // ends when the lock is lost; nil where the library has no such thing
 }
 
-// rivals are all libraries, Holdfast first.
+// rivals are all libraries, Holdfast first. Those on rueidis come once more with our connection
+// settings: anybody can set them, and without contention they win more than any lock does.
 func rivals() []rival {
-	return append([]rival{holdfastRival(), rueidislockRival(), redsyncRival(), redsyncRueidisRival(), bsmRival(), etcdRival(),
-		rueidislockTunedRival(), redsyncRueidisTunedRival(), setnxRival(), setnxTunedRival(), bareRival()}, levelRivals()...)
-}
-
-// asTuned marks a rival that was given the tuned settings.
-func (r rival) asTuned() rival {
-	r.Name, r.Settings, r.Tuned = r.Name+" (tuned)", tunedSettings, true
-	return r
-}
-
-// rivalNamed finds a rival by its name.
-func rivalNamed(name string) (rival, error) {
-	all := rivals()
-	i := slices.IndexFunc(all, func(r rival) bool { return r.Name == name })
-	if i < 0 {
-		return rival{}, errors.New("no rival is called " + name)
+	list := []rival{holdfastRival(), rueidislockRival(), redsyncRival(), redsyncRueidisRival(), bsmRival(), setnxRival()}
+	for _, r := range []rival{rueidislockRival(), redsyncRueidisRival(), setnxRival()} {
+		r.Name, r.Tuned = r.Name+" (tuned)", true
+		r.Settings = "with the connection settings of client.Open: PipelineMultiplex -1, MaxFlushDelay 20 µs"
+		list = append(list, r)
 	}
-	return all[i], nil
+	return list
 }
 
-// ends asks the server when the lease of a held lock ends.
-func (r rival) ends(ctx context.Context, p place, name string) (time.Time, error) {
-	if r.Ends != nil {
-		return r.Ends(ctx, p, name)
+// takes reports whether a rival takes part in a cell.
+func (r rival) takes(c cell) bool {
+	switch {
+	case c.Kind == heldKind:
+		return r.Renews && !r.Tuned && (c.names <= rivalsHold || r.Name == holdfastName)
+	case c.Site == severalSite:
+		return r.Several
 	}
-	return p.keyEnds(ctx, r.Key(name))
+	return c.Kind == spreadKind || !r.Baseline && !r.Tuned
+}
+
+// place is where the servers are.
+type place struct {
+	Addrs   []string // of one server, of the nodes of a Cluster, or of several servers
+	Cluster bool
+	Several bool
+	Tuned   bool
+}
+
+// patience is for connecting, while 127 other clients do the same on a machine of two cores.
+const patience = time.Minute
+
+// option is what a rueidis client needs to reach the Redis of the place.
+func (p place) option() rueidis.ClientOption {
+	option := rueidis.ClientOption{InitAddress: p.Addrs, Dialer: net.Dialer{Timeout: patience}}
+	if p.Tuned {
+		option.PipelineMultiplex, option.MaxFlushDelay = -1, 20*time.Microsecond
+	}
+	return option
+}
+
+// each is the place of every one of several servers.
+func (p place) each() (list []place) {
+	for _, addr := range p.Addrs {
+		list = append(list, place{Addrs: []string{addr}})
+	}
+	return list
+}
+
+// goRedis opens a go-redis client. Its pool has a connection for each of the 64 goroutines that the
+// largest workload of one client has (the default is ten for each core), opened when needed.
+func (p place) goRedis() redis.UniversalClient {
+	return redis.NewUniversalClient(&redis.UniversalOptions{Addrs: p.Addrs, IsClusterMode: p.Cluster, PoolSize: 64, DialTimeout: patience})
 }
 
 // sameKey is the Key of rivals that use the name as it is.
 func sameKey(name string) string { return name }
 
 // openMany opens n clients of a rival; on an error none is left open.
-func openMany(ctx context.Context, r rival, p place, u use, n int) (opened []locker, err error) {
+func openMany(r rival, p place, n int) (opened []locker, err error) {
 	for range n {
-		l, err := r.Open(ctx, p, u)
+		l, err := r.Open(p, lease)
 		if err != nil {
 			closeAll(opened)
 			return nil, err

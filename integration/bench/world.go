@@ -5,187 +5,230 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"slices"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
-	"github.com/holdfast-go/holdfast/integration/reexec"
-	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-// site is a deployment of Redis that has the functions of Holdfast.
-type site struct {
-	deployments []*server.Deployment
-	primaries   []*server.Node
-	gauges      []*gauge // of the primaries
-	place       place
+// The deployments.
+const (
+	singleSite  = ""
+	clusterSite = "cluster"
+	severalSite = "several"
+)
+
+var specs = map[string]server.Spec{
+	singleSite:  {Kind: server.KindSingle, Own: true},
+	clusterSite: {Kind: server.KindCluster, Own: true},
+	severalSite: {Kind: server.KindSeveral, Servers: 5, Own: true},
 }
 
 // world is the servers that the workloads share, started when first needed.
 type world struct {
-	single     *site
-	crowded    *site // 300,000 other keys with a TTL are in it
-	clustered  *site
-	replicated *site
-	majority   *site // several servers that know nothing of each other
-	etcd       *reexec.Process
-	etcdAddr   string
+	sites map[string]*site
+	core  *int // of the servers, if they have one
 }
 
-// otherKeys is how many keys with a TTL crowd a database.
-const otherKeys = 300_000
-
-func (w *world) start(ctx context.Context, spec server.Spec) (*site, error) {
-	// A container costs the network a proxy or a bridge, which the numbers should not have. Own:
-	// nothing of this may touch a server that others use, since databases are emptied.
-	if os.Getenv("HOLDFAST_RUNTIME") == "" {
-		if err := os.Setenv("HOLDFAST_RUNTIME", string(server.Local)); err != nil {
-			return nil, err
-		}
-	}
-	spec.Own = true
-	d, err := server.Start(ctx, spec)
-	if err != nil {
-		return nil, err
-	}
-	s := &site{deployments: []*server.Deployment{d}, place: place{Redis: d.Addrs(), Cluster: spec.Kind == server.KindCluster}}
-	if err = d.LoadFunctions(ctx); err == nil {
-		s.primaries, err = d.Primaries(ctx)
-	}
-	if err == nil {
-		err = house(ctx, d)
-	}
-	for _, n := range s.primaries {
-		var g *gauge
-		if g, err = openGauge(n.Addr); err != nil {
-			break
-		}
-		s.gauges = append(s.gauges, g)
-	}
-	if err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	return s, nil
+// site is a deployment of Redis that has the functions of Holdfast.
+type site struct {
+	*server.Deployment
+	place     place
+	primaries []rueidis.Client // a connection to each, which is kept: a reading shall cost little
 }
 
-// redis returns the single server, emptied.
-func (w *world) redis(ctx context.Context) (*site, error) {
-	if w.single == nil {
-		s, err := w.start(ctx, server.Spec{Kind: server.KindSingle})
-		if err != nil {
-			return nil, err
-		}
-		w.single = s
-	}
-	return w.single, w.single.empty(ctx)
-}
-
-// cluster returns the Cluster of three primaries, emptied.
-func (w *world) cluster(ctx context.Context) (*site, error) {
-	if w.clustered == nil {
-		s, err := w.start(ctx, server.Spec{Kind: server.KindCluster})
-		if err != nil {
-			return nil, err
-		}
-		w.clustered = s
-	}
-	return w.clustered, w.clustered.empty(ctx)
-}
-
-// crowd returns the server with many other keys.
-func (w *world) crowd(ctx context.Context) (*site, error) {
-	if w.crowded != nil {
-		return w.crowded, nil
-	}
-	s, err := w.start(ctx, server.Spec{Kind: server.KindSingle})
-	if err != nil {
-		return nil, err
-	}
-	w.crowded = s
-	c, err := rueidis.NewClient(s.place.option())
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	const batch = 1000
-	for i := 0; i < otherKeys; i += batch {
-		commands := make(rueidis.Commands, batch)
-		for j := range commands {
-			commands[j] = c.B().Set().Key("other:" + strconv.Itoa(i+j)).Value("x").ExSeconds(86400).Build()
-		}
-		for _, r := range c.DoMulti(ctx, commands...) {
-			if err := r.Error(); err != nil {
+// site returns a deployment, emptied.
+func (w *world) site(ctx context.Context, name string) (*site, error) {
+	s := w.sites[name]
+	if s == nil {
+		// A container costs the network a proxy or a bridge, which the numbers should not have.
+		if os.Getenv("HOLDFAST_RUNTIME") == "" {
+			if err := os.Setenv("HOLDFAST_RUNTIME", string(server.Local)); err != nil {
 				return nil, err
 			}
 		}
+		d, err := server.Start(ctx, specs[name])
+		if err != nil {
+			return nil, err
+		}
+		s = &site{Deployment: d, place: place{Addrs: d.Addrs(), Cluster: name == clusterSite, Several: name == severalSite}}
+		if w.sites == nil {
+			w.sites = map[string]*site{}
+		}
+		w.sites[name] = s
+		if err := s.prepare(ctx, w.core); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range s.primaries {
+		err := c.Do(ctx, c.B().Flushall().Sync().Build()).Error()
+		if err == nil && s.place.Several {
+			err = remember(ctx, c)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("empty the database: %w", err)
+		}
 	}
 	return s, nil
 }
 
-// whereFor returns where a rival works, with a database that is empty as far as this program goes.
-func (w *world) whereFor(ctx context.Context, r rival) (*site, error) {
-	s, err := w.redis(ctx)
-	if err != nil || !r.Etcd {
-		return s, err
+// prepare loads the functions, gives the servers their core, and connects.
+func (s *site) prepare(ctx context.Context, core *int) error {
+	if err := s.LoadFunctions(ctx); err != nil {
+		return err
 	}
-	if w.etcd == nil {
-		if w.etcd, err = reexec.Start(roleEtcd, nil); err != nil {
-			return nil, err
+	for _, n := range s.Nodes() {
+		if core == nil {
+			break
 		}
-		if w.etcdAddr, err = w.etcd.Hear(); err != nil {
-			return nil, err
+		pid, err := strconv.Atoi(n.Info(ctx, "server", "process_id"))
+		if err != nil {
+			return fmt.Errorf("INFO of %s names no process: %w", n.Addr, err)
+		}
+		if err := house(pid, *core); err != nil {
+			return fmt.Errorf("move %s to core %d (-shared does without): %w", n.Addr, *core, err)
 		}
 	}
-	return &site{place: place{Etcd: w.etcdAddr}}, nil
-}
-
-// account is what the server of the site did since it started; of etcd only the CPU time is known.
-func (w *world) account(s *site) (account, error) {
-	if s.place.Etcd == "" {
-		a := account{Calls: map[string]int64{}}
-		for _, g := range s.gauges {
-			if err := g.read(&a); err != nil {
-				return a, err
-			}
-		}
-		return a, nil
-	}
-	if err := w.etcd.Say("cpu"); err != nil {
-		return account{}, err
-	}
-	line, err := w.etcd.Hear()
+	primaries, err := s.Primaries(ctx)
 	if err != nil {
-		return account{}, err
+		return err
 	}
-	ns, err := strconv.ParseInt(line, 10, 64)
-	return account{CPU: time.Duration(ns)}, err
+	var addrs []string
+	for _, n := range primaries {
+		c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{n.Addr}, ForceSingleClient: true, DisableCache: true})
+		if err != nil {
+			return err
+		}
+		s.primaries, addrs = append(s.primaries, c), append(addrs, n.Addr)
+	}
+	if s.place.Several {
+		s.place.Addrs = addrs
+	}
+	return nil
 }
 
-// empty deletes all keys; functions stay.
-func (s *site) empty(ctx context.Context) error {
-	for _, n := range s.primaries {
-		if _, err := n.Do(ctx, "FLUSHALL", "SYNC"); err != nil {
-			return fmt.Errorf("empty %s: %w", n.Addr, err)
+// remember makes the memory of a server old enough to vote.
+func remember(ctx context.Context, c rueidis.Client) error {
+	call := func(args ...string) ([]string, error) {
+		return c.Do(ctx, c.B().Fcall().Function(functions.Memory).Numkeys(0).Arg(args...).Build()).AsStrSlice()
+	}
+	memory, err := call()
+	if err == nil && len(memory) != 3 {
+		err = fmt.Errorf("%s: %v", functions.Memory, memory)
+	}
+	if err == nil {
+		_, err = call(memory[0], memory[1], "1")
+	}
+	return err
+}
+
+// close ends all servers.
+func (w *world) close() (err error) {
+	for _, s := range w.sites {
+		for _, c := range s.primaries {
+			c.Close()
+		}
+		err = errors.Join(err, s.Close())
+	}
+	return err
+}
+
+// account is what the primaries and this process spent since they started, or between two readings.
+type account struct {
+	at             time.Duration // of the reading
+	server, client time.Duration // CPU
+	mallocs, bytes uint64
+	commands       map[string]spent // by name, those inside scripts and functions too
+}
+
+type spent struct{ calls, usec int64 }
+
+var began = time.Now()
+
+// account reads the server first, and last the time.
+func (s *site) account(ctx context.Context) (account, error) {
+	a := account{commands: map[string]spent{}}
+	for _, c := range s.primaries {
+		info, err := c.Do(ctx, c.B().Info().Section("cpu", "commandstats").Build()).ToString()
+		if err != nil {
+			return a, err
+		}
+		if err := a.parse(info); err != nil {
+			return a, err
+		}
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return a, err
+	}
+	a.client = time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	a.mallocs, a.bytes, a.at = m.Mallocs, m.TotalAlloc, time.Since(began)
+	return a, nil
+}
+
+// parse adds the sections cpu and commandstats of one primary.
+func (a *account) parse(info string) error {
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if name == "used_cpu_user" || name == "used_cpu_sys" {
+			seconds, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				return fmt.Errorf("INFO: %w", err)
+			}
+			a.server += time.Duration(seconds * float64(time.Second))
+		}
+		if command, ok := strings.CutPrefix(name, "cmdstat_"); ok {
+			s := a.commands[command]
+			var calls, usec int64
+			if _, err := fmt.Sscanf(value, "calls=%d,usec=%d", &calls, &usec); err != nil {
+				return fmt.Errorf("INFO: %q: %w", line, err)
+			}
+			a.commands[command] = spent{s.calls + calls, s.usec + usec}
 		}
 	}
 	return nil
 }
 
-// close ends all servers.
-func (w *world) close() error {
-	var err error
-	for _, s := range []*site{w.single, w.crowded, w.clustered, w.replicated, w.majority} {
-		if s != nil {
-			for _, g := range s.gauges {
-				g.close()
-			}
-			for _, d := range s.deployments {
-				err = errors.Join(err, d.Close())
-			}
+func (a account) sub(o account) account {
+	d := account{at: a.at - o.at, server: a.server - o.server, client: a.client - o.client, mallocs: a.mallocs - o.mallocs, bytes: a.bytes - o.bytes,
+		commands: map[string]spent{}}
+	for name, s := range a.commands {
+		d.commands[name] = spent{s.calls - o.commands[name].calls, s.usec - o.commands[name].usec}
+	}
+	return d
+}
+
+// housekeeping are commands of connections, of replicas and of this program.
+var housekeeping = []string{"info", "hello", "ping", "select", "echo", "auth", "flushall", "command", "function", "script", "config", "cluster", "role",
+	"readonly", "subscribe", "unsubscribe", "exists", "publish", "replconf", "psync", "sync", "quit", "reset", "client"}
+
+// split counts the commands that a rival sent, and those that ran inside its scripts and functions.
+func (a account) split(r rival) (sent, inside int64) {
+	for name, s := range a.commands {
+		family, _, _ := strings.Cut(name, "|")
+		switch {
+		case slices.Contains(r.Sends, name):
+			sent += s.calls
+		case !slices.Contains(housekeeping, family):
+			inside += s.calls
 		}
 	}
-	if w.etcd != nil {
-		err = errors.Join(err, w.etcd.Close())
+	return sent, inside
+}
+
+// within is the time that the primaries spent in the commands of a rival.
+func (a account) within(r rival) (total time.Duration) {
+	for _, name := range r.Sends {
+		total += time.Duration(a.commands[name].usec) * time.Microsecond
 	}
-	return err
+	return total
 }

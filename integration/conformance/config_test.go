@@ -34,38 +34,34 @@ func TestABadConfigNamesItsField(t *testing.T) {
 		}
 	}
 	c := e.open(client.Config{})
-	for field, opt := range map[string]client.Option{
-		"Lease":       client.WithLease(0),
-		"MaxWait":     client.WithMaxWait(-1),
-		"tries":       client.WithPolling(-1, time.Second),
-		"interval":    client.WithPolling(1, 0),
-		"RenewEvery":  client.WithRenewal(time.Hour),
-		"MinHold":     client.WithMinHold(-1),
-		"MaxRenewals": client.WithMaxRenewals(-1),
-		"MaxHold":     client.WithMaxHold(-1, 0),
-		"Grace":       client.WithMaxHold(1, -1),
-		"Label":       client.WithLabel(strings.Repeat("x", 129)),
-		"Owner":       client.WithOwner(strings.Repeat("x", 513)),
+	long := strings.Repeat("x", 513)
+	for field, opts := range map[string][]client.Option{
+		"Lease":       {client.WithLease(0)},
+		"MaxWait":     {client.WithMaxWait(-1)},
+		"tries":       {client.WithPolling(-1, time.Second)},
+		"interval":    {client.WithPolling(1, 0)},
+		"RenewEvery":  {client.WithRenewal(time.Hour)},
+		"MinHold":     {client.WithMinHold(-1)},
+		"MaxRenewals": {client.WithMaxRenewals(-1)},
+		"MaxHold":     {client.WithMaxHold(-1, 0)},
+		"Grace":       {client.WithMaxHold(1, -1)},
+		"Label":       {client.WithLabel(long), client.WithOptions(client.WithOwner("job"), client.WithLabel("beside an owner"))},
+		"Owner":       {client.WithOwner(long), client.WithOwner("")},
+		"Guard must":  {client.WithGuard(30*time.Second - 1), client.WithGuard(-1), client.WithGuard(1 << 62)},
 	} {
-		_, err := c.TryAcquire(e.Ctx, "a", opt)
-		require.ErrorIs(t, err, client.ErrArgument, field)
-		require.Contains(t, err.Error(), field)
-		_, err = c.Acquire(e.Ctx, "a", opt)
-		require.ErrorIs(t, err, client.ErrArgument, field)
-		require.Contains(t, err.Error(), `"a"`)
+		for _, opt := range opts {
+			_, err := c.TryAcquire(e.Ctx, "a", opt, nil)
+			only(t, client.ErrInvalid, err, field)
+			require.ErrorIs(t, err, client.ErrArgument, field)
+			require.Contains(t, err.Error(), field)
+			_, err = c.Acquire(e.Ctx, "a", opt)
+			require.ErrorIs(t, err, client.ErrArgument, field)
+			require.Contains(t, err.Error(), `"a"`)
+			_, err = c.Acquire(e.Ctx, "", client.WithOptions())
+			require.ErrorIs(t, err, client.ErrArgument)
+			require.ErrorContains(t, err, "name")
+		}
 	}
 	require.False(t, e.Exists("a"))
 	e.Release(e.Take(c, "a", client.WithLease(10*time.Millisecond+time.Hour), client.WithLabel(strings.Repeat("x", 128))))
-}
-
-func TestTheDefaultPrefix(t *testing.T) {
-	e := lay(t, share(t, "default", defaultSpec(t)))
-	c, err := client.New(e.Redis, client.Config{})
-	require.NoError(t, err)
-	defer c.Close()
-	name := e.Prefix + "default"
-	l := e.Take(c, name)
-	e.Prefix = "lock:"
-	require.True(t, e.Exists(name))
-	e.Release(l)
 }

@@ -19,8 +19,10 @@ func TestDoHoldsTheLockWhileItRuns(t *testing.T) {
 		c := e.open(client.Config{})
 		err := c.Do(e.Ctx, "a", func(ctx context.Context) error {
 			require.NoError(t, ctx.Err())
-			require.True(t, e.inspect(c, "a").Held)
-			return nil
+			return c.Do(ctx, "a", func(context.Context) error {
+				require.Equal(t, 1, e.inspect(c, "a").Holds, "the inner one re-enters")
+				return nil
+			})
 		})
 		require.NoError(t, err)
 		require.False(t, e.Exists("a"))
@@ -59,58 +61,6 @@ func TestDoDoesNotRunWithoutTheLock(t *testing.T) {
 	})
 }
 
-func TestDoReportsALostLock(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		c := e.open(client.Config{Lease: testbed.Long, RenewEvery: 100 * time.Millisecond})
-		for _, own := range []error{nil, errMine} {
-			v, err := client.Value(e.Ctx, c, "a", func(ctx context.Context) (string, error) {
-				require.NoError(t, e.Do("a", "DEL").Error())
-				e.Ended(ctx) // the next renewal finds out, or the server's tracking
-				_, err := c.TryAcquire(ctx, "a")
-				require.ErrorIs(t, err, client.ErrTaken, "what is lost is not re-entered")
-				return "done anyway", own
-			})
-			require.Equal(t, "done anyway", v)
-			if own != nil {
-				require.True(t, err == own, "fn's error is untouched")
-				continue
-			}
-			only(t, client.ErrLost, err)
-			require.ErrorIs(t, err, client.ErrTaken)
-			require.Equal(t, "a", as[*client.LostError](e, err).Name)
-		}
-		e.Eventually("the attempt to re-enter left nothing", func() bool { return !e.Exists("a") })
-	})
-}
-
-func TestDoReportsALossThatOnlyTheReleaseShows(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		c, other := e.open(client.Config{}), e.open(client.Config{})
-		for name, end := range map[string]func(){
-			"deleted": func() { require.NoError(t, e.Do("deleted", "DEL").Error()) },
-			"broken": func() {
-				_, err := other.Break(e.Ctx, "broken", "for a test")
-				require.NoError(t, err)
-			},
-			"another's": func() {
-				require.NoError(t, e.Do("another's", "DEL").Error())
-				e.Take(other, "another's", client.WithFreshAnswer()) // the one before was deleted
-			},
-		} {
-			for _, own := range []error{nil, errMine} {
-				v, err := client.TryValue(e.Ctx, c, name, func(context.Context) (int, error) { end(); return 7, own })
-				require.Equal(t, 7, v)
-				if own != nil {
-					require.True(t, err == own, "fn's error is untouched")
-				} else {
-					require.ErrorIs(t, err, client.ErrLost, name)
-				}
-				require.NoError(t, e.Do(name, "DEL").Error())
-			}
-		}
-	})
-}
-
 func TestValueAndWrapKeepTheResult(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
 		c := e.open(client.Config{})
@@ -143,4 +93,80 @@ func TestNameKeepsPartsApart(t *testing.T) {
 	require.Equal(t, "order:42", client.Name("order", 42))
 	require.NotEqual(t, client.Name("a:b", "c"), client.Name("a", "b:c"))
 	require.NotEqual(t, client.Name("a%3Ab"), client.Name("a:b"))
+}
+
+func TestDoReportsALostLock(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		c, other := e.open(client.Config{Lease: testbed.Long, RenewEvery: 100 * time.Millisecond}), e.open(client.Config{})
+		remove := func(name string) { require.NoError(t, e.Do(name, "DEL").Error()) }
+		for name, end := range map[string]func(ctx context.Context, name string){
+			"by its renewal":  func(ctx context.Context, name string) { remove(name); e.Ended(ctx) },
+			"by its release":  func(_ context.Context, name string) { remove(name) },
+			"which is broken": func(_ context.Context, name string) { _, _ = other.Break(e.Ctx, name, "for a test") },
+			"which is another's": func(_ context.Context, name string) {
+				remove(name)
+				e.Take(other, name, client.WithFreshAnswer())
+			},
+		} {
+			for _, own := range []error{nil, errMine} {
+				v, err := client.TryValue(e.Ctx, c, name, func(ctx context.Context) (string, error) {
+					end(ctx, name)
+					return "done anyway", own
+				}, client.WithFreshAnswer())
+				require.Equal(t, "done anyway", v)
+				if own != nil {
+					require.True(t, err == own, "fn's error is untouched")
+				} else {
+					only(t, client.ErrLost, err, name)
+					require.Equal(t, name, as[*client.LostError](e, err).Name)
+				}
+				remove(name)
+			}
+		}
+	})
+}
+
+// Locks that are free take one call each.
+func TestAcquireAllTakesACallEach(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		c, other := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
+		e.Release(e.Take(c, "{1}:warm"))
+		for _, names := range [][]string{{"{1}:c", "{1}:a", "{1}:b"}, {"c", "a", "b"}} {
+			before := e.calls()
+			all, err := c.AcquireAll(e.Ctx, names)
+			require.NoError(t, err)
+			require.Equal(t, before+3, e.calls())
+			for _, name := range names {
+				_, err := other.TryAcquire(e.Ctx, name, client.WithFreshAnswer())
+				require.ErrorIs(t, err, client.ErrBusy)
+				require.NoError(t, all.Lock(name).Renew(e.Ctx))
+			}
+			require.NoError(t, all.Release(e.Ctx))
+			for _, name := range names {
+				require.False(t, e.Exists(name))
+			}
+		}
+	})
+}
+
+// One of them is another's: the others stay free, also for a moment, until that one is had.
+func TestAcquireAllWaitsForOneThatIsAnothers(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		c, other := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
+		l := e.Take(other, "{1}:a")
+		done := make(chan error, 1)
+		go func() {
+			all, err := c.AcquireAll(e.Ctx, []string{"{1}:a", "{1}:b"})
+			if err == nil {
+				err = all.Release(e.Ctx)
+			}
+			done <- err
+		}()
+		e.Line(other, "{1}:a", 1)
+		require.False(t, e.Exists("{1}:b"))
+		e.Release(l)
+		require.NoError(t, <-done)
+		require.False(t, e.Exists("{1}:a"))
+		require.False(t, e.Exists("{1}:b"))
+	})
 }

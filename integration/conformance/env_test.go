@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
@@ -33,6 +35,17 @@ func (e *env) open(cfg client.Config) *client.Client {
 func (e *env) fcall(function, name string, args ...string) rueidis.RedisResult {
 	e.TB.Helper()
 	return e.Redis.Do(e.Ctx, e.Redis.B().Fcall().Function(function).Numkeys(1).Key(e.Prefix+name).Arg(args...).Build())
+}
+
+// byHand is an owner that takes locks by FCALL.
+const byHand = "by hand"
+
+// heldByHand lets a lock be held by a caller that looks at nothing. A client looks at a lock that it holds
+// for longer than a second, which counts as a call.
+func (e *env) heldByHand(name string) {
+	e.TB.Helper()
+	ttl := strconv.FormatInt(testbed.Long.Milliseconds(), 10)
+	require.NoError(e.TB, e.fcall(functions.Acquire, name, byHand, ttl).Error())
 }
 
 func (e *env) inspect(c *client.Client, name string) client.Info {
@@ -65,4 +78,42 @@ func as[T error](e *env, err error) (target T) {
 	e.TB.Helper()
 	require.True(e.TB, errors.As(err, &target), "%T in %v", target, err)
 	return target
+}
+
+// own is a single server that the test may stop and refuse things.
+func own(t *testing.T, opts ...server.Option) *env {
+	t.Helper()
+	d := server.Single(t, append(opts, server.Owned())...)
+	d.Load(t)
+	return lay(t, d)
+}
+
+// admin sends a command to the only node.
+func (e *env) admin(command ...string) string {
+	e.TB.Helper()
+	m, err := e.D.Nodes()[0].Do(e.Ctx, command...)
+	require.NoError(e.TB, err)
+	text, _ := m.ToString()
+	return text
+}
+
+// kinds are what an error can be, and what a web handler answers.
+var kinds = map[error]int{
+	client.ErrBusy: 409, client.ErrTimeout: 504, client.ErrUnreachable: 503, client.ErrClosed: 503,
+	client.ErrLost: 500, client.ErrInvalid: 500, context.Canceled: 499,
+}
+
+// only requires that an error is of one kind, and of no other.
+func only(tb testing.TB, kind, err error, what ...any) {
+	tb.Helper()
+	require.Contains(tb, kinds, kind, "not a kind")
+	require.ErrorIs(tb, err, kind, what...)
+	for other := range kinds {
+		if other != kind {
+			require.NotErrorIs(tb, err, other, what...)
+		}
+	}
+	if kind != client.ErrTimeout {
+		require.False(tb, errors.Is(err, context.DeadlineExceeded), "%v", err)
+	}
 }

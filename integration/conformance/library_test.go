@@ -30,28 +30,11 @@ func bare(t *testing.T, test func(t *testing.T, e *env)) {
 	}
 }
 
-func TestAMissingLibraryNamesTheCommand(t *testing.T) {
-	bare(t, func(t *testing.T, e *env) {
-		c := e.open(client.Config{})
-		_, err := c.TryAcquire(e.Ctx, "a")
-		require.ErrorIs(t, err, client.ErrLibrary)
-		only(t, client.ErrInvalid, err)
-		require.Contains(t, err.Error(), "holdfast load")
-		_, err = c.Acquire(e.Ctx, "a")
-		require.ErrorIs(t, err, client.ErrLibrary)
-		_, err = c.Inspect(e.Ctx, "a")
-		require.ErrorIs(t, err, client.ErrLibrary)
-		_, err = c.Break(e.Ctx, "a", "")
-		require.ErrorIs(t, err, client.ErrLibrary)
-		_, err = c.Version(e.Ctx)
-		require.ErrorIs(t, err, client.ErrLibrary)
-		e.D.Load(t)
-		e.Release(e.Take(c, "a"))
-	})
-}
-
 func TestAutoLoad(t *testing.T) {
 	bare(t, func(t *testing.T, e *env) {
+		_, err := e.open(client.Config{}).Acquire(e.Ctx, "a")
+		require.ErrorIs(t, err, client.ErrLibrary)
+		require.ErrorContains(t, err, "holdfast load")
 		c := e.open(client.Config{AutoLoad: true})
 		e.Release(e.Take(c, "a"))
 		primaries, err := e.D.Primaries(e.Ctx)
@@ -64,15 +47,6 @@ func TestAutoLoad(t *testing.T) {
 			require.Equal(t, functions.Version, version)
 		}
 	})
-}
-
-// A library under our function names that answers otherwise must not be taken for a lock.
-func TestALibraryOfAnotherContract(t *testing.T) {
-	e := lay(t, server.Single(t, server.Owned()))
-	code := "#!lua name=other\nredis.register_function('holdfast_acquire', function() return {2, 'surprise'} end)"
-	require.NoError(t, e.Redis.Do(e.Ctx, e.Redis.B().FunctionLoad().FunctionCode(code).Build()).Error())
-	_, err := e.open(client.Config{}).TryAcquire(e.Ctx, "a")
-	require.ErrorIs(t, err, client.ErrLibrary)
 }
 
 func TestPermissions(t *testing.T) {

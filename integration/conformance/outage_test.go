@@ -1,62 +1,105 @@
 package conformance
 
 import (
+	"context"
+	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
-	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
-func TestAServerThatIsDown(t *testing.T) {
-	e := lay(t, server.Single(t, server.Owned()))
-	e.D.Load(t)
-	c, holder := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: 2 * time.Second})
-	l := e.Take(holder, "held")
-	waiting := e.Acquire(e.Ctx, e.open(client.Config{Lease: time.Second}), "held")
-	e.Line(c, "held", 1)
-	require.NoError(t, e.D.Nodes()[0].Kill())
-	down := func(err error) {
-		t.Helper()
-		only(t, client.ErrUnreachable, err)
-	}
-	started := time.Now()
-	_, err := c.TryAcquire(e.Ctx, "a")
-	down(err)
-	_, err = c.Acquire(e.Ctx, "a")
-	down(err)
-	_, err = c.Inspect(e.Ctx, "a")
-	down(err)
-	_, err = c.Version(e.Ctx)
-	down(err)
-	require.Less(t, time.Since(started), 5*time.Second, "quickly")
-	down(testbed.Got(e.TB, waiting).Err)
-	require.ErrorIs(t, e.Ended(l.Context()), client.ErrExpired)
-	require.ErrorIs(t, l.Release(e.Ctx), client.ErrExpired)
-	_, err = client.Open(e.D.ClientOption(), client.Config{})
-	down(err)
+// What a full server takes is enough to be handed a lock that is not renewed.
+func TestAHandOffAtAFullServer(t *testing.T) {
+	e := own(t)
+	holder, c := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
+	l := e.Take(holder, "a")
+	waiting := e.Acquire(e.Ctx, c, "a", client.WithoutRenewal())
+	e.Line(holder, "a", 1)
+	e.admin("CONFIG", "SET", "maxmemory", "1")
+	began := time.Now()
+	e.Release(l)
+	l = e.Locked(waiting).Lock
+	require.Less(t, time.Since(began), time.Second)
+	require.Greater(t, l.Remaining(), testbed.Long/2, "confirmed, for a whole lease")
+	e.Release(l)
+}
 
+// The goroutines of a process learn of an outage together, those that stand in line and those that
+// come.
+func TestAllWhoWaitLearnOfAnOutageTogether(t *testing.T) {
+	for _, coming := range []bool{false, true} {
+		e := own(t)
+		holder, c := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: 2 * time.Second})
+		l := e.Take(holder, "a")
+		acquire := func(n int) (waiting []<-chan testbed.Outcome) {
+			for range n {
+				waiting = append(waiting, e.Acquire(e.Ctx, c, "a"))
+			}
+			return waiting
+		}
+		var waiting []<-chan testbed.Outcome
+		if coming {
+			before := acquire(1)[0] // so that the client is subscribed
+			e.Line(holder, "a", 1)
+			e.Release(l)
+			e.Release(e.Locked(before).Lock)
+			require.NoError(t, e.D.Nodes()[0].Kill())
+			waiting = acquire(6)
+		} else {
+			waiting = acquire(6)
+			e.Line(holder, "a", 1)
+			require.NoError(t, e.D.Nodes()[0].Kill())
+		}
+		var told []time.Time
+		for _, w := range waiting {
+			o := testbed.Got(t, w)
+			only(t, client.ErrUnreachable, o.Err)
+			told = append(told, o.At)
+		}
+		slices.SortFunc(told, time.Time.Compare)
+		require.Less(t, told[len(told)-1].Sub(told[0]), 500*time.Millisecond)
+	}
+}
+
+// An outage is one line when it begins, one for each lock that is lost, and one when it is over.
+func TestTheLogOfAnOutage(t *testing.T) {
+	e := own(t)
+	const n = 200
+	log := journal{slog.DiscardHandler, make(chan string, 10*n)}
+	c := e.open(client.Config{Lease: 5 * time.Second, RenewEvery: 200 * time.Millisecond, Logger: slog.New(log)})
+	var locks []*client.Lock
+	for i := range n {
+		locks = append(locks, e.Take(c, client.Name(i)))
+	}
+	e.renewals("199", 1)
+	require.Empty(t, log.lines)
+	require.NoError(t, e.D.Nodes()[0].Kill())
+	for _, l := range locks {
+		require.ErrorIs(t, e.Ended(l.Context()), client.ErrExpired)
+	}
+	lines := map[string]int{}
+	for range n + 1 {
+		lines[testbed.Got(t, log.lines)]++
+	}
 	require.NoError(t, e.D.Nodes()[0].Restart())
 	e.D.Load(t)
-	e.Eventually("it works again", func() bool {
-		l, err := c.TryAcquire(e.Ctx, "a")
-		return err == nil && l.Release(e.Ctx) == nil
-	})
+	e.Eventually("connected again", func() bool { _, err := c.Inspect(e.Ctx, "a"); return err == nil })
+	lines[testbed.Got(t, log.lines)]++
+	require.Empty(t, log.lines, "%v", lines)
+	require.Len(t, lines, 3, "three texts: %v", lines)
 }
 
-// Release goes on while the server cannot be reached, until the lease has ended.
-func TestReleaseWhileTheServerIsDown(t *testing.T) {
-	e := lay(t, server.Single(t, server.Owned()))
-	e.D.Load(t)
-	c := e.open(client.Config{Lease: time.Second})
-	l := e.Take(c, "a")
-	require.NoError(t, e.D.Nodes()[0].Kill())
-	started := time.Now()
-	err := l.Release(e.Ctx)
-	only(t, client.ErrUnreachable, err)
-	require.Less(t, time.Since(started), 3*time.Second)
-	require.ErrorIs(t, e.Ended(l.Context()), client.ErrReleased)
+// journal passes on the texts of log lines.
+type journal struct {
+	slog.Handler
+	lines chan string
 }
+
+func (journal) Enabled(context.Context, slog.Level) bool { return true }
+
+func (j journal) Handle(_ context.Context, r slog.Record) error { j.lines <- r.Message; return nil }

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -31,51 +30,120 @@ func TestAGrantOfOneLockIsNotOneOfAnother(t *testing.T) {
 	})
 }
 
-// All holds of an owner end, those of this client before ReleaseOwner returns.
-func TestReleaseOwnerEndsTheLocksOfItsClient(t *testing.T) {
+// Two waits of one process with one owner string are two acquisitions: each has a hold of its own.
+func TestTwoWaitsWithOneOwnerString(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
-		c, other := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
-		l := e.Take(c, "a", client.WithOwner("job 7"))
-		require.NoError(t, c.ReleaseOwner(e.Ctx, "a", "job 7"))
-		require.Error(t, l.Context().Err())
-		require.ErrorIs(t, l.Release(e.Ctx), client.ErrLost)
-		e.Release(e.Take(other, "a"))
+		holder, c := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
+		l := e.Take(holder, "a")
+		first := e.Acquire(e.Ctx, c, "a", client.WithOwner("job"))
+		e.Line(holder, "a", 1)
+		second := e.Acquire(e.Ctx, c, "a", client.WithOwner("job"))
+		began := time.Now()
+		e.Release(l)
+		one, two := e.Locked(first).Lock, e.Locked(second).Lock
+		require.Less(t, time.Since(began), 900*time.Millisecond, "both hear of it")
+		require.Equal(t, one.Fence(), two.Fence())
+		require.Equal(t, 2, e.inspect(c, "a").Holds)
+		e.Release(one)
+		require.NoError(t, two.Renew(e.Ctx))
+		e.Release(two)
+		require.False(t, e.Exists("a"))
 	})
 }
 
-func TestAnEmptyOwnerIsRefused(t *testing.T) {
+// Work that one process begins and another one ends, by an owner string that both know.
+func TestReleaseOwner(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
-		_, err := e.open(client.Config{}).TryAcquire(e.Ctx, "a", client.WithOwner(""), nil)
+		web, worker := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
+		l, err := web.Acquire(e.Ctx, "a", client.WithOwner("order 42"), client.WithRenewal(200*time.Millisecond))
+		require.NoError(t, err)
+		e.Take(worker, "a", client.WithOwner("order 42"))
+		require.Equal(t, 2, e.inspect(web, "a").Holds)
+		require.ErrorIs(t, worker.ReleaseOwner(e.Ctx, "a", "order 43"), client.ErrNotHeld)
+		waiting := e.Acquire(e.Ctx, worker, "a")
+		e.Line(web, "a", 1)
+		require.NoError(t, worker.ReleaseOwner(e.Ctx, "a", "order 42"))
+		next := e.Locked(waiting).Lock
+		require.Greater(t, next.Fence(), l.Fence(), "all its holds are gone")
+		require.ErrorIs(t, e.Ended(l.Context()), client.ErrLost)
+		err = worker.ReleaseOwner(e.Ctx, "a", "order 42")
+		require.ErrorIs(t, err, client.ErrNotHeld)
 		only(t, client.ErrInvalid, err)
-		require.ErrorIs(t, err, client.ErrArgument)
+		e.Release(next)
+		require.ErrorIs(t, worker.ReleaseOwner(e.Ctx, "a", "order 42"), client.ErrNotHeld, "of a free lock")
+		require.ErrorIs(t, worker.ReleaseOwner(e.Ctx, "a", ""), client.ErrArgument)
+		require.ErrorIs(t, worker.ReleaseOwner(e.Ctx, "", "order 42"), client.ErrArgument)
+
+		l = e.Take(worker, "a", client.WithOwner("order 42"))
+		require.NoError(t, worker.ReleaseOwner(e.Ctx, "a", "order 42"))
+		require.Error(t, l.Context().Err(), "its own client's end before it returns")
+		require.ErrorIs(t, l.Release(e.Ctx), client.ErrLost)
+
+		e.Take(web, "a", client.WithOwner("order 42"))
+		web.Close()
+		require.True(t, e.Exists("a"), "nobody's process has it")
+		require.NoError(t, worker.ReleaseOwner(e.Ctx, "a", "order 42"))
+		require.False(t, e.Exists("a"))
 	})
 }
 
-// Locks that end by themselves while their holds are released: neither waits for, nor trips over,
-// the other.
-func TestHoldsAreReleasedWhileTheLockEnds(t *testing.T) {
+func TestWithOwnerJoinsAcrossClients(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
-		c := e.open(client.Config{Lease: 20 * time.Millisecond, NoRenewal: true})
-		for range 40 {
-			var l *client.Lock
-			e.Eventually("it is had; an answer can be later than so short a lease", func() bool {
-				var err error
-				l, err = c.TryAcquire(e.Ctx, "a", client.WithFreshAnswer())
-				return err == nil
-			})
-			locks := []*client.Lock{l}
-			for range 20 {
-				if inner, err := c.TryAcquire(l.Context(), "a"); err == nil {
-					locks = append(locks, inner)
-				}
-			}
-			<-time.After(l.Remaining()) // the event: both come at once now
-			var all sync.WaitGroup
-			for _, one := range locks {
-				all.Go(func() { _ = one.Release(context.WithoutCancel(e.Ctx)) })
-			}
-			all.Wait()
-			e.Eventually("free", func() bool { return !e.Exists("a") })
+		a, b := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
+		first := e.Take(a, "a", client.WithOwner("job 42"))
+		require.Equal(t, "job 42", first.Owner())
+		second, err := b.Acquire(e.Ctx, "a", client.WithOwner(first.Owner()))
+		require.NoError(t, err)
+		require.Equal(t, first.Fence(), second.Fence())
+		require.Equal(t, 2, e.inspect(a, "a").Holds)
+		_, err = b.TryAcquire(e.Ctx, "a", client.WithOwner("job 43"))
+		require.ErrorIs(t, err, client.ErrBusy)
+		e.Release(first)
+		require.True(t, e.inspect(a, "a").Held)
+		require.NoError(t, second.Renew(e.Ctx))
+		e.Release(second)
+		require.False(t, e.Exists("a"))
+
+		// One waits in line under a chosen name.
+		plain := e.Take(a, "a")
+		waiting := e.Acquire(e.Ctx, b, "a", client.WithOwner("job 44"))
+		e.Line(a, "a", 1)
+		e.Release(plain)
+		next := e.Locked(waiting).Lock
+		require.Equal(t, "job 44", next.Owner())
+		require.Equal(t, 1, e.inspect(a, "a").Holds)
+		e.Release(next)
+		require.False(t, e.Exists("a"))
+	})
+}
+
+// Whoever gives up waiting under an owner's name must not give back what that owner holds elsewhere. A lock
+// that was taken without WithOwner is its holder's alone: its process passes it on, and who joined would be
+// beside.
+func TestAnOwnersHoldIsItsOwn(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		a, b := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
+		blocker := e.Take(a, "{a}other")
+		waiting := e.Acquire(e.Ctx, b, "{a}other") // b is subscribed now
+		e.Line(a, "{a}other", 1)
+		first, plain := e.Take(a, "{a}", client.WithOwner("job 42")), e.Take(a, "{a}plain")
+		ctx, cancel := context.WithCancel(e.Ctx)
+		cancel()
+		_, err := b.Acquire(ctx, "{a}", client.WithOwner("job 42"))
+		require.ErrorIs(t, err, context.Canceled)
+		for _, c := range []*client.Client{a, b} {
+			_, err := c.Acquire(e.Ctx, "{a}plain", client.WithOwner(plain.Owner()))
+			require.ErrorIs(t, err, client.ErrArgument)
+			_, err = c.TryAcquire(e.Ctx, "{a}plain", client.WithOwner(plain.Owner()))
+			require.ErrorIs(t, err, client.ErrArgument)
+		}
+		e.Release(blocker)
+		e.Release(e.Locked(waiting).Lock)
+		b.Close() // waits for its clean-up
+		for _, l := range []*client.Lock{first, plain} {
+			require.NoError(t, l.Renew(e.Ctx))
+			require.Equal(t, 1, e.inspect(a, l.Name()).Holds)
+			e.Release(l)
 		}
 	})
 }

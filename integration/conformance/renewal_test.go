@@ -1,13 +1,13 @@
 package conformance
 
 import (
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
@@ -40,21 +40,12 @@ func TestALockIsRenewedOverManyLeases(t *testing.T) {
 		l := e.Take(c, "a")
 		started := time.Now()
 		e.renewals("a", 8)
-		e.Eventually("three leases", func() bool { return time.Since(started) > 3*lease })
+		e.Eventually("two leases", func() bool { return time.Since(started) > 2*lease })
 		require.NoError(t, l.Context().Err())
 		require.Positive(t, l.Remaining())
 		require.Equal(t, l.Fence(), e.inspect(c, "a").Fence)
 		e.Release(l)
 		require.False(t, e.Exists("a"))
-	})
-}
-
-func TestRenewEvery(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		c := e.open(client.Config{Lease: testbed.Long, RenewEvery: 30 * time.Millisecond})
-		l := e.Take(c, "a")
-		e.renewals("a", 3)
-		e.Release(l)
 		c = e.open(client.Config{Lease: testbed.Long, NoRenewal: true})
 		l = e.Take(c, "b", client.WithRenewal(30*time.Millisecond))
 		e.renewals("b", 3)
@@ -87,16 +78,87 @@ func TestWithoutRenewalTheContextEndsBeforeTheKey(t *testing.T) {
 	})
 }
 
-func TestRenewByHand(t *testing.T) {
+// remaining is what the server says that is left of the lease.
+func (e *env) remaining(c *client.Client, name string) time.Duration {
+	e.TB.Helper()
+	return e.inspect(c, name).Remaining
+}
+
+func TestRenewFor(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
-		c := e.open(client.Config{Lease: testbed.Long, NoRenewal: true})
+		c := e.open(client.Config{Lease: 10 * time.Second})
 		l := e.Take(c, "a")
-		e.Eventually("the lease gets shorter", func() bool { return l.Remaining() < 58*time.Second+900*time.Millisecond })
-		before, onServer := l.Remaining(), e.ends("a")
+		require.NoError(t, l.RenewFor(e.Ctx, time.Hour))
+		require.Greater(t, l.Remaining(), 50*time.Minute)
+		require.Greater(t, e.remaining(c, "a"), 59*time.Minute)
 		require.NoError(t, l.Renew(e.Ctx))
-		require.Greater(t, l.Remaining(), before)
-		require.Greater(t, e.ends("a"), onServer)
+		require.Greater(t, e.remaining(c, "a"), 59*time.Minute, "later renewals are for as long")
+		fence := l.Fence()
+		require.NoError(t, l.RenewFor(e.Ctx, 3*time.Second))
+		require.LessOrEqual(t, l.Remaining(), 3*time.Second, "shorter at once")
+		require.Greater(t, e.remaining(c, "a"), 59*time.Minute, "here only")
+		before := e.calls()
+		e.Eventually("renewals", func() bool { return e.calls() >= before+4 })
+		require.NoError(t, l.Context().Err(), "it is renewed as often as the new lease needs")
+		require.Equal(t, fence, l.Fence())
+		for _, bad := range []time.Duration{-1, time.Millisecond, 367 * 24 * time.Hour} {
+			err := l.RenewFor(e.Ctx, bad)
+			require.ErrorIs(t, err, client.ErrArgument)
+			require.ErrorContains(t, err, bad.String())
+		}
 		e.Release(l)
+		require.ErrorIs(t, l.RenewFor(e.Ctx, time.Second), client.ErrNotHeld)
+	})
+}
+
+// A lease that several share never ends earlier than any of them was told.
+func TestRenewForOfAJoinedLock(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		a, b := e.open(client.Config{Lease: testbed.Long, NoRenewal: true}), e.open(client.Config{Lease: testbed.Long, NoRenewal: true})
+		long := e.Take(a, "a", client.WithOwner("job"))
+		before := e.ends("a")
+		e.Eventually("it is renewed by hand", func() bool { return long.Renew(e.Ctx) == nil && e.ends("a") > before })
+		short := e.Take(b, "a", client.WithOwner("job"), client.WithLease(5*time.Second))
+		require.Greater(t, e.remaining(a, "a"), testbed.Long/2, "who joins shortens nothing")
+		require.NoError(t, short.RenewFor(e.Ctx, 5*time.Second))
+		require.LessOrEqual(t, short.Remaining(), 5*time.Second)
+		require.Greater(t, e.remaining(a, "a"), testbed.Long/2)
+		e.Release(short)
+		require.Greater(t, e.remaining(a, "a"), testbed.Long/2)
+		require.Greater(t, long.Remaining(), testbed.Long/2)
+		require.NoError(t, long.RenewFor(e.Ctx, 5*time.Second))
+		require.LessOrEqual(t, long.Remaining(), 5*time.Second)
+		require.Greater(t, e.remaining(a, "a"), testbed.Long/2, "alone it cannot either: it may be a late call of the other one")
+		e.Release(long)
+	})
+}
+
+func TestMinHold(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		const least, short = 3 * time.Second, 500 * time.Millisecond
+		c, other := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long, MinHold: short})
+		taken := time.Now()
+		l := e.Take(c, "a", client.WithMinHold(least))
+		next := e.Acquire(e.Ctx, other, "a")
+		e.Line(c, "a", 1)
+		third := e.Acquire(e.Ctx, other, "a") // behind it in the process
+		started := time.Now()
+		e.Release(l)
+		require.Less(t, time.Since(started), least, "Release does not wait for it")
+		require.ErrorIs(t, e.Ended(l.Context()), client.ErrReleased)
+		for _, of := range []*client.Client{c, other} {
+			_, err := of.TryAcquire(e.Ctx, "a", client.WithFreshAnswer())
+			only(t, client.ErrBusy, err, "the interval is not over")
+		}
+		o := e.Locked(next)
+		require.GreaterOrEqual(t, o.At.Sub(taken), least)
+		require.Less(t, o.At.Sub(taken), 20*time.Second, "and not the lease")
+		e.Release(o.Lock)
+		o = e.Locked(third)
+		require.GreaterOrEqual(t, o.At.Sub(taken), least+short, "it is not passed on earlier")
+		e.Eventually("longer than that", func() bool { return time.Since(o.At) > short })
+		e.Release(o.Lock)
+		require.False(t, e.Exists("a"), "held for long enough: free at once")
 	})
 }
 
@@ -106,6 +168,13 @@ func TestMaxRenewalsEndTheWorkAndThenTheLock(t *testing.T) {
 		started := time.Now()
 		l := e.Take(c, "a", client.WithMaxRenewals(2))
 		waiting := e.Acquire(e.Ctx, other, "a")
+		pace := time.NewTicker(30 * time.Millisecond)
+		defer pace.Stop()
+		for l.Context().Err() == nil { // others come and go, which hastens no renewal
+			<-pace.C
+			_ = e.fcall(functions.Wait, "a", "passer-by", "1000").Error()
+			_ = e.fcall(functions.Leave, "a", "passer-by").Error()
+		}
 		cause := e.Ended(l.Context())
 		require.ErrorIs(t, cause, client.ErrMaxRenewals)
 		require.ErrorIs(t, cause, client.ErrLost)
@@ -140,45 +209,5 @@ func TestMaxHoldEndsTheWorkAndThenTheLock(t *testing.T) {
 		require.True(t, e.inspect(c, "a").Held)
 		require.ErrorIs(t, l.Release(e.Ctx), client.ErrMaxHold)
 		require.False(t, e.Exists("a"))
-	})
-}
-
-func TestRenewalIsOfOneGoroutine(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		c := e.open(client.Config{Lease: 10 * time.Second, RenewEvery: 500 * time.Millisecond})
-		const n = 1000
-		locks := make([]*client.Lock, n)
-		take := func(from, to int) {
-			var all sync.WaitGroup
-			for i := from; i < to; i++ {
-				all.Go(func() {
-					l, err := c.TryAcquire(e.Ctx, client.Name("many", i))
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					locks[i] = l
-				})
-			}
-			all.Wait()
-		}
-		take(0, n)
-		require.False(t, t.Failed())
-		for _, i := range []int{0, n / 2, n - 1} {
-			e.renewals(client.Name("many", i), 2)
-		}
-		for _, l := range locks {
-			require.NoError(t, l.Context().Err())
-		}
-		var all sync.WaitGroup
-		for _, l := range locks {
-			all.Go(func() {
-				if err := l.Release(e.Ctx); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		require.False(t, e.Exists(client.Name("many", n-1)))
 	})
 }

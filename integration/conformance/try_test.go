@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"os"
 	"testing"
 	"time"
@@ -9,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/cluster"
+	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
@@ -38,7 +39,8 @@ func TestTryAcquireTakesAFreeLock(t *testing.T) {
 func TestTryAcquireSaysWhoHasIt(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
 		c, other := e.open(client.Config{Label: "from config"}), e.open(client.Config{})
-		l := e.Take(c, "a", client.WithLabel("night shift: a:b"), client.WithLease(testbed.Long))
+		l := e.Take(c, "a", client.WithLabel("not the last one"),
+			client.WithOptions(client.WithLabel("night shift: a:b"), client.WithLease(testbed.Long)))
 		started := time.Now()
 		_, err := other.TryAcquire(e.Ctx, "a")
 		require.Less(t, time.Since(started), 5*time.Second, "at once")
@@ -69,52 +71,69 @@ func TestTryAcquireOvertakesNobody(t *testing.T) {
 		l := e.Take(c, "a")
 		waiting := e.Acquire(e.Ctx, waiter, "a")
 		e.Line(c, "a", 1)
-		stop := make(chan struct{})
-		overtook := make(chan int, 1)
-		go func() {
-			n := 0
-			for {
-				select {
-				case <-stop:
-					overtook <- n
-					return
-				default:
-				}
-				if l, err := c.TryAcquire(e.Ctx, "a"); err == nil {
-					n++
-					_ = l.Release(e.Ctx)
-				}
-			}
-		}()
-		e.Release(l)
-		next := e.Locked(waiting).Lock
-		close(stop)
-		require.Zero(t, testbed.Got(e.TB, overtook))
-		e.Release(next)
+		go func() { _ = l.Release(e.Ctx) }()
+		for len(waiting) == 0 {
+			_, err := c.TryAcquire(e.Ctx, "a", client.WithFreshAnswer())
+			only(t, client.ErrBusy, err)
+		}
+		e.Release(e.Locked(waiting).Lock)
 	})
 }
 
-func TestTryAcquireUnderAnEndedContext(t *testing.T) {
+func TestInspect(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
-		c := e.open(client.Config{})
-		ctx, cancel := context.WithCancel(e.Ctx)
-		cancel()
-		_, err := c.TryAcquire(ctx, "a")
-		only(t, context.Canceled, err)
-		e.Eventually("nothing is left held", func() bool { return !e.Exists("a") })
-		e.Release(e.Take(c, "a"))
-	})
-}
-
-func TestALockEndsWithTheCallersContext(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		c := e.open(client.Config{})
-		ctx, cancel := context.WithCancelCause(e.Ctx)
-		l, err := c.TryAcquire(ctx, "a")
+		c := e.open(client.Config{Lease: testbed.Long, Label: "nightly"})
+		version, err := c.Version(e.Ctx)
 		require.NoError(t, err)
-		cancel(os.ErrDeadlineExceeded)
-		require.ErrorIs(t, e.Ended(l.Context()), os.ErrDeadlineExceeded)
-		require.NoError(t, l.Release(ctx), "Release goes on when its context is cancelled")
+		require.Equal(t, functions.Version, version)
+		info := e.inspect(c, "a")
+		require.Equal(t, client.Info{Name: "a", Why: functions.WhyFree}, info)
 		require.False(t, e.Exists("a"))
+		l := e.Take(c, "a")
+		waiting := e.Acquire(e.Ctx, e.open(client.Config{}), "a")
+		e.Line(c, "a", 1)
+		info = e.inspect(c, "a")
+		require.True(t, info.Held)
+		_, err = c.TryAcquire(e.Ctx, "a", client.WithFreshAnswer())
+		holder := as[*client.BusyError](e, err).Holder
+		holder.Since = info.Holder.Since // a refusal has whole milliseconds
+		require.Equal(t, holder, info.Holder)
+		require.Equal(t, "nightly", holder.Label)
+		require.WithinDuration(t, time.Now(), info.Holder.Since, time.Minute)
+		require.Contains(t, info.Holder.String(), "nightly")
+		require.Equal(t, 1, info.Holds)
+		require.Equal(t, l.Fence(), info.Fence)
+		require.InDelta(t, testbed.Long, info.Remaining, float64(testbed.Within))
+		require.Equal(t, 1, info.Waiters)
+		e.Release(l)
+		e.Release(e.Locked(waiting).Lock)
+		_, err = c.Inspect(e.Ctx, "")
+		require.ErrorIs(t, err, client.ErrArgument)
+		_, err = c.Break(e.Ctx, "", "")
+		require.ErrorIs(t, err, client.ErrArgument)
+	})
+}
+
+func TestPrefixes(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		plain := e.Prefix
+		tagged := "{" + e.Prefix + "}:"
+		for _, prefix := range []string{plain, tagged, plain + "{x}:"} {
+			e.Prefix = prefix
+			a, b := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
+			for _, name := range []string{"a", "b", "c:{tag}", "with space", "ü\x00\n", "{}odd"} {
+				l := e.Take(a, name)
+				require.True(t, e.Exists(name), "%q", prefix+name)
+				waiting := e.Acquire(e.Ctx, b, name)
+				e.Line(a, name, 1)
+				e.Release(l)
+				e.Release(e.Locked(waiting).Lock)
+			}
+		}
+		e.Prefix = plain
+		e.Take(e.open(client.Config{NoPrefix: true}), plain+"whole")
+		_, err := e.open(client.Config{}).TryAcquire(e.Ctx, "whole")
+		only(t, client.ErrBusy, err, "the same lock by another name")
+		require.Equal(t, cluster.Slot(tagged+"a"), cluster.Slot(tagged+"b"), "one slot")
 	})
 }

@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -55,39 +54,22 @@ func TestAcquireIsServedInStrictOrder(t *testing.T) {
 	})
 }
 
-// A lease that nobody renews, as after the death of its holder.
-func TestAcquireTakesOverFromADeadHolder(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		c := e.open(client.Config{Lease: testbed.Long})
-		require.NoError(t, e.fcall(functions.Acquire, "a", "the dead", "1500").Error())
-		waiting := e.Acquire(e.Ctx, c, "a")
-		e.Line(c, "a", 1)
-		asked := time.Now()
-		ends := asked.Add(e.inspect(c, "a").Remaining - time.Millisecond) // or a little later
-		o := testbed.Got(e.TB, waiting)
-		require.NoError(t, o.Err)
-		require.True(t, o.At.After(ends), "not before it")
-		require.Less(t, o.At.Sub(ends), 5*time.Second, "not a poll of a whole lease")
-		t.Logf("%v after the lease's end", o.At.Sub(ends))
-		e.Release(o.Lock)
-	})
-}
-
 func TestMaxWaitEndsTheWait(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
-		holder, c := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long, MaxWait: 200 * time.Millisecond})
+		const most = 700 * time.Millisecond // in which it joins the line, on a busy machine too
+		holder, c := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long, MaxWait: most})
 		l := e.Take(holder, "a", client.WithLabel("holder"))
 		started := time.Now()
 		_, err := c.Acquire(e.Ctx, "a")
 		waited := time.Since(started)
-		require.GreaterOrEqual(t, waited, 200*time.Millisecond)
-		require.Less(t, waited, 2*time.Second)
+		require.GreaterOrEqual(t, waited, most)
+		require.Less(t, waited, most+3*time.Second)
 		only(t, client.ErrTimeout, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded, "MaxWait is no deadline of the caller's")
 		stopped := as[*client.WaitError](e, err)
 		require.Equal(t, "a", stopped.Name)
 		require.Equal(t, 1, stopped.Position)
-		require.GreaterOrEqual(t, stopped.Waited, 200*time.Millisecond)
+		require.GreaterOrEqual(t, stopped.Waited, most)
 		require.Equal(t, l.Owner(), stopped.Last.Holder.Owner)
 		require.Equal(t, "holder", stopped.Last.Holder.Label, "and by whom")
 		require.Contains(t, err.Error(), "holder")
@@ -133,31 +115,6 @@ func TestTheContextEndsTheWait(t *testing.T) {
 	})
 }
 
-func TestAGrantThatCrossesACancelGoesOn(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		holder := e.open(client.Config{Lease: testbed.Long})
-		c, other := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
-		for i := range 25 {
-			name := fmt.Sprint("a", i)
-			l := e.Take(holder, name)
-			ctx, cancel := context.WithCancel(e.Ctx)
-			first := e.Acquire(ctx, other, name)
-			e.Line(c, name, 1)
-			second := e.Acquire(e.Ctx, c, name)
-			e.Line(c, name, 2)
-			go cancel()
-			e.Release(l)
-			if o := testbed.Got(e.TB, first); o.Err == nil {
-				e.Release(o.Lock)
-			} else {
-				require.ErrorIs(t, o.Err, context.Canceled)
-			}
-			e.Release(e.Locked(second).Lock)
-			e.Eventually("nothing is left", func() bool { return !e.Exists(name) })
-		}
-	})
-}
-
 func TestGiveUpEarly(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
 		cfg := client.Config{Lease: testbed.Long, GiveUpEarly: true}
@@ -179,7 +136,10 @@ func TestGiveUpEarly(t *testing.T) {
 		require.Contains(t, err.Error(), "too late")
 		require.Equal(t, 1, as[*client.WaitError](e, err).Last.Waiters)
 		e.Line(c, "a", 1)
-		patient := e.Acquire(e.Ctx, c, "a", client.WithMaxWait(testbed.Long))
+		// The deadline of the patient is beyond what a Duration can count.
+		ctx, cancel := context.WithDeadline(context.WithoutCancel(e.Ctx), time.Now().AddDate(400, 0, 0))
+		defer cancel()
+		patient := e.Acquire(ctx, c, "a")
 		e.Line(c, "a", 2)
 		e.Release(l)
 		e.Release(e.Locked(third).Lock)
@@ -190,7 +150,7 @@ func TestGiveUpEarly(t *testing.T) {
 func TestPolling(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
 		c := e.open(client.Config{Lease: testbed.Long})
-		l := e.Take(c, "a")
+		e.heldByHand("a")
 		before, started := e.calls(), time.Now()
 		_, err := c.Acquire(e.Ctx, "a", client.WithPolling(3, 20*time.Millisecond))
 		require.GreaterOrEqual(t, time.Since(started), 40*time.Millisecond)
@@ -203,7 +163,7 @@ func TestPolling(t *testing.T) {
 		_, err = c.Acquire(e.Ctx, "a", client.WithPolling(1000, time.Hour), client.WithMaxWait(50*time.Millisecond))
 		only(t, client.ErrTimeout, err)
 		polling := e.Acquire(e.Ctx, c, "a", client.WithPolling(1_000_000, 5*time.Millisecond))
-		e.Release(l)
+		require.NoError(t, e.fcall(functions.Release, "a", byHand).Error())
 		e.Release(e.Locked(polling).Lock)
 	})
 }

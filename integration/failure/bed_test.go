@@ -1,6 +1,8 @@
 package failure
 
 import (
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -8,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
@@ -82,4 +85,57 @@ func (b *bed) renewed(name string, n int) {
 			return false
 		})
 	}
+}
+
+func (b *bed) do(command ...string) {
+	b.TB.Helper()
+	require.NoError(b.TB, b.Redis.Do(b.Ctx, b.Redis.B().Arbitrary(command...).Build()).Error())
+}
+
+// replicated blocks until replicas have what the primary had written before the call.
+func (b *bed) replicated(primary *server.Node, replicas ...*server.Node) {
+	b.TB.Helper()
+	offset := func(n *server.Node, field string) int {
+		at, err := strconv.Atoi(n.Info(b.Ctx, "replication", field))
+		require.NoError(b.TB, err, "%s of %s", field, n.Addr)
+		return at
+	}
+	written := offset(primary, "master_repl_offset")
+	for _, r := range replicas {
+		b.Eventually("replication", func() bool { return offset(r, "slave_repl_offset") >= written })
+	}
+}
+
+// primary is the one among the nodes that others follow or that they follow; nil if there is none
+// now. One that comes back may take itself for it for a while.
+func (b *bed) primary(nodes []*server.Node) *server.Node {
+	for _, n := range nodes {
+		if yes, err := n.IsPrimary(b.Ctx); err == nil && yes {
+			return n
+		}
+	}
+	return nil
+}
+
+// owning returns the primary of a name's slot in a Cluster, as started.
+func (b *bed) owning(name string) *server.Node {
+	primary, _ := b.pair(name)
+	return primary
+}
+
+// pair returns the primary of a name's slot in a Cluster, and its replica, as started.
+func (b *bed) pair(name string) (primary, replica *server.Node) {
+	nodes, i := b.D.Nodes(), int(cluster.Slot(prefix+name))*3/cluster.Slots
+	return nodes[i], nodes[i+3]
+}
+
+// times is how often something is done, which the environment can change.
+func times(t *testing.T, name string, n int) int {
+	t.Helper()
+	if text := os.Getenv(name); text != "" {
+		var err error
+		n, err = strconv.Atoi(text)
+		require.NoError(t, err, name)
+	}
+	return n
 }

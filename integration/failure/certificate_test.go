@@ -1,9 +1,16 @@
 package failure
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
+	"fmt"
+	"math/big"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -11,47 +18,78 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
+// authority issues certificates for servers on this machine and for their clients.
+type authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+	issued      int64
+}
+
+// issue signs the next certificate, the first one by itself, and returns it with its key, as PEM.
+func (a *authority) issue(t *testing.T, ends time.Time) (text, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	a.issued++
+	certificate := &x509.Certificate{
+		SerialNumber: big.NewInt(a.issued), Subject: pkix.Name{CommonName: fmt.Sprint("test ", a.issued)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: ends,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IsCA:        a.issued == 1, BasicConstraintsValid: true,
+	}
+	if certificate.IsCA {
+		a.certificate, a.key = certificate, private
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, certificate, a.certificate, &private.PublicKey, a.key)
+	require.NoError(t, err)
+	bytes, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	encode := func(kind string, bytes []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}))
+	}
+	return encode("CERTIFICATE", signed), encode("PRIVATE KEY", bytes)
+}
+
 // The certificates of a server and of its clients end, and are renewed before. Connections that stand
 // go on. New ones use the new certificates, and no lock is lost. A client that still has the old one
 // is told why it cannot connect.
 func TestCertificatesAreRenewed(t *testing.T) {
-	t.Parallel()
-	server.Each(t, func(t *testing.T, f server.Flavour) {
-		b := lay(t, server.Single(t, server.Owned(), server.WithFlavour(f)))
-		node, issuer := b.D.Nodes()[0], newAuthority(t)
-		const valid = 10 * time.Second // in which all connect, on a busy machine too
-		text, key := issuer.leaf(t, valid)
-		ends := time.Now().Add(valid)
-		addr, err := node.ServeTLS(b.Ctx, text, key, issuer.text)
-		if errors.Is(err, server.ErrNoTLS) {
-			t.Skip(err)
+	onEach(t, func(t *testing.T, b *bed) {
+		node, issuer := b.D.Nodes()[0], &authority{}
+		later := time.Now().Add(time.Hour)
+		root, _ := issuer.issue(t, later)
+		roots := x509.NewCertPool()
+		require.True(t, roots.AppendCertsFromPEM([]byte(root)))
+		var ours atomic.Pointer[tls.Certificate] // what a file that is renewed would be
+		var theirs atomic.Int64                  // the serial number that the server showed last
+		renew := func(ends time.Time) string {
+			text, key := issuer.issue(t, ends)
+			addr, err := node.ServeTLS(b.Ctx, text, key, root)
+			if errors.Is(err, server.ErrNoTLS) {
+				t.Skip(err)
+			}
+			require.NoError(t, err)
+			text, key = issuer.issue(t, ends)
+			pair, err := tls.X509KeyPair([]byte(text), []byte(key))
+			require.NoError(t, err)
+			ours.Store(&pair)
+			return addr
 		}
-		require.NoError(t, err)
+		ends := time.Now().Add(10 * time.Second) // until then all connect, on a busy machine too
+		addr := renew(ends)
 		if conn, err := net.DialTimeout("tcp", addr, time.Second); err != nil {
 			t.Skipf("the port for TLS cannot be reached, as that of a container without the host's network: %v", err)
 		} else {
 			require.NoError(t, conn.Close())
 		}
-
-		roots := x509.NewCertPool()
-		require.True(t, roots.AppendCertsFromPEM([]byte(issuer.text)))
-		var ours atomic.Pointer[tls.Certificate] // what a file that is renewed would be
-		var theirs atomic.Int64                  // the serial number that the server showed last
-		renew := func() {
-			text, key := issuer.leaf(t, time.Until(ends))
-			pair, err := tls.X509KeyPair([]byte(text), []byte(key))
-			require.NoError(t, err)
-			ours.Store(&pair)
-		}
-		renew()
-		old := *ours.Load()
+		old := ours.Load()
 		option := func(own func() *tls.Certificate) rueidis.ClientOption {
 			return rueidis.ClientOption{InitAddress: []string{addr}, TLSConfig: &tls.Config{
 				RootCAs:              roots,
@@ -62,24 +100,16 @@ func TestCertificatesAreRenewed(t *testing.T) {
 				},
 			}}
 		}
-		cfg := client.Config{Lease: 3 * time.Second, RenewEvery: 200 * time.Millisecond}
-		w := b.crew(option(ours.Load), cfg)
-		forgetful := b.Connect(option(func() *tls.Certificate { return &old }), cfg)
+		w := b.crew(b.connecting(option(ours.Load), brisk))
+		forgetful := b.Connect(option(func() *tls.Certificate { return old }), brisk)
 		l := b.Take(forgetful, "forgotten")
 
-		first, expired := theirs.Load(), ends
-		ends = time.Now().Add(time.Hour)
-		text, key = issuer.leaf(t, time.Hour)
-		_, err = node.ServeTLS(b.Ctx, text, key, issuer.text)
-		require.NoError(t, err)
-		renew()
-		b.Eventually("the old ones have ended", func() bool { return time.Now().After(expired.Add(time.Second)) })
+		first := theirs.Load()
+		renew(later)
+		b.Eventually("the old ones have ended", func() bool { return time.Now().After(ends.Add(time.Second)) })
 		require.NoError(t, l.Context().Err(), "its connection stands")
-		require.Empty(t, w.load.failed)
-		_, err = node.Do(b.Ctx, "CLIENT", "KILL", "TYPE", "normal")
-		require.NoError(t, err)
-		_, err = node.Do(b.Ctx, "CLIENT", "KILL", "TYPE", "pubsub")
-		require.NoError(t, err)
+		require.Zero(t, w.failures())
+		b.hangUp(node)
 		b.Eventually("told why", func() bool {
 			_, err := forgetful.TryAcquire(b.Ctx, "a")
 			require.ErrorIs(t, err, client.ErrUnreachable)
@@ -88,11 +118,6 @@ func TestCertificatesAreRenewed(t *testing.T) {
 		b.Eventually("its clients are back", func() bool { return w.held[0].Renew(b.Ctx) == nil })
 		require.Greater(t, theirs.Load(), first, "the new certificate")
 		require.ErrorIs(t, b.Ended(l.Context()), client.ErrExpired)
-		w.load.end()
-		t.Logf("%d locks taken and given back, %d calls failed", w.load.turns.Load(), len(w.load.failed))
-		for _, err := range w.load.failed {
-			assert.ErrorIs(t, err, client.ErrUnreachable)
-		}
-		w.check(t)
+		w.check(t, 4, client.ErrUnreachable)
 	})
 }

@@ -2,12 +2,17 @@ package failure
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -20,6 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/client/quorum"
 	"github.com/holdfast-go/holdfast/integration/reexec"
 	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
 // asker is a process that calls Once all the time.
@@ -38,7 +44,7 @@ type askJob struct {
 // at Began the work looked at its context, which had not ended.
 type onceTurn struct{ asked, began int64 }
 
-// ask calls Once until its input ends, and says each beginning.
+// ask says what its clock says, calls Once until its input ends, and says each beginning.
 func ask(p *reexec.Parent) error {
 	var j askJob
 	if err := p.Job(&j); err != nil {
@@ -54,7 +60,7 @@ func ask(p *reexec.Parent) error {
 		_, _ = p.Hear()
 	}()
 	r := rand.New(rand.NewPCG(j.Seed, 0))
-	p.Say("begins", time.Now().UnixNano())
+	p.Say(time.Now().UnixNano(), 0)
 	now := func() int64 { return time.Now().Add(-skew()).UnixNano() }
 	for {
 		asked := now()
@@ -95,57 +101,54 @@ func openAsker(j askJob) (*client.Client, error) {
 
 // askers are the processes of a fleet, and what they said.
 type askers struct {
-	t     *testing.T
+	*bed
 	job   askJob
-	skews []skewed // one for each process, by turns; nil: all have the machine's clock
-	mu    sync.Mutex
-	turns []onceTurn
+	skews []skewed // one for each process, by turns
+	turns chan onceTurn
+	seen  []onceTurn
 	list  []*reexec.Process
 	heard sync.WaitGroup
 }
 
 func (a *askers) start() *reexec.Process {
 	a.job.Seed++
-	var clock skewed
-	if len(a.skews) > 0 {
-		clock = a.skews[int(a.job.Seed)%len(a.skews)]
-	}
+	clock := a.skews[int(a.job.Seed)%len(a.skews)]
 	earliest := time.Now().Add(clock.by)
 	p, err := reexec.Start(asker, a.job, clock.wear)
-	require.NoError(a.t, err)
-	line, err := p.Hear()
-	require.NoError(a.t, err)
-	var begins int64
-	_, err = fmt.Sscanf(line, "begins %d", &begins)
-	require.NoError(a.t, err, line)
-	require.WithinRange(a.t, time.Unix(0, begins), earliest, time.Now().Add(clock.by), "its clock is not off by %v", clock.by)
-	a.heard.Go(func() {
+	require.NoError(a.TB, err)
+	hear := func() (turn onceTurn, alive bool) {
 		for {
 			line, err := p.Hear()
 			if err != nil {
-				return
+				return turn, false
 			}
-			var turn onceTurn
-			if _, err := fmt.Sscan(line, &turn.asked, &turn.began); err != nil {
-				continue // cut off by its death
+			if _, err := fmt.Sscan(line, &turn.asked, &turn.began); err == nil { // not cut off by its death
+				return turn, true
 			}
-			a.mu.Lock()
-			a.turns = append(a.turns, turn)
-			a.mu.Unlock()
+		}
+	}
+	first, alive := hear()
+	require.True(a.TB, alive)
+	require.WithinRange(a.TB, time.Unix(0, first.asked), earliest, time.Now().Add(clock.by), "its clock is not off by %v", clock.by)
+	a.heard.Go(func() {
+		for turn, alive := hear(); alive; turn, alive = hear() {
+			a.turns <- turn
 		}
 	})
 	return p
 }
 
-func (a *askers) count() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.turns)
+// more blocks until the work has begun so many times more.
+func (a *askers) more(n int) {
+	a.TB.Helper()
+	for range n {
+		a.seen = append(a.seen, testbed.Got(a.TB, a.turns))
+	}
 }
 
 // Five processes ask for the same job all the time. They are killed and paused, and the servers lose
 // a primary, or two of five: the job never begins twice in an interval, and it goes on.
-func TestOnceOnAFleetOfProcesses(t *testing.T) { onceOnAFleet(t, nil) }
+func TestOnceOnAFleetOfProcesses(t *testing.T) { onceOnAFleet(t, make([]skewed, 1)) }
 
 // The same with clocks that differ by up to four seconds, four intervals.
 func TestOnceWhateverTheClocksSay(t *testing.T) {
@@ -167,40 +170,34 @@ func onceOnAFleet(t *testing.T, skews []skewed) {
 		b := lay(t, server.Cluster(t, server.Owned()))
 		primary, replica := b.pair(contested)
 		b.asks(t, skews, askJob{Addrs: b.D.Addrs(), Replicas: 1, Every: every}, func() {
-			was := primary
-			require.NoError(t, was.Kill())
+			require.NoError(t, primary.Kill())
 			require.NoError(t, replica.Promoted(b.Ctx))
-			require.NoError(t, was.Restart())
-			b.Eventually("the old primary follows", func() bool { return was.Info(b.Ctx, "replication", "master_link_status") == "up" })
-			primary, replica = replica, was
+			require.NoError(t, primary.Restart())
+			primary, replica = replica, primary
+			b.Eventually("the old primary follows", func() bool { return replica.Info(b.Ctx, "replication", "master_link_status") == "up" })
 		})
 	})
 	t.Run("quorum", func(t *testing.T) {
 		t.Parallel()
-		b := lay(t, server.Several(t, 5, server.Owned()))
-		nodes := b.D.Nodes()
+		b := several(t)
 		var addrs []string
-		for _, n := range nodes {
+		for _, n := range b.D.Nodes() {
 			addrs = append(addrs, n.Addr)
 		}
 		b.asks(t, skews, askJob{Addrs: addrs, Quorum: true, Every: every, Guard: 1500 * time.Millisecond}, func() {
-			two := rand.Perm(len(nodes))[:2]
-			for _, i := range two {
-				require.NoError(t, nodes[i].Kill())
-			}
-			for _, i := range two {
-				require.NoError(t, nodes[i].Replace())
-			}
+			two := b.some(2)
+			require.NoError(t, together(two, (*server.Node).Kill))
+			require.NoError(t, together(two, (*server.Node).Replace))
 		})
 	})
 }
 
 // asks lets the processes work over faults. lose lets the servers lose what the level survives.
 func (b *bed) asks(t *testing.T, skews []skewed, job askJob, lose func()) {
-	var cancel context.CancelFunc
-	b.Ctx, cancel = context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	a := &askers{t: t, job: job, skews: skews}
+	b.Ctx = ctx
+	a := &askers{bed: b, job: job, skews: skews, turns: make(chan onceTurn, 10_000)}
 	for range 5 {
 		a.list = append(a.list, a.start())
 	}
@@ -210,35 +207,95 @@ func (b *bed) asks(t *testing.T, skews []skewed, job askJob, lose func()) {
 		}
 		a.heard.Wait()
 	}()
-	more := func(n int) {
-		t.Helper()
-		want := a.count() + n
-		b.Eventually(fmt.Sprintf("%d more turns", n), func() bool { return a.count() >= want })
-	}
-	more(3)
+	a.more(3)
 	for round := range times(t, "HOLDFAST_LOSSES", 2) {
 		i := round % len(a.list)
 		a.list[i].Kill()
 		a.list[i] = a.start()
-		more(2)
+		a.more(2)
 		paused := a.list[(i+1)%len(a.list)]
 		require.NoError(t, paused.Signal(syscall.SIGSTOP))
-		more(2)
+		a.more(2)
 		require.NoError(t, paused.Signal(syscall.SIGCONT))
-		more(2)
+		a.more(2)
 		lose()
-		more(3)
+		a.more(3)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	slices.SortFunc(a.turns, func(x, y onceTurn) int { return int(x.began - y.began) })
+	a.more(len(a.turns))
+	slices.SortFunc(a.seen, func(x, y onceTurn) int { return int(x.began - y.began) })
 	// The interval was granted between the asking and the beginning. So the next one, which is granted
 	// an interval later, cannot have begun earlier than that after the asking.
 	closest := time.Duration(1 << 62)
-	for i, turn := range a.turns[1:] {
-		between := time.Duration(turn.began - a.turns[i].asked)
+	for i, turn := range a.seen[1:] {
+		between := time.Duration(turn.began - a.seen[i].asked)
 		closest = min(closest, between)
-		require.GreaterOrEqual(t, between, job.Every, "turns %d and %d of %d", i, i+1, len(a.turns))
+		require.GreaterOrEqual(t, between, job.Every, "turns %d and %d of %d", i, i+1, len(a.seen))
 	}
-	t.Logf("%d turns; from the asking for one to the beginning of the next at least %v", len(a.turns), closest)
+	t.Logf("%d turns; from the asking for one to the beginning of the next at least %v", len(a.seen), closest)
+}
+
+// skewVariable is by how many seconds the wall clock of a skewed program is off.
+const skewVariable = "HOLDFAST_SKEW"
+
+// skew is by how much this process's wall clock is off.
+func skew() time.Duration {
+	seconds, _ := strconv.Atoi(os.Getenv(skewVariable))
+	return time.Duration(seconds) * time.Second
+}
+
+// skewed is a program whose wall clock is off. The zero skewed is this one, with the machine's clock.
+type skewed struct {
+	program string
+	by      time.Duration
+}
+
+func (s skewed) wear(cmd *exec.Cmd) {
+	if s.program != "" {
+		cmd.Path = s.program
+		cmd.Env = append(cmd.Env, skewVariable+"="+strconv.Itoa(int(s.by/time.Second)))
+	}
+}
+
+// now is where the standard library reads the clock.
+const now = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
+
+// off is a file of package time, which may import syscall and not os.
+const off = `package time
+
+import "syscall"
+
+var holdfastSkew = func() int64 {
+	text, _ := syscall.Getenv("` + skewVariable + `")
+	seconds, _ := atoi(text)
+	return int64(seconds)
+}()
+`
+
+// buildSkewed builds this test program with a standard library that adds the skew to the wall clock.
+// What shifts the clock of other programs, a library that is loaded before them, does not reach Go,
+// which asks the kernel itself.
+func buildSkewed(t *testing.T) (program string) {
+	t.Helper()
+	dir := t.TempDir()
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	require.NoError(t, err)
+	original := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
+	text, err := os.ReadFile(original)
+	require.NoError(t, err)
+	require.Contains(t, string(text), now, "this Go reads the clock in another way")
+	changed := strings.Replace(string(text), now, now+"\tsec += holdfastSkew\n", 1)
+	overlay := map[string]map[string]string{"Replace": {}}
+	for name, source := range map[string]string{"time.go": changed, "holdfast.go": off} {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
+		overlay["Replace"][filepath.Join(filepath.Dir(original), name)] = file
+	}
+	list, err := json.Marshal(overlay)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "overlay.json"), list, 0o600))
+	program = filepath.Join(dir, "skewed.test")
+	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, ".")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return program
 }

@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,58 +12,48 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
 // A server takes no writes: because it could not save its data, or has too few replicas. New locks
 // are refused in its words. A lock that is held survives that if it ends within the lease, and so does
 // a place in line.
 func TestAServerThatTakesNoWrites(t *testing.T) {
-	for _, c := range []struct {
-		word      string
-		on, off   func(b *bed)
-		configure [][2]string
-	}{
-		{"MISCONF", func(b *bed) {
-			b.do("CONFIG", "SET", "dir", "/proc") // nobody can write there
-			b.do("CONFIG", "SET", "save", "3600 1")
-			b.do("BGSAVE")
-			b.Eventually("it could not save", func() bool {
-				return b.D.Nodes()[0].Info(b.Ctx, "persistence", "rdb_last_bgsave_status") == "err"
-			})
-		}, func(b *bed) { b.do("CONFIG", "SET", "save", "") }, [][2]string{{"enable-protected-configs", "yes"}}},
-		{"NOREPLICAS", func(b *bed) { b.do("CONFIG", "SET", "min-replicas-to-write", "1") },
-			func(b *bed) { b.do("CONFIG", "SET", "min-replicas-to-write", "0") }, nil},
-	} {
-		t.Run(c.word, func(t *testing.T) {
+	for word, end := range map[string][]string{"MISCONF": {"save", ""}, "NOREPLICAS": {"min-replicas-to-write", "0"}} {
+		t.Run(word, func(t *testing.T) {
 			t.Parallel()
-			opts := []server.Option{server.Owned()}
-			for _, kv := range c.configure {
-				opts = append(opts, server.WithConfig(kv[0], kv[1]))
-			}
-			b := lay(t, server.Single(t, opts...))
-			cl := b.Connect(b.D.ClientOption(), client.Config{Lease: 10 * time.Second, RenewEvery: 100 * time.Millisecond})
-			l, waited := b.Take(cl, "held"), b.Take(cl, "waited for")
-			other := b.open(10 * time.Second)
-			waiting := b.Acquire(b.Ctx, other, "waited for")
-			b.Line(cl, "waited for", 1)
+			b := lay(t, server.Single(t, server.Owned(), server.WithConfig("enable-protected-configs", "yes")))
+			c := b.Connect(b.D.ClientOption(), client.Config{Lease: 10 * time.Second, RenewEvery: 100 * time.Millisecond})
+			l, waited := b.Take(c, "held"), b.Take(c, "waited for")
+			waiting := b.Acquire(b.Ctx, b.open(10*time.Second), "waited for")
+			b.Line(c, "waited for", 1)
 
-			c.on(b)
+			if word == "NOREPLICAS" {
+				b.do("CONFIG", "SET", "min-replicas-to-write", "1")
+			} else {
+				b.do("CONFIG", "SET", "dir", "/proc") // nobody can write there
+				b.do("CONFIG", "SET", "save", "3600 1")
+				b.do("BGSAVE")
+				b.Eventually("it could not save", func() bool {
+					return b.D.Nodes()[0].Info(b.Ctx, "persistence", "rdb_last_bgsave_status") == "err"
+				})
+			}
 			for range 3 {
-				_, err := cl.TryAcquire(b.Ctx, "free")
+				_, err := c.TryAcquire(b.Ctx, "free")
 				require.ErrorIs(t, err, client.ErrUnreachable)
-				require.ErrorContains(t, err, c.word)
+				require.ErrorContains(t, err, word)
 				require.ErrorIs(t, l.Renew(b.Ctx), client.ErrUnreachable)
 			}
 			// Long enough for the one in line to be refused too: it asks again after a second or so.
 			began := time.Now()
 			b.Eventually("a while", func() bool { return time.Since(began) > 2*time.Second })
 			require.Empty(t, waiting)
-			c.off(b)
+			b.do("CONFIG", "SET", end[0], end[1])
 			b.renewed("held", 3)
 			require.NoError(t, l.Context().Err())
 			b.Release(waited)
 			b.Release(b.Locked(waiting).Lock)
-			b.Release(b.Take(cl, "free"))
+			b.Release(b.Take(c, "free"))
 			b.Release(l)
 		})
 	}
@@ -71,10 +62,7 @@ func TestAServerThatTakesNoWrites(t *testing.T) {
 // A server restarts with its data, and loads them for a while. It refuses everything until then. A
 // lock whose lease is longer than that is still held, and a line is still there.
 func TestAServerThatIsLoading(t *testing.T) {
-	t.Parallel()
-	server.Each(t, func(t *testing.T, f server.Flavour) {
-		b := lay(t, server.Single(t, server.Owned(), server.WithFlavour(f), server.WithConfig("save", "3600 1"),
-			server.WithConfig("key-load-delay", "5000"), server.WithConfig("loading-process-events-interval-bytes", "1024")))
+	onEach(t, func(t *testing.T, b *bed) {
 		for i := range 300 {
 			b.do("SET", fmt.Sprint("ballast ", i), fmt.Sprintf("%0200d", i))
 		}
@@ -102,5 +90,72 @@ func TestAServerThatIsLoading(t *testing.T) {
 		b.Release(waited)
 		b.Release(b.Locked(waiting).Lock)
 		b.Release(l)
+	}, server.WithConfig("save", "3600 1"), server.WithConfig("key-load-delay", "5000"),
+		server.WithConfig("loading-process-events-interval-bytes", "1024"))
+}
+
+// A server that is busy with somebody's script refuses everything, SUNSUBSCRIBE too, which ends the
+// process of a client of rueidis that sends it. Waits, releases and Close get through that.
+func TestAServerThatIsBusyWithAScript(t *testing.T) {
+	b := single(t)
+	_, err := b.D.Nodes()[0].Do(b.Ctx, "CONFIG", "SET", "busy-reply-threshold", "20")
+	require.NoError(t, err)
+	c := b.Connect(b.D.ClientOption(), client.Config{Lease: testbed.Long})
+	l := b.Take(c, "held")
+	blocker := b.Take(b.open(testbed.Long), "waited for")
+	closes := b.Connect(b.D.ClientOption(), client.Config{Lease: testbed.Long})
+	b.Acquire(b.Ctx, closes, "waited for")
+	b.Line(c, "waited for", 1)
+	ctx, cancel := context.WithCancel(b.Ctx)
+	waiting := b.Acquire(ctx, c, "waited for")
+	b.Line(c, "waited for", 2)
+
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = b.D.Nodes()[0].Do(b.Ctx, "EVAL", `local t = redis.call('TIME')
+while redis.call('TIME')[1] - t[1] < 2 do end`, "0") // its end is all that matters
+	}()
+	b.Eventually("the server is busy", func() bool {
+		_, err := c.Inspect(b.Ctx, "held")
+		return err != nil
 	})
+	_, err = c.TryAcquire(b.Ctx, "another")
+	require.ErrorIs(t, err, client.ErrUnreachable)
+	closes.Close()
+	cancel()
+	require.Error(t, testbed.Got(t, waiting).Err)
+	soon, stop := context.WithTimeout(b.Ctx, 100*time.Millisecond)
+	defer stop()
+	require.ErrorIs(t, l.Release(soon), client.ErrUnreachable)
+	testbed.Got(t, ended)
+	b.Eventually("what was given up is given back", func() bool { return !b.Exists("held") })
+	b.Release(blocker) // it goes to nobody that is gone
+	b.Release(b.Locked(b.Acquire(b.Ctx, c, "waited for")).Lock)
+	c.Close()
+}
+
+// With the memory full nothing new is locked, but what is held is renewed and given back, and a line goes on.
+func TestFullMemory(t *testing.T) {
+	b := single(t)
+	c := b.open(900 * time.Millisecond)
+	l, waited := b.Take(c, "a"), b.Take(c, "waited for")
+	waiting := b.Acquire(b.Ctx, b.open(testbed.Long), "waited for")
+	b.Line(c, "waited for", 1)
+	b.do("CONFIG", "SET", "maxmemory", "1")
+	for range 2 {
+		_, err := c.TryAcquire(b.Ctx, "b")
+		require.ErrorIs(t, err, client.ErrUnreachable)
+		require.ErrorContains(t, err, "OOM")
+	}
+	b.renewed("a", 6)
+	require.NoError(t, l.Renew(b.Ctx))
+	b.Release(l)
+	require.False(t, b.Exists("a"))
+	b.Release(waited)
+	next := b.Locked(waiting).Lock
+	require.NoError(t, next.Renew(b.Ctx))
+	b.Release(next)
+	b.do("CONFIG", "SET", "maxmemory", "0")
+	b.Release(b.Take(c, "b"))
 }

@@ -12,25 +12,26 @@ import (
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
-// lose makes the proxy lose the next reply to a function and blocks, when the returned func is
-// called, until it did.
-func lose(b *bed, proxy *server.Proxy, function string) (lost func()) {
+// losing makes the proxy lose the next reply to a function, which call makes, or a client by itself. It blocks
+// until the proxy did.
+func (b *bed) losing(proxy *server.Proxy, function string, call func()) {
+	b.TB.Helper()
 	proxy.DropReplies(1, function)
-	return func() {
-		b.TB.Helper()
-		b.Eventually("the reply to "+function+" is lost", func() bool { return proxy.Dropped() == 1 })
-	}
+	call()
+	b.Eventually("the reply to "+function+" is lost", func() bool { return proxy.Dropped() == 1 })
 }
+
+func byItself() {}
 
 func TestALostReplyToAcquire(t *testing.T) {
 	b := single(t)
 	c, proxy := b.through(testbed.Long)
 	for range 3 {
-		lost := lose(b, proxy, "holdfast_acquire")
-		_, err := c.TryAcquire(b.Ctx, "a")
-		lost()
-		require.ErrorIs(t, err, client.ErrUnreachable)
-		require.NotErrorIs(t, err, client.ErrBusy)
+		b.losing(proxy, "holdfast_acquire", func() {
+			_, err := c.TryAcquire(b.Ctx, "a")
+			require.ErrorIs(t, err, client.ErrUnreachable)
+			require.NotErrorIs(t, err, client.ErrBusy)
+		})
 		b.Eventually("no lock is left behind", func() bool { return !b.Exists("a") })
 	}
 	b.Release(b.Take(b.open(testbed.Long), "a"))
@@ -39,11 +40,12 @@ func TestALostReplyToAcquire(t *testing.T) {
 func TestALostReplyToAcquireOfAHold(t *testing.T) {
 	b := single(t)
 	c, proxy := b.through(testbed.Long)
-	outer := b.Take(c, "a", client.WithOwner("job 42"))
-	lost := lose(b, proxy, "holdfast_acquire_reentrant")
-	_, err := c.TryAcquire(b.Ctx, "a", client.WithOwner("job 42"))
-	lost()
-	require.ErrorIs(t, err, client.ErrUnreachable)
+	job := client.WithOwner("job 42")
+	outer := b.Take(c, "a", job)
+	b.losing(proxy, "holdfast_acquire_reentrant", func() {
+		_, err := c.TryAcquire(b.Ctx, "a", job)
+		require.ErrorIs(t, err, client.ErrUnreachable)
+	})
 	b.Eventually("one hold is left", func() bool {
 		info, err := c.Inspect(b.Ctx, "a")
 		return err == nil && info.Holds == 1
@@ -57,14 +59,11 @@ func TestALostReplyToWait(t *testing.T) {
 	holder := b.open(testbed.Long)
 	c, proxy := b.through(testbed.Long)
 	l := b.Take(holder, "a")
+	var waiting <-chan testbed.Outcome
 	// Of the first one: there may be a place in line, which asking again finds.
-	lost := lose(b, proxy, "holdfast_wait")
-	waiting := b.Acquire(b.Ctx, c, "a")
-	lost()
+	b.losing(proxy, "holdfast_wait", func() { waiting = b.Acquire(b.Ctx, c, "a") })
 	b.Line(holder, "a", 1)
-	// Of a later one: the place is kept.
-	lost = lose(b, proxy, "holdfast_wait")
-	lost()
+	b.losing(proxy, "holdfast_wait", byItself) // the place is kept
 	b.Release(l)
 	next := b.Locked(waiting).Lock
 	require.Greater(t, next.Fence(), l.Fence())
@@ -90,16 +89,13 @@ func TestALostReplyToRenew(t *testing.T) {
 	b := single(t)
 	c, proxy := b.through(2 * time.Second)
 	l := b.Take(c, "a", client.WithoutRenewal())
-	lost := lose(b, proxy, "holdfast_renew")
-	require.ErrorIs(t, l.Renew(b.Ctx), client.ErrUnreachable)
-	lost()
+	b.losing(proxy, "holdfast_renew", func() { require.ErrorIs(t, l.Renew(b.Ctx), client.ErrUnreachable) })
 	require.Positive(t, l.Remaining(), "held for as long as it says")
 	b.Eventually("the connection is back", func() bool { return l.Renew(b.Ctx) == nil })
 	b.Release(l)
 
 	l = b.Take(c, "a")
-	lost = lose(b, proxy, "holdfast_renew")
-	lost()
+	b.losing(proxy, "holdfast_renew", byItself)
 	b.renewed("a", 3)
 	require.NoError(t, l.Context().Err())
 	b.Release(l)
@@ -109,27 +105,21 @@ func TestALostReplyToRenew(t *testing.T) {
 func TestALostReplyToRelease(t *testing.T) {
 	b := single(t)
 	c, proxy := b.through(testbed.Long)
+	// 'Not yours' after a lost reply means that it was done.
+	release := func(l *client.Lock) { b.losing(proxy, "holdfast_release", func() { b.Release(l) }) }
 	l := b.Take(c, "a")
 	next := b.Acquire(b.Ctx, b.open(testbed.Long), "a")
 	b.Line(c, "a", 1)
-	lost := lose(b, proxy, "holdfast_release")
-	require.NoError(t, l.Release(b.Ctx), "'not yours' after a lost reply means that it was done")
-	lost()
+	release(l)
 	o := b.Locked(next)
 	require.NoError(t, o.Lock.Renew(b.Ctx), "the repeat left the next holder alone")
 	b.Release(o.Lock)
 
 	// Without a line, and with a hold of its own.
-	outer := b.Take(c, "a", client.WithOwner("job 42"))
-	inner, err := c.TryAcquire(b.Ctx, "a", client.WithOwner("job 42"))
-	require.NoError(t, err)
-	lost = lose(b, proxy, "holdfast_release")
-	require.NoError(t, inner.Release(b.Ctx))
-	lost()
+	outer, inner := b.Take(c, "a", client.WithOwner("job 42")), b.Take(c, "a", client.WithOwner("job 42"))
+	release(inner)
 	require.NoError(t, outer.Renew(b.Ctx))
-	lost = lose(b, proxy, "holdfast_release")
-	require.NoError(t, outer.Release(b.Ctx))
-	lost()
+	release(outer)
 	require.False(t, b.Exists("a"))
 }
 
@@ -141,10 +131,10 @@ func TestALostReplyToLeave(t *testing.T) {
 	ctx, cancel := context.WithCancel(b.Ctx)
 	waiting := b.Acquire(ctx, c, "a")
 	b.Line(holder, "a", 1)
-	lost := lose(b, proxy, "holdfast_leave")
-	cancel()
-	require.ErrorIs(t, testbed.Got(b.TB, waiting).Err, context.Canceled)
-	lost()
+	b.losing(proxy, "holdfast_leave", func() {
+		cancel()
+		require.ErrorIs(t, testbed.Got(b.TB, waiting).Err, context.Canceled)
+	})
 	b.Line(holder, "a", 0)
 	b.Release(l)
 	require.False(t, b.Exists("a"))

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
@@ -12,6 +11,9 @@ import (
 
 // clock is the part of the time that matters here.
 const clock = "15:04:05.000000"
+
+// span is a stretch of time, as from before a failover to when the old primary granted no more.
+type span struct{ from, to time.Time }
 
 // entry is one time that a client came in with a lock.
 type entry struct {
@@ -28,39 +30,32 @@ type overlap struct{ first, second entry }
 
 func (o overlap) String() string { return fmt.Sprintf("%v beside %v", o.second, o.first) }
 
-// span is from before a failover to when the old primary granted no more.
-type span struct{ from, to time.Time }
-
 // lateness is what a busy machine adds between an answer of the server and the entry.
 const lateness = 250 * time.Millisecond
 
-// admitted reports whether the README's table of guarantees admits the overlap: the first lock is
-// of the primary that was lost, so it was granted before that could grant no more, and the second
-// one came later and has the higher token.
+// admitted reports whether the table of guarantees admits the overlap: the first lock is of the primary that
+// was lost, so it was granted before that could grant no more, and the second one came later and has the
+// higher token.
 func (o overlap) admitted(failover span) bool {
 	return o.first.at.Before(failover.to.Add(lateness)) && o.second.at.After(failover.from) &&
 		o.second.lock.Fence() > o.first.lock.Fence()
 }
 
-// period is what happened over one failover.
+// period is what happened in the room over one fault.
 type period struct {
 	entries     [contenders]int
 	at          []time.Time // of the entries, in order
 	overlaps    []overlap
-	disorder    int           // entries with a token that was not above all before
-	lost        int           // calls that said so of their lock
-	taken       int           // of these, while the lease had not ended
-	unreachable int           // calls that did not reach the server
-	strange     []error       // of calls, that no failover explains
-	first, last time.Time     // an entry was made
-	gap         time.Duration // the longest time without one
+	disorder    int     // entries with a token that was not above all before
+	lost        int     // calls that said so of their lock
+	taken       int     // of these, while the lease had not ended
+	unreachable int     // calls that did not reach the server
+	strange     []error // of calls, that no fault explains
 }
 
-func (p period) total() (n int) {
-	for _, some := range p.entries {
-		n += some
-	}
-	return n
+func (p period) String() string {
+	return fmt.Sprintf("%d entries, %d beside another, %d tokens out of order; %d locks lost, %d calls unreachable",
+		len(p.at), len(p.overlaps), p.disorder, p.lost, p.unreachable)
 }
 
 // within counts the entries of a span, and returns the longest time in it without one.
@@ -101,13 +96,6 @@ func (r *room) enter(i int, l *client.Lock) {
 	r.inside[i] = &e
 	r.now.entries[i]++
 	r.now.at = append(r.now.at, e.at)
-	if !r.now.last.IsZero() {
-		r.now.gap = max(r.now.gap, e.at.Sub(r.now.last))
-	}
-	if r.now.first.IsZero() {
-		r.now.first = e.at
-	}
-	r.now.last = e.at
 }
 
 func (r *room) leave(i int) {
@@ -116,8 +104,8 @@ func (r *room) leave(i int) {
 	r.inside[i] = nil
 }
 
-// failed counts an error of a call. A failover explains that the server could not be reached, and
-// that a lock was lost.
+// failed counts an error of a call. A fault explains that the server could not be reached, and that a lock
+// was lost.
 func (r *room) failed(call string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,24 +122,11 @@ func (r *room) failed(call string, err error) {
 	}
 }
 
-func (r *room) counts() [contenders]int {
+// seen returns what was counted so far, and the highest token.
+func (r *room) seen() (p period, top int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.now.entries
-}
-
-// seen returns what was counted so far.
-func (r *room) seen() period {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.now
-}
-
-// highest is the highest token so far.
-func (r *room) highest() int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.top
+	return r.now, r.top
 }
 
 // reset returns what was counted, and begins anew.
@@ -161,14 +136,4 @@ func (r *room) reset() period {
 	was := r.now
 	r.now = period{}
 	return was
-}
-
-func (r *room) log(t *testing.T, how string, took span, again time.Duration) {
-	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := r.now
-	t.Logf("%s took %v, all inside again after %v, longest without an entry %v; %d entries, %d beside another, %d tokens out of order, "+
-		"%d locks lost, %d calls unreachable", how, took.to.Sub(took.from).Round(time.Millisecond), again.Round(time.Millisecond),
-		p.gap.Round(time.Millisecond), p.total(), len(p.overlaps), p.disorder, p.lost, p.unreachable)
 }

@@ -25,39 +25,37 @@ func TestTheProgramRuns(t *testing.T) {
 	require.NotEmpty(t, blocks, "a go block")
 	source := strings.ReplaceAll(blocks[0][1], "127.0.0.1:6379", d.Addrs()[0])
 	require.NotEqual(t, blocks[0][1], source, "the program names a server")
-	out, err := inModule(t, source, "run").CombinedOutput()
+	out, err := inModule(t, source).CombinedOutput()
 	require.NoError(t, err, string(out))
-	require.Equal(t, "shipping order 42, alone\ntoken grows: true\nsomeone else has it for 30s\n", string(out))
+	require.Equal(t, "shipping order 42, alone\ntoken grows: true\nrefused: true\n", string(out))
 }
 
-// What the README shows of Once, Lead, Watch and DoAll compiles as it stands there.
-func TestTheJobsCompile(t *testing.T) {
-	blocks := goBlock.FindAllStringSubmatch(text(t), -1)
-	require.Greater(t, len(blocks), 1)
-	require.Contains(t, blocks[1][1], "c.Once(")
-	out, err := inModule(t, `package main
-
-import (
-	"context"
-	"fmt"
-	"time"
-
-	"github.com/holdfast-go/holdfast/client"
-)
-
-func jobs(ctx context.Context, c *client.Client, report, work, transfer func(context.Context) error) error {
-`+blocks[1][1]+`
-	return err
+// The trial in the README: each command of the two terminals is run, and prints what stands there, but for numbers.
+func TestTheTrialRuns(t *testing.T) {
+	redisCLI, err := exec.LookPath("redis-cli")
+	if err != nil {
+		t.Skip("not run: this machine has no redis-cli, which the trial calls")
+	}
+	host, port, _ := strings.Cut(server.Single(t, server.Owned()).Addrs()[0], ":")
+	_, trial, found := strings.Cut(text(t), "\n```console\n")
+	require.True(t, found)
+	trial, _, _ = strings.Cut(trial, "\n```")
+	steps := regexp.MustCompile(`(?m)^[AB]\$ redis-cli `).Split(trial, -1)[1:]
+	require.Len(t, steps, 4)
+	plain := func(s string) string { return regexp.MustCompile(`\d{4,}`).ReplaceAllString(strings.TrimSpace(s), "N") }
+	for _, step := range steps {
+		line, prints, _ := strings.Cut(step, "\n")
+		cmd := exec.Command("sh", "-c", "exec "+redisCLI+" --no-raw -h "+host+" -p "+port+" "+line)
+		cmd.Dir = root
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, line)
+		require.Equal(t, plain(prints), plain(string(out)), line)
+	}
 }
 
-func main() { _ = jobs }
-`, "vet").CombinedOutput()
-	require.NoError(t, err, string(out))
-}
-
-// inModule is a command of go in a module of its own that has this program, and gets the client by
-// the commands in the README.
-func inModule(t *testing.T, source, command string) *exec.Cmd {
+// inModule is go run in a module of its own that has this program, and gets the client by the commands
+// in the README.
+func inModule(t *testing.T, source string) *exec.Cmd {
 	t.Helper()
 	clone, err := filepath.Abs(root)
 	require.NoError(t, err)
@@ -78,5 +76,5 @@ func inModule(t *testing.T, source, command string) *exec.Cmd {
 		out, err := in(words[0], words[1:]...).CombinedOutput()
 		require.NoError(t, err, "%s: %s", line[1], out)
 	}
-	return in("go", command, ".")
+	return in("go", "run", ".")
 }

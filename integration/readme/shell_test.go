@@ -72,11 +72,11 @@ type runner struct {
 
 var runners = []runner{
 	{"README.md", "indented", "make demo", true, "", ""},
-	{"README.md", "indented", "go -C loader/cmd/holdfast run . load", true, "", ""},
+	{"README.md", "console", "A$", false, "integration/readme TestTheTrialRuns", ""},
 	{"README.md", "indented", "go mod edit", false, "integration/readme TestTheProgramRuns", ""},
-	{"README.md", "indented", "redis-cli FCALL holdfast_acquire", true, "", ""},
-	{"README.md", "indented", "redis-cli FCALL holdfast_set_if", true, "", ""},
-	{"README.md", "indented", "holdfast doctor", true, "", ""},
+	{"docs/agents.md", "indented", "holdfast run", true, "", ""},
+	{"docs/client.md", "indented", "go -C loader/cmd/holdfast run . load", true, "", ""},
+	{"docs/client.md", "indented", "redis-cli FCALL holdfast_set_if", true, "", ""},
 	{"functions/README.md", "indented", "redis-cli -x FUNCTION LOAD", true, "", ""},
 	{"functions/README.md", "indented", "FCALL holdfast_acquire 1 lock:order:42 worker-7 30000    #", true, "", ""},
 	{"functions/README.md", "indented", "FCALL holdfast_acquire 1 lock:hourly", true, "", ""},

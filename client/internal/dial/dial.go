@@ -55,6 +55,7 @@ func Adapt(option rueidis.ClientOption, wires *Wires, invalidated Invalidated) (
 		}
 	}
 	wires.count(&option)
+	wires.single = option.PipelineMultiplex == -1 && option.RingScaleEachConn == 0 && !option.DisableAutoPipelining
 	if option.DisableCache || option.AlwaysRESP2 || len(option.ClientTrackingOptions) > 0 {
 		return option, false
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -18,6 +19,8 @@ import (
 type Wires struct {
 	closing context.Context // ends dials that are under way
 	stop    context.CancelFunc
+	single  bool // all commands of a node go over one, with room for 1,024
+	ended   atomic.Uint32
 
 	mu      sync.Mutex
 	open    map[*wire]struct{}
@@ -35,6 +38,14 @@ func NewWires() *Wires {
 	w := &Wires{open: map[*wire]struct{}{}}
 	w.closing, w.stop = context.WithCancel(context.Background())
 	return w
+}
+
+// Ended counts the connections that have ended, for fcall.Config.
+func (w *Wires) Ended() *atomic.Uint32 {
+	if !w.single {
+		return nil
+	}
+	return &w.ended
 }
 
 // count puts w between rueidis and the network.
@@ -82,6 +93,7 @@ func (w *Wires) add(conn net.Conn) (net.Conn, error) {
 
 // Close closes the connection.
 func (c *wire) Close() error {
+	c.of.ended.Add(1)
 	c.of.mu.Lock()
 	delete(c.of.open, c)
 	c.of.mu.Unlock()

@@ -4,14 +4,14 @@ package fcall
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 
+	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/redis/rueidis"
 )
 
-// Config is what a Caller needs: all but AutoLoad is required.
+// Config is what a Caller needs: all but AutoLoad and Ended is required.
 type Config struct {
 	Redis    rueidis.Client
 	AutoLoad bool // load the library where it is missing
@@ -26,23 +26,22 @@ type Config struct {
 	Changed   func(key string)
 	Untracked func(error) // CLIENT CACHING YES failed with this error of rueidis; the call did not
 	Demoted   func()      // the server is a replica
+
+	// Ended counts the connections of Redis that have ended, if it has one for each node, with room for
+	// 1,024 calls, which nobody else uses. From Shared on, and where it is nil, that is not so.
+	Ended *atomic.Uint32
 }
+
+// Shared is a count of connections that are used by others too.
+const Shared = 1 << 31
 
 // Caller calls the library on one deployment: a Backend. It is safe for concurrent use.
 type Caller struct {
 	Config
 	library   library
-	abandoned atomic.Int64 // calls given up whose answers may come yet
-
-	// of *doing; a channel must not leave its testing/synctest bubble, so not one for all
-	flights sync.Pool
-}
-
-// doing is a flight of Do. It is used again, so that a call needs no closure.
-type doing struct {
-	flight[Reply]
-	caller *Caller
-	call   Call
+	abandoned atomic.Int64    // calls given up whose answers may come yet
+	flying    atomic.Int64    // calls of Do without an answer, with those that were given up
+	healthy   []atomic.Uint32 // by slot: see health
 }
 
 var _ Backend = (*Caller)(nil)
@@ -50,10 +49,11 @@ var _ Backend = (*Caller)(nil)
 // New returns a Caller. It sends nothing.
 func New(cfg Config) *Caller {
 	c := &Caller{Config: cfg}
-	c.flights.New = func() any {
-		f := &doing{caller: c}
-		f.fn, f.done = f.do, make(chan struct{}, 1)
-		return f
+	if cfg.Ended != nil {
+		c.healthy = make([]atomic.Uint32, 1)
+		if cfg.Redis.Mode() == rueidis.ClientModeCluster {
+			c.healthy = make([]atomic.Uint32, cluster.Slots)
+		}
 	}
 	return c
 }
@@ -62,23 +62,33 @@ func New(cfg Config) *Caller {
 func (c *Caller) Voting() bool { return false }
 
 // Do makes one call.
-func (c *Caller) Do(ctx context.Context, call Call) (reply Reply, err error) {
-	f := c.flights.Get().(*doing)
-	f.call = call
-	landed, err := f.fly(ctx, c.Closing, c)
-	if !landed {
-		c.written(&call, reply, err)
-		return reply, err
+func (c *Caller) Do(ctx context.Context, call Call) (Reply, error) {
+	if err := c.admit(ctx); err != nil {
+		c.written(&call, Reply{}, err)
+		return Reply{}, err
 	}
-	reply = f.value
-	c.flights.Put(f)
+	if n := c.flying.Add(1); ctx.Done() == nil || n <= maxStraight && c.answering(call.Key) {
+		reply, err := c.do(withoutDate(ctx), &call)
+		return reply, c.landed(call.Key, err)
+	}
+	own := call // only this way needs one that outlives the caller
+	reply, err := guard(ctx, c.Closing, c, func(ctx context.Context) (Reply, error) {
+		defer c.flying.Add(-1)
+		return c.do(ctx, &own)
+	})
+	if err != nil { // perhaps left behind
+		c.written(&call, reply, err)
+	}
 	return reply, err
 }
 
 // do is Do without a guard. It repeats a call that did nothing because the library was missing, once.
-func (f *doing) do(ctx context.Context) (Reply, error) {
-	c, call := f.caller, &f.call
+func (c *Caller) do(ctx context.Context, call *Call) (Reply, error) {
+	health, before := c.health(call.Key)
 	reply, err := c.once(ctx, call)
+	if health != nil && health.Load() != before && (err == nil || refused(err) != nil) {
+		health.Store(before)
+	}
 	if err != nil {
 		if c.Heal(ctx, err) {
 			reply, err = c.once(ctx, call)

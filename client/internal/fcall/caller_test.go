@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -159,57 +160,107 @@ func TestUntracked(t *testing.T) {
 	require.Equal(t, int64(2), refused.Load())
 }
 
-// A call that is given up is done all the same, and has changed its key later than its caller heard.
-func TestLateChange(t *testing.T) {
-	proxy := server.NewProxy(t, loaded(t).Addrs()[0])
-	changed := make(chan string, 4)
-	c := connect(t, proxy.Addr, func(cfg *Config) { cfg.Changed = func(key string) { changed <- key } })
-	require.NoError(t, second(c.Do(t.Context(), about(t, Inspect))))
-	proxy.StallReplies()
-	for range 2 {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		_, err := c.Do(ctx, about(t, Acquire))
-		cancel()
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.True(t, Unknown(err))
-		<-changed
-	}
-	require.Empty(t, changed)
-	require.Equal(t, int64(2), c.abandoned.Load(), "rueidis keeps a place for each")
-	proxy.Resume()
-	<-changed
-	<-changed
-	require.Eventually(t, func() bool { return c.abandoned.Load() == 0 }, 5*time.Second, time.Millisecond)
-	state, err := c.Do(t.Context(), about(t, Inspect))
-	require.NoError(t, err)
-	require.True(t, state.Yes)
+// straightAndNot runs a test with a Caller whose calls may go straight, and with one that cannot know.
+func straightAndNot(t *testing.T, test func(t *testing.T, ended *atomic.Uint32)) {
+	t.Run("straight", func(t *testing.T) { test(t, new(atomic.Uint32)) })
+	t.Run("shared", func(t *testing.T) { test(t, nil) })
 }
 
-// A call that waited for a connection when its caller gave up is not sent once there is one.
+// A call that is given up is done all the same, and has changed its key later than its caller heard.
+func TestLateChange(t *testing.T) {
+	straightAndNot(t, func(t *testing.T, ended *atomic.Uint32) {
+		proxy := server.NewProxy(t, loaded(t).Addrs()[0])
+		changed := make(chan string, 4)
+		c := connect(t, proxy.Addr, func(cfg *Config) { cfg.Ended, cfg.Changed = ended, func(key string) { changed <- key } })
+		require.NoError(t, second(c.Do(t.Context(), about(t, Inspect))))
+		require.Equal(t, ended != nil, c.answering("k"))
+		proxy.StallReplies()
+		for range 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			_, err := c.Do(ctx, about(t, Acquire))
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.True(t, Unknown(err))
+			<-changed
+		}
+		require.Empty(t, changed)
+		require.Equal(t, int64(2), c.abandoned.Load(), "rueidis keeps a place for each")
+		require.Equal(t, int64(2), c.flying.Load())
+		proxy.Resume()
+		<-changed
+		<-changed
+		require.Eventually(t, func() bool { return c.abandoned.Load()+c.flying.Load() == 0 }, 5*time.Second, time.Millisecond)
+		state, err := c.Do(t.Context(), about(t, Inspect))
+		require.NoError(t, err)
+		require.True(t, state.Yes)
+	})
+}
+
+// mortal counts its end.
+type mortal struct {
+	net.Conn
+	ended *atomic.Uint32
+}
+
+func (m mortal) Close() error {
+	m.ended.Add(1)
+	return m.Conn.Close()
+}
+
+// A call that waited for a connection when its caller gave up is back at once, and not sent once there is
+// one.
 func TestNotSentLate(t *testing.T) {
-	s := loaded(t)
-	proxy := server.NewProxy(t, s.Addrs()[0])
-	gate := make(chan struct{}, 1)
-	gate <- struct{}{} // for the first connection
-	redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proxy.Addr}, DisableCache: true, PipelineMultiplex: -1,
-		DialCtxFn: func(ctx context.Context, to string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			<-gate
-			return d.DialContext(ctx, "tcp", to)
-		}})
-	require.NoError(t, err)
-	t.Cleanup(redis.Close)
-	c := New(quiet(redis))
+	straightAndNot(t, func(t *testing.T, ended *atomic.Uint32) {
+		s := loaded(t)
+		proxy := server.NewProxy(t, s.Addrs()[0])
+		gate := make(chan struct{}, 1)
+		gate <- struct{}{} // for the first connection
+		redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proxy.Addr}, DisableCache: true, PipelineMultiplex: -1,
+			DialCtxFn: func(ctx context.Context, to string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+				<-gate
+				conn, err := d.DialContext(ctx, "tcp", to)
+				if err == nil && ended != nil {
+					conn = mortal{conn, ended}
+				}
+				return conn, err
+			}})
+		require.NoError(t, err)
+		t.Cleanup(redis.Close)
+		cfg := quiet(redis)
+		cfg.Ended = ended
+		c := New(cfg)
+		require.NoError(t, second(c.Do(t.Context(), about(t, Inspect))))
+		proxy.Cut()
+		for err = nil; !errors.Is(err, context.DeadlineExceeded); { // until rueidis connects again
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			_, err = c.Do(ctx, about(t, Acquire))
+			cancel()
+		}
+		close(gate)
+		state, err := c.Do(context.Background(), about(t, Inspect))
+		require.NoError(t, err)
+		require.Equal(t, functions.WhyFree, state.Why)
+		require.Eventually(t, func() bool { return c.flying.Load() == 0 }, 5*time.Second, time.Millisecond)
+		require.Equal(t, ended != nil, c.answering("k"), "there is a connection again")
+	})
+}
+
+// Where many calls have no answer, further ones do not go straight: rueidis may have no room.
+func TestManyCallsDoNotGoStraight(t *testing.T) {
+	proxy := server.NewProxy(t, loaded(t).Addrs()[0])
+	c := connect(t, proxy.Addr, func(cfg *Config) { cfg.Ended = new(atomic.Uint32) })
 	require.NoError(t, second(c.Do(t.Context(), about(t, Inspect))))
-	proxy.Cut()
-	for err = nil; !errors.Is(err, context.DeadlineExceeded); { // until rueidis connects again
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		_, err = c.Do(ctx, about(t, Acquire))
-		cancel()
+	proxy.Stall()
+	ctx, cancel := context.WithCancel(t.Context())
+	var calls sync.WaitGroup
+	for range 4 * maxStraight {
+		calls.Go(func() { _, _ = c.Do(ctx, about(t, Inspect)) })
 	}
-	close(gate)
-	state, err := c.Do(context.Background(), about(t, Inspect))
-	require.NoError(t, err)
-	require.Equal(t, functions.WhyFree, state.Why)
+	require.Eventually(t, func() bool { return c.flying.Load() == 4*maxStraight }, 5*time.Second, time.Millisecond)
+	cancel()
+	calls.Wait() // though rueidis' queue is full
+	proxy.Resume()
+	require.Eventually(t, func() bool { return c.flying.Load() == 0 }, 5*time.Second, time.Millisecond)
 }
 
 // Who does not wait for a context pays for no goroutine, and an integer is no array: the rest is rueidis'.
@@ -228,7 +279,9 @@ func TestAllocations(t *testing.T) {
 	}
 	// Two; under the race detector a sync.Pool forgets a quarter of what it gets.
 	require.LessOrEqual(t, testing.AllocsPerRun(1000, pair(context.Background())), 3.0)
-	require.LessOrEqual(t, testing.AllocsPerRun(1000, pair(t.Context())), 8.0)
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, pair(t.Context())), 14.0)
+	c.Ended, c.healthy = new(atomic.Uint32), make([]atomic.Uint32, 1)
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, pair(t.Context())), 5.0, "straight")
 }
 
 func TestADemotedServerIsToldOf(t *testing.T) {

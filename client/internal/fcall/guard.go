@@ -3,53 +3,112 @@ package fcall
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-go/holdfast/cluster"
 )
 
 // rueidis does not always return when a context ends: while a connection is being made, and while
-// 1,024 commands are unanswered, it waits. So a call whose context can end runs in a goroutine
-// of its own, and is left behind when the context ends. Its outcome is unknown then.
+// 1,024 commands are unanswered, it waits. Where neither can be, a call goes straight, in the goroutine of
+// its caller. Otherwise one whose context can end runs in a goroutine of its own, and is left behind when
+// the context ends. Its outcome is unknown then.
 
-// unending is the context of such a call. It has no deadline and no Done, only an Err.
+// undated hides a deadline from rueidis, which would give it to the connection while no other call uses
+// that: calls that came later would fail with it.
+type undated struct{ context.Context }
+
+func (undated) Deadline() (deadline time.Time, ok bool) { return deadline, false }
+
+func withoutDate(ctx context.Context) context.Context {
+	if _, dated := ctx.Deadline(); !dated {
+		return ctx
+	}
+	return undated{ctx}
+}
+
+// unending has no Done either, only an Err.
 //
 // rueidis checks Err before it writes a command: a call that nobody waits for any more is not sent.
-// A deadline it would give to the connection while no other call uses it, and calls that came later
-// would fail with it. With Done it would return before the answer. Without, the goroutine ends with
-// the answer or the connection, so abandoned calls can be counted and their changes noticed.
-type unending struct{ context.Context }
-
-func (unending) Deadline() (deadline time.Time, ok bool) { return deadline, false }
+// With Done it would return before the answer. Without, the goroutine ends with the answer or the
+// connection, so abandoned calls can be counted and their changes noticed.
+type unending struct{ undated }
 
 func (unending) Done() <-chan struct{} { return nil }
 
-// flight is a call under way.
-type flight[T any] struct {
-	fn    func(context.Context) (T, error)
-	done  chan struct{} // has room for one
-	value T
-	err   error
+// health is where the slot of a key has the count of ended connections, plus one, of when it was last
+// answered, and that count now. It is nil where calls never go straight.
+func (c *Caller) health(key string) (at *atomic.Uint32, now uint32) {
+	switch len(c.healthy) {
+	case 0:
+		return nil, 0
+	case 1:
+		return &c.healthy[0], c.Ended.Load() + 1
+	}
+	return &c.healthy[cluster.Slot(key)], c.Ended.Load() + 1
 }
 
-// fly runs a flight. It returns when ctx or closing ends, with the error of ctx or the cause of
-// closing. Then it has not landed, and f must not be used again.
-func (f *flight[T]) fly(ctx, closing context.Context, c *Caller) (landed bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return false, err
+// answering reports whether the slot of a key has been answered since a connection ended: then it has one.
+func (c *Caller) answering(key string) bool {
+	at, now := c.health(key)
+	return at != nil && now <= Shared && at.Load() == now
+}
+
+// landed ends a call that went straight. One that was given up is followed by another one on its
+// connection, which is answered after it.
+func (c *Caller) landed(key string, err error) error {
+	if isContext(err) {
+		c.abandoned.Add(1)
+		go func() {
+			c.Redis.Do(context.Background(), c.Command(&Call{Verb: Inspect, Key: key}))
+			c.Changed(key)
+			c.flying.Add(-1)
+			c.abandoned.Add(-1)
+		}()
+		return err
 	}
-	if n := c.abandoned.Load(); n >= maxAbandoned {
-		return false, &Refusal{ErrUnreachable, fmt.Sprintf("%d calls were given up, and have no answer yet", n)}
+	c.flying.Add(-1)
+	if err != nil && refused(err) == nil && c.Closing.Err() != nil {
+		return context.Cause(c.Closing)
+	}
+	return err
+}
+
+// admit refuses calls that would only wait.
+func (c *Caller) admit(ctx context.Context) error {
+	if n := c.abandoned.Load(); n >= maxAbandoned && ctx.Err() == nil {
+		return &Refusal{ErrUnreachable, fmt.Sprintf("%d calls were given up, and have no answer yet", n)}
+	}
+	return ctx.Err()
+}
+
+// Guard runs fn as one call of c. It returns when ctx or closing ends, whatever fn does, with the error of
+// ctx or the cause of closing. fn's context has no Done, only an Err, unless ctx cannot end.
+func Guard[T any](ctx, closing context.Context, c *Caller,
+	fn func(context.Context) (T, error)) (value T, err error) {
+	if err := c.admit(ctx); err != nil {
+		return value, err
 	}
 	if ctx.Done() == nil {
-		f.value, f.err = f.fn(ctx)
-		return true, f.err
+		return fn(ctx)
 	}
+	return guard(ctx, closing, c, fn)
+}
+
+// guard is Guard for a ctx that can end.
+func guard[T any](ctx, closing context.Context, c *Caller, fn func(context.Context) (T, error)) (value T, err error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
 	go func() {
-		f.value, f.err = f.fn(unending{ctx})
-		f.done <- struct{}{}
+		value, err := fn(unending{undated{ctx}})
+		done <- result{value, err}
 	}()
 	select {
-	case <-f.done:
-		return true, f.err
+	case r := <-done:
+		return r.value, r.err
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-closing.Done():
@@ -57,20 +116,8 @@ func (f *flight[T]) fly(ctx, closing context.Context, c *Caller) (landed bool, e
 	}
 	c.abandoned.Add(1)
 	go func() {
-		<-f.done
+		<-done
 		c.abandoned.Add(-1)
 	}()
-	return false, err
-}
-
-// Guard runs fn as one call of c. It returns when ctx or closing ends, whatever fn does. fn's context
-// has no Done, only an Err, unless ctx cannot end.
-func Guard[T any](ctx, closing context.Context, c *Caller,
-	fn func(context.Context) (T, error)) (value T, err error) {
-	f := &flight[T]{fn: fn, done: make(chan struct{}, 1)}
-	landed, err := f.fly(ctx, closing, c)
-	if landed {
-		value = f.value
-	}
 	return value, err
 }

@@ -52,7 +52,7 @@ func (c *Caller) look(ctx context.Context, done func()) {
 	defer done()
 	var all sync.WaitGroup
 	for addr, node := range c.Redis.Nodes() {
-		all.Go(func() { c.lookAt(unending{ctx}, addr, node) })
+		all.Go(func() { c.lookAt(unending{undated{ctx}}, addr, node) })
 	}
 	all.Wait()
 }

@@ -14,3 +14,7 @@ const (
 // maxAbandoned is how many calls may be given up and not answered yet. Each keeps two goroutines and a
 // place in rueidis' queue of 1,024; a further one would wait there unsent.
 const maxAbandoned = 1024
+
+// maxStraight is up to how many calls of Do without an answer further ones go straight: they, and what is
+// sent in pipelines, have room in that queue.
+const maxStraight = 256

@@ -227,27 +227,37 @@ func (k *Keeper) head(now time.Time) (timed, time.Duration) {
 	return nil, pause
 }
 
-// Close ends every lock's context, without giving it back. What nobody got is undone before it
-// returns, or when patience is over lapses with its lease. It waits for the scheduler and its
-// pipelines.
-func (k *Keeper) Close(patience context.Context) {
+// Desert ends every lock's context, without giving it back, and lets no further one begin.
+func (k *Keeper) Desert() {
 	k.mu.Lock()
 	k.closing = true
+	all := append([]timed(nil), k.queue...)
+	k.mu.Unlock()
+	for _, x := range all {
+		if h, ok := x.(*holding.Holding); ok {
+			if e := h.Desert(k.Closed); e != nil {
+				k.ended(e)
+			}
+			k.Update(h)
+		}
+	}
+}
+
+// Close is Desert. What nobody got is undone before it returns, or when patience is over lapses with its
+// lease. It waits for the scheduler and its pipelines.
+func (k *Keeper) Close(patience context.Context) {
+	k.Desert()
+	k.mu.Lock()
 	all := append([]timed(nil), k.queue...)
 	undone := make(chan struct{})
 	k.undone = undone
 	k.settled()
 	k.mu.Unlock()
 	for _, x := range all {
-		switch x := x.(type) {
-		case *holding.Holding:
-			if e := x.Desert(k.Closed); e != nil {
-				k.ended(e)
-			}
-		case *Undo:
-			x.once()
+		if u, ok := x.(*Undo); ok {
+			u.once()
+			k.Update(u)
 		}
-		k.Update(x)
 	}
 	k.poke()
 	select {

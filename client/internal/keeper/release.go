@@ -27,7 +27,8 @@ func (k *Keeper) end(h *holding.Holding, last int64, again bool) (u *Undo, until
 	return u, until
 }
 
-// Ride is a call that goes in one pipeline with a release, behind it.
+// Ride is a call that goes in one pipeline with a release, behind it. Without a Call, Answered is only told
+// that the release has an answer, or none.
 type Ride struct {
 	Call     fcall.Call
 	Answered func(o fcall.Outcome, sent time.Time)
@@ -86,6 +87,11 @@ func (k *Keeper) first(ctx context.Context, release fcall.Call, ride *Ride) (fca
 		return k.Backend.Do(ctx, release)
 	}
 	sent := time.Now()
+	if ride.Call.Verb == "" {
+		r, err := k.Backend.Do(ctx, release)
+		ride.Answered(fcall.Outcome{Reply: r, Err: err}, sent)
+		return r, err
+	}
 	o := k.Backend.Send(ctx, []fcall.Call{release, ride.Call})
 	ride.Answered(o[1], sent)
 	return o[0].Reply, o[0].Err

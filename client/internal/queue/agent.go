@@ -102,17 +102,32 @@ func (e *entry) stand(a Action) {
 	}
 }
 
-// ride takes the wait that the agent was asked for, if it can go in one pipeline with a release: behind
-// it, it finds the lock free. e.mu is held.
+// ride takes the wait that the agent was asked for, and has it follow a release, behind which it finds the
+// lock free: in one pipeline where that can be, and of several servers when they have answered. e.mu is
+// held.
 func (e *entry) ride() *keeper.Ride {
-	if e.call.Op != Wait || e.Inbox == nil {
+	a := e.call
+	if a.Op != Wait {
 		return nil
 	}
-	e.stand(e.call)
+	if e.Backend.Voting() {
+		e.call = Action{}
+		return &keeper.Ride{Answered: func(fcall.Outcome, time.Time) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			if e.machine.wants(a) {
+				e.call = a
+				e.stir()
+			}
+		}}
+	}
+	e.stand(a)
+	if e.place == nil {
+		return nil
+	}
 	if e.place.state = e.place.claim.State(); e.place.state.Channel == "" {
 		return nil
 	}
-	a := e.call
 	e.call = Action{}
 	c := e.form(a)
 	c.Channel = e.place.state.Channel
@@ -189,10 +204,10 @@ func (e *entry) answered(ctx context.Context, a Action, o fcall.Outcome, sent ti
 }
 
 func (e *entry) yes(a Action, ev Event, sent time.Time) {
-	t := a.Terms
-	ev.Kind, ev.Late = Yes, lease.Past(time.Now(), lease.Deadline(sent, t.Length))
+	t, now := a.Terms, time.Now()
+	ev.Kind, ev.Late = Yes, lease.Past(now, lease.Deadline(sent, t.Length))
 	ev.Confirm = a.Op == Wait && t.Replicas > 0
-	e.basis, e.granted = lease.New(t, sent), sent
+	e.basis, e.granted = lease.New(t, sent), now
 	if a.Op == Renew {
 		ev.Top = e.toldTop(a.Token)
 	}

@@ -209,7 +209,7 @@ func (m *Machine) head() *Waiter {
 		if !w.over(m.now) || m.mut&expiredHead != 0 {
 			return w
 		}
-		m.fail(w, Timeout)
+		m.fail(w, m.verdict())
 	}
 	return nil
 }

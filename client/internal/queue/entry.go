@@ -37,7 +37,7 @@ type entry struct {
 	cancel context.CancelFunc // of the agent's call
 
 	basis   lease.Lease  // what Serve makes a Holding of
-	granted time.Time    // since when it counts
+	granted time.Time    // when it was heard of: not before the server's clock had the token
 	told    inbox.Grant  // the last grant by message
 	asked   time.Time    // when the last answered wait was sent
 	last    *fcall.Reply // the last refusal

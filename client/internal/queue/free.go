@@ -33,7 +33,7 @@ func (q *Queues) Acquire(ctx context.Context, r Request) (*holding.Holder, Waite
 	now := time.Now()
 	inTime := !lease.Past(now, lease.Deadline(sent, r.Terms.Length))
 	if err == nil && reply.Yes && inTime && e.machine.Had(now.Sub(q.born), reply.Fence, reply.Top) {
-		e.basis, e.granted = lease.New(r.Terms, sent), sent
+		e.basis, e.granted = lease.New(r.Terms, sent), now
 		t, err := e.hold(first.Owner, reply.Fence, reply.Top, r.Terms, false)
 		e.mu.Unlock()
 		return t, Waited{Asked: true}, err

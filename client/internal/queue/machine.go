@@ -70,6 +70,9 @@ func (m *Machine) State() State { return m.state }
 // Waiting is how many wait.
 func (m *Machine) Waiting() int { return m.fifo.n }
 
+// wants reports whether the answer to a call is waited for.
+func (m *Machine) wants(a Action) bool { return m.calling && a.No == m.no }
+
 // First is the waiter whose turn is next; nil: nobody waits.
 func (m *Machine) First() *Waiter { return m.fifo.first }
 
@@ -176,11 +179,8 @@ func (m *Machine) end(w *Waiter) {
 	if !w.queued {
 		return
 	}
-	first, verdict := w == m.fifo.first, Timeout
-	if m.unheard && m.now-m.askedAt >= silence {
-		verdict = Unreachable
-	}
-	m.fail(w, verdict)
+	first := w == m.fifo.first
+	m.fail(w, m.verdict())
 	switch {
 	case m.state == Held || m.state == Trying && !first:
 	case m.mut&dropsPlace != 0 && first:
@@ -191,6 +191,14 @@ func (m *Machine) end(w *Waiter) {
 	default:
 		m.reseat()
 	}
+}
+
+// verdict is why a wait ends whose time is over: it may be the server's doing.
+func (m *Machine) verdict() Err {
+	if m.unheard && m.now-m.askedAt >= silence {
+		return Unreachable
+	}
+	return Timeout
 }
 
 // granted is for a message.

@@ -44,7 +44,7 @@ func says(actions []Action) string {
 
 func TestSteps(t *testing.T) {
 	w, x := comes(), comes()
-	guarded := &Waiter{Terms: guardedTerms}
+	guarded, brief := &Waiter{Terms: guardedTerms}, &Waiter{Terms: plainTerms, Until: 2 * silence}
 	for _, c := range []struct {
 		what  string
 		asks  bool
@@ -72,6 +72,9 @@ func TestSteps(t *testing.T) {
 		{"the end of a wait in an outage is not a timeout", false, []Event{
 			{Kind: Enter, Waiter: w}, {Kind: End, Waiter: w, Now: silence}},
 			[]string{"acquireA", "failUnreachable abandon undoA+again"}},
+		{"nor is its deadline, whoever looks at it first", false, []Event{
+			{Kind: Enter, Waiter: brief}, {Kind: NoAnswer, No: 1, Unknown: true}, {Kind: Timer, Now: 2 * silence}},
+			[]string{"acquireA", "start", "failUnreachable stop undoA+again"}},
 		{"an owner that is used up is undone at once, and the next one asks after the pause", false, []Event{
 			{Kind: Enter, Waiter: w}, {Kind: No, No: 1, Spent: true}, {Kind: Timer}, {Kind: No, No: 2, Spent: true}, {Kind: End, Waiter: w}},
 			[]string{"acquireA", "undoA start", "stop waitB", "undoB start", "failTimeout stop"}},

@@ -29,8 +29,7 @@ func (a *app) surroundings(ctx context.Context, quorum bool, c *client.Client) (
 		return at, err
 	}
 	at.Library = version
-	switch {
-	case quorum:
+	if quorum {
 		at.Deployment = "quorum"
 		for _, addr := range a.cfg.addrs {
 			if one, err := rueidis.NewClient(a.quorumOption(addr)); err == nil {
@@ -39,12 +38,24 @@ func (a *app) surroundings(ctx context.Context, quorum bool, c *client.Client) (
 			}
 		}
 		return at, nil
+	}
+	// On a connection of its own: a client whose Redis is asked for gives up ways to be fast.
+	option, err := theDeployment(ctx, &a.cfg)
+	if err != nil {
+		return at, err
+	}
+	redis, err := within(ctx, func() (rueidis.Client, error) { return rueidis.NewClient(option) })
+	if err != nil {
+		return at, fmt.Errorf("%w: %w", errConnecting, err)
+	}
+	defer redis.Close()
+	switch {
 	case a.cfg.master != "":
 		at.Deployment = "sentinel"
-	case c.Redis().Mode() == rueidis.ClientModeCluster:
+	case redis.Mode() == rueidis.ClientModeCluster:
 		at.Deployment = "cluster"
 	}
-	for _, node := range c.Redis().Nodes() {
+	for _, node := range redis.Nodes() {
 		at.add(ctx, node)
 	}
 	slices.Sort(at.Servers)

@@ -111,6 +111,10 @@ func (a *app) confirm(ctx context.Context, view *locks.View, l locks.Lock) error
 	a.printLock(view, l)
 	accepted := []string{"y", "yes"}
 	switch {
+	case l.Held && l.KeptUntil != nil:
+		accepted = []string{l.Name}
+		fmt.Fprintf(a.stderr, "Take %s from %s? Its work may still be running, and the lock is not kept until %s then:\n"+
+			"a job may run again before that. To do so, type the name of the lock: ", printable(l.Name), l, clock(*l.KeptUntil))
 	case l.Held:
 		fmt.Fprintf(a.stderr, "Take %s from %s? Its work may still be running. [y/N] ", printable(l.Name), l)
 	case l.Kept():

@@ -81,7 +81,7 @@ func (f *tlsFlags) bind(flags *pflag.FlagSet) {
 
 // bindLibrary defines the flag that says which library.
 func (c *config) bindLibrary(flags *pflag.FlagSet) {
-	flags.StringVar(&c.library, "library", libraryLock, "which library: lock, or guard, for writes that refuse older tokens")
+	flags.StringVar(&c.library, "library", libraryLock, "`which` library: lock, or guard, for writes that refuse older tokens")
 }
 
 // bindChange defines the flags of load and unload.

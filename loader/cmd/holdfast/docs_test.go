@@ -36,7 +36,7 @@ func TestThePageIsTrue(t *testing.T) {
 	d := server.Single(t, server.Owned())
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
-	for _, command := range strings.Fields("load verify version unload ls inspect line break watch bench acl completion") {
+	for _, command := range strings.Fields("load verify version unload ls inspect queue break watch bench acl completion") {
 		require.Regexp(t, `(?m)^## .*\b`+command+`\b`, string(text))
 	}
 	samples := regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(text), -1)

@@ -45,6 +45,11 @@ could not be reached. docs/doctor.md explains each code.`,
 			if opt.SlowTrip <= 0 {
 				return usageError{errors.New("--slow must be positive")}
 			}
+			for _, code := range opt.Accept {
+				if !doctor.Known(code) {
+					return usageError{fmt.Errorf("--accept: there is no finding %q; docs/doctor.md has all", code)}
+				}
+			}
 			return a.doctor(cmd.Context(), opt, verbose)
 		},
 	}
@@ -54,6 +59,7 @@ could not be reached. docs/doctor.md explains each code.`,
 	flags.StringVar(&opt.As, "as", "", "look at the rights of the user of this `name`, not at those of --user")
 	flags.BoolVar(&opt.Guard, "guard", false, "the clients use Config.Guard, or a quorum")
 	flags.BoolVar(&opt.Replicas, "replicas", false, "the clients use Config.Replicas")
+	flags.StringSliceVar(&opt.Accept, "accept", nil, "take findings with this `code` for notes; repeat it or separate by commas")
 	flags.DurationVar(&opt.SlowTrip, "slow", slowTrip, "a median round trip above this `duration` is slow")
 	flags.BoolVarP(&verbose, "verbose", "v", false, "also say what was looked at")
 	return cmd
@@ -70,10 +76,11 @@ func (a *app) doctor(ctx context.Context, opt doctor.Options, verbose bool) erro
 	failed := []error{err}
 	var deployments []doctor.Deployment
 	for _, option := range options {
-		client, err := connect(ctx, option)
+		client, _, err := a.cfg.reach(ctx, option)
 		if err != nil {
-			addrs := strings.Join(option.InitAddress, ",")
-			failed = append(failed, fmt.Errorf("%s: %w", addrs, a.cfg.explainConnect(err)))
+			failed = append(failed, err)
+		}
+		if client == nil {
 			continue
 		}
 		defer client.Close()
@@ -100,9 +107,7 @@ func (a *app) patient(client rueidis.Client, option rueidis.ClientOption) doctor
 	d := doctor.Deployment{Client: client, Dial: loader.Dialer(option)}
 	if a.cfg.master != "" {
 		d.Sentinels, d.Master = a.cfg.addrs, a.cfg.master
-		sentinel := option
-		sentinel.Username, sentinel.Password = option.Sentinel.Username, option.Sentinel.Password
-		d.DialSentinel = loader.Dialer(sentinel)
+		d.DialSentinel = a.cfg.dialSentinel(option)
 	}
 	return d
 }
@@ -155,8 +160,12 @@ func printFindings(w io.Writer, findings []doctor.Finding) {
 		if where != "" {
 			where = " at " + where
 		}
+		accepted := ""
+		if f.Accepted {
+			accepted = " (accepted)"
+		}
 		fmt.Fprintf(w, "%s %s%s: %s\n", paint.Paint(severityColours[f.Severity], string(f.Severity)),
-			paint.Paint(terminal.Bold, f.Code), where, printable(f.What))
+			paint.Paint(terminal.Bold, f.Code), where, printable(f.What)+accepted)
 		fmt.Fprintf(w, "    why:  %s\n    mend: %s\n", f.Why, printable(f.Mend))
 	}
 }

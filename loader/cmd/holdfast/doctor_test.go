@@ -3,6 +3,7 @@ package main_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -59,9 +60,58 @@ func TestDoctor(t *testing.T) {
 	require.Equal(t, "min-replicas", report.Findings[0].Code, "dangers come first")
 	require.Equal(t, "note", report.Findings[1].Severity)
 
+	r = doctor("--accept", "min-replicas,no-replica")
+	require.Equal(t, 0, r.code, r)
+	require.Contains(t, r.out, "note min-replicas at "+n.Addr)
+	require.Contains(t, r.out, "(accepted)\n")
+	r = doctor("--accept", "bogus")
+	require.Equal(t, 2, r.code, r)
+	require.Contains(t, r.errors, `"bogus"`)
+
 	require.NoError(t, n.Kill())
 	r = holdfast(t, nil, "doctor", "--addr", n.Addr)
 	require.Equal(t, 1, r.code, r)
 	require.Contains(t, r.errors, n.Addr)
 	require.Empty(t, r.out)
+}
+
+// Behind Sentinel, a primary that hangs is not the sentinels' fault, and the rest is looked at.
+func TestAPrimaryThatHangsBehindSentinel(t *testing.T) {
+	d := server.Sentinel(t, server.Owned())
+	whole(t, d)
+	d.Load(t)
+	primary := d.Nodes()[0]
+	for _, s := range d.Sentinels() {
+		_, err := s.Do(context.Background(), "SENTINEL", "SET", d.SentinelMaster, "down-after-milliseconds", "60000")
+		require.NoError(t, err)
+	}
+	require.NoError(t, primary.Pause())
+	t.Cleanup(func() { require.NoError(t, primary.Resume()) })
+	for command, sees := range map[string]string{"doctor": "no-persistence", "verify": "unchanged", "ls": "", "load": ""} {
+		more := []string{command, "--timeout", "8s"}
+		r := holdfast(t, nil, append(more, addresses(d)...)...)
+		require.Equal(t, 1, r.code, r)
+		require.Contains(t, r.errors, primary.Addr+": the primary that the sentinels name does not answer", command)
+		require.NotContains(t, r.errors, "--tls", command)
+		require.Contains(t, r.out, sees, command)
+	}
+}
+
+// A replica that is cut off is missing in what the primary says, and is looked at all the same.
+func TestVerifyOfACutOffReplica(t *testing.T) {
+	d := server.Sentinel(t, server.Owned())
+	whole(t, d)
+	d.Load(t)
+	primary, replica := d.Nodes()[0], d.Nodes()[len(d.Nodes())-1]
+	for _, words := range []string{"ACL SETUSER default -psync -sync", "CLIENT KILL TYPE replica"} {
+		_, err := primary.Do(context.Background(), strings.Fields(words)...)
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool {
+		return replica.Info(context.Background(), "replication", "master_link_status") == "down"
+	}, soon, pollEvery)
+	r := holdfast(t, nil, append([]string{"verify"}, addresses(d)...)...)
+	require.Equal(t, 0, r.code, r)
+	require.Contains(t, r.out, replica.Addr)
+	require.Contains(t, r.out, fmt.Sprintf("is on all %d nodes", len(d.Nodes())))
 }

@@ -2,7 +2,12 @@ package main_test
 
 import (
 	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,6 +35,7 @@ func TestExitCodes(t *testing.T) {
 		{"me", 0, []string{"inspect", "held", "--addr", at}},
 		{"nobody waits", 0, []string{"line", "held", "--addr", at}},
 		{"is free", 0, []string{"line", "other", "--addr", at}},
+		{"is free", 0, []string{"queue", "other", "--addr", at}},
 		{"ACL SETUSER holdfast-loader", 0, []string{"acl", "--for", "loader"}},
 		{"__start_holdfast", 0, []string{"completion", "bash"}},
 		{"held", 0, []string{"__complete", "inspect", "--addr", at, "he"}},
@@ -108,5 +114,48 @@ func TestExitCodes(t *testing.T) {
 		if c.code == 2 {
 			require.Empty(t, r.out, "%v", c.args)
 		}
+	}
+}
+
+// What cannot be printed is no success, and an interruption has the usual code.
+func TestOutputAndInterruption(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	d.Load(t)
+	_, err := d.Nodes()[0].Do(context.Background(), "FCALL", "holdfast_acquire", "1", "lock:held", "me", "600000")
+	require.NoError(t, err)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("there is no full device to print to: ", err)
+	}
+	defer full.Close()
+	for _, args := range []string{"ls", "ls --json", "inspect held", "queue held", "verify", "version --client"} {
+		cmd := exec.Command(binary, append(strings.Fields(args), "--addr", d.Addrs()[0])...)
+		var said strings.Builder
+		cmd.Stdout, cmd.Stderr = full, &said
+		require.Error(t, cmd.Run())
+		require.Equal(t, 1, cmd.ProcessState.ExitCode(), args)
+		require.Contains(t, said.String(), "printing:", args)
+	}
+
+	require.NoError(t, d.Nodes()[0].Pause())
+	t.Cleanup(func() { require.NoError(t, d.Nodes()[0].Resume()) })
+	cmd := exec.Command(binary, "inspect", "held", "--addr", d.Addrs()[0])
+	require.NoError(t, cmd.Start())
+	interrupted := make(chan struct{})
+	go func() {
+		defer close(interrupted)
+		_ = cmd.Wait() // its code is looked at
+	}()
+	require.Eventually(t, func() bool {
+		_ = cmd.Process.Signal(os.Interrupt) // until it listens, and is ended by the first that it hears
+		select {
+		case <-interrupted:
+			return true
+		default:
+			return false
+		}
+	}, soon, time.Second)
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() {
+		require.Equal(t, 130, status.ExitStatus())
 	}
 }

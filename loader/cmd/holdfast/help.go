@@ -42,9 +42,6 @@ const width = 110
 
 // ownFlags are those of one command, in the order of their definition.
 func ownFlags(cmd *cobra.Command) string {
-	if !cmd.HasParent() {
-		return ""
-	}
 	return strings.TrimRight(cmd.LocalNonPersistentFlags().FlagUsagesWrapped(width), "\n")
 }
 

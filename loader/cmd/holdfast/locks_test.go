@@ -75,6 +75,9 @@ type listed struct {
 	ExitCode int `json:"exit_code"`
 	Locks    []locks.Lock
 	More     bool
+	Total    int
+	Held     int
+	Waiting  int
 	Skipped  int
 }
 
@@ -173,6 +176,59 @@ func seeAndBreak(t *testing.T, option rueidis.ClientOption, do func(string, ...s
 	require.Contains(t, r.out, "nobody has it now")
 	r = do("break", names[0], "--reason", "it hangs", "--yes")
 	require.Equal(t, 5, r.code, "nobody has it any more: %v", r)
+}
+
+// Of more locks than are shown, those with waiters are shown, and all are counted.
+func TestManyLocks(t *testing.T) {
+	const many = 3000
+	d := server.Single(t, server.Owned())
+	d.Load(t)
+	option := d.ClientOption()
+	option.DisableCache = true
+	redis, err := rueidis.NewClient(option)
+	require.NoError(t, err)
+	t.Cleanup(redis.Close)
+	var calls rueidis.Commands
+	call := func(function, name, owner string) {
+		fcall := redis.B().Fcall().Function("holdfast_" + function).Numkeys(1).Key("lock:" + name)
+		calls = append(calls, fcall.Arg(owner, "600000").Build())
+	}
+	for n := range many {
+		call("acquire", fmt.Sprintf("order:%04d", n), "me")
+	}
+	for n, name := range []string{"order:2999", "order:2999", "order:0007", "zebra"} {
+		call("acquire", name, "me")
+		call("wait", name, fmt.Sprintf("waiter %d", n))
+	}
+	for _, reply := range redis.DoMulti(context.Background(), calls...) {
+		require.NoError(t, reply.Error())
+	}
+	where := []string{"--addr", d.Addrs()[0]}
+
+	look := decode[locks.Look](t, holdfast(t, nil, append([]string{"watch", "--json", "--count", "1"}, where...)...))
+	require.Equal(t, []int{many + 1, many + 1, 4}, []int{look.Total, look.Held, look.Waiting})
+	require.True(t, look.More)
+	waited := func(all []locks.Lock) (names []string) {
+		for _, l := range all {
+			if l.Waiters > 0 {
+				names = append(names, l.Name)
+			}
+		}
+		return names
+	}
+	require.Len(t, look.Locks, 1000)
+	require.Equal(t, []string{"order:0007", "order:2999", "zebra"}, waited(look.Locks))
+
+	list := decode[listed](t, holdfast(t, nil, append([]string{"ls", "--json"}, where...)...))
+	require.Len(t, list.Locks, 1000)
+	require.Equal(t, []string{"order:0007", "order:2999", "zebra"}, waited(list.Locks))
+	require.Equal(t, []int{many + 1, many + 1, 4}, []int{list.Total, list.Held, list.Waiting})
+	list = decode[listed](t, holdfast(t, nil, append([]string{"ls", "--json", "--limit", "1"}, where...)...))
+	require.Equal(t, []string{"order:2999"}, list.names(), "the one with most waiters")
+	r := holdfast(t, nil, append([]string{"ls"}, where...)...)
+	require.Equal(t, 0, r.code, r)
+	require.Contains(t, r.errors, "2001 more")
+	require.Contains(t, r.errors, "4 wait")
 }
 
 // What a server has beside locks does not disturb, and nothing of it reaches the terminal.

@@ -25,7 +25,7 @@ func listCommand(a *app) *cobra.Command {
 		Long: `Ls lists the locks under the prefix by name: who has each, for how long, what is left of the lease, the fencing
 token, and how many wait. A lock that nobody has can be kept until the end of an interval. Ls looks by SCAN in batches
 on every primary, which blocks no server for long, but goes through all keys of the database; a lock that is taken or
-given back meanwhile may be missing.
+given back meanwhile may be missing. Of more locks than --limit it lists those with most waiters, and counts all.
 
 The user needs what "holdfast acl --for operator" prints.`,
 		Example: `  holdfast ls --addr redis-1:6379
@@ -44,7 +44,7 @@ The user needs what "holdfast acl --for operator" prints.`,
 	w.bind(flags)
 	flags.BoolVar(&f.Held, "held", false, "only locks that are held, not those whose lease has ended")
 	flags.BoolVar(&f.Waited, "waited", false, "only locks with waiters")
-	flags.IntVar(&f.Limit, "limit", defaultLimit, "stop after that `many` locks; 0: list all")
+	flags.IntVar(&f.Limit, "limit", defaultLimit, "list that `many` locks at most, those with most waiters, then those held longest; 0: all")
 	return cmd
 }
 
@@ -59,7 +59,7 @@ func (a *app) list(ctx context.Context, w where, f locks.Filter) error {
 		return err
 	}
 	defer end()
-	list, err := view.List(ctx, f, func(keys int) { progress.Say("%d keys under %q ...", keys, w.prefix) })
+	list, err := view.List(ctx, f, func(keys int) { progress.Say("%d keys under %q ...", keys, w.prefix) }, nil)
 	progress.End()
 	if len(list.Locks) == 0 && err != nil {
 		return a.lockError(err)
@@ -76,15 +76,19 @@ func (a *app) printList(list locks.List, err error) {
 		report := struct {
 			head
 			Locks   []locks.Lock `json:"locks"`
-			More    bool         `json:"more"`    // the limit ended the list
+			Total   int          `json:"total"`   // locks, also those that the limit leaves out; of all of these
+			Held    int          `json:"held"`    // are held
+			Waiting int          `json:"waiting"` // wait
+			More    bool         `json:"more"`    // the limit leaves some out
 			Skipped int          `json:"skipped"` // keys that are no locks
-		}{a.head(err), nonNil(list.Locks), list.More, list.Skipped}
+		}{a.head(err), nonNil(list.Locks), list.Total, list.Held, list.Waiting, list.More() > 0, list.Skipped}
 		a.printJSON(report)
 		return
 	}
 	lockTable(list.Locks, terminal.PainterFor(a.stdout)).Print(a.stdout)
-	if list.More {
-		fmt.Fprintf(a.stderr, "holdfast ls: there are more: --limit 0 lists all\n")
+	if n := list.More(); n > 0 {
+		fmt.Fprintf(a.stderr, "holdfast ls: %d more, with fewer waiters or held for less long; of all %d locks %d are held, "+
+			"and %d wait: --limit 0 lists all\n", n, list.Total, list.Held, list.Waiting)
 	}
 	if list.Skipped > 0 {
 		fmt.Fprintf(a.stderr, "holdfast ls: %d keys under the prefix are no locks\n", list.Skipped)

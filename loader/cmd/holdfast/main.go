@@ -19,6 +19,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/terminal"
 )
 
 // The exit codes. They are part of the command's interface: the help names them.
@@ -29,6 +31,8 @@ const (
 	exitDiffers = 3
 	exitRefused = 4
 	exitFree    = 5
+
+	exitInterrupted = 130 // as of a program that SIGINT ended
 )
 
 const exitCodes = `Exit codes:
@@ -40,6 +44,7 @@ const exitCodes = `Exit codes:
   4  refused, and nothing was written. load, unload: a newer library, or another's under our names, is there.
      break: the answer was no, or the lock changed hands before it
   5  nobody has the lock (inspect, break)
+  130  interrupted
 `
 
 // ownExitCodes is the annotation of a command with other exit codes: the text about them.
@@ -54,13 +59,24 @@ func main() {
 
 // run is the command without the process around it.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	root := newRoot(&app{stdin: stdin, stdout: stdout, stderr: stderr})
+	out := &terminal.Output{Writer: stdout}
+	root := newRoot(&app{stdin: stdin, stdout: out, stderr: stderr})
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
-	return exitCode(cmd, err, stderr)
+	var said exit
+	failed := err != nil && (!errors.As(err, &said) || said == exitFailed)
+	if ctx.Err() != nil && failed && cmd.Annotations[ownExitCodes] == "" {
+		return exitInterrupted // whoever did it knows why
+	}
+	code := exitCode(cmd, err, stderr)
+	if out.Err != nil && code == exitOK {
+		fmt.Fprintf(stderr, "%s: printing: %v\n", cmd.CommandPath(), out.Err)
+		return exitFailed
+	}
+	return code
 }
 
 // exit is the error of a command that has said all there is to say.

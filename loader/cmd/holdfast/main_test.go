@@ -31,6 +31,12 @@ const (
 // binary is the command, built once for all tests.
 var binary string
 
+// What the tests' build says of itself.
+const (
+	releaseVersion  = "v9.8.7-test"
+	releaseRevision = "0123456789abcdef0123456789abcdef01234567"
+)
+
 func TestMain(m *testing.M) {
 	// Children begin with a signal as the system has it, also if these tests were started by nohup.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
@@ -45,7 +51,8 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "holdfast")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+	release := "-X main.version=" + releaseVersion + " -X main.revision=" + releaseRevision // as .ci/release does
+	if out, err := exec.Command("go", "build", "-ldflags", release, "-o", binary, ".").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 		return 1
 	}

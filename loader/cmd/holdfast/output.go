@@ -166,15 +166,20 @@ func (o *output) advice() string {
 	return "\"holdfast load\" brings it"
 }
 
-// all names the nodes that were looked at.
+// all names the nodes that were looked at, and those that were not.
 func (o *output) all() string {
-	n := 0
+	n, unchecked := 0, 0
 	for _, node := range o.nodes {
-		if node.Action != loader.NotChecked {
+		if node.Action == loader.NotChecked {
+			unchecked++
+		} else {
 			n++
 		}
 	}
-	if n == 1 {
+	switch {
+	case unchecked > 0:
+		return fmt.Sprintf("%d of %d nodes; the others were not checked", n, n+unchecked)
+	case n == 1:
 		return "the node"
 	}
 	return fmt.Sprintf("all %d nodes", n)
@@ -186,7 +191,7 @@ func (o *output) printJSON(report loader.Report, code int) {
 	}
 	encoder := json.NewEncoder(o.stdout)
 	encoder.SetIndent("", "  ")
-	// Texts and numbers can be encoded, and nobody can be told that standard output fails.
+	// Texts and numbers can be encoded, and what stdout refuses is told at the end of the command.
 	_ = encoder.Encode(struct {
 		Command  string   `json:"command"`
 		ExitCode int      `json:"exit_code"`

@@ -8,13 +8,16 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/terminal"
 )
 
 // app is what all sub-commands share: what was typed before them, and where they read and write.
 type app struct {
-	cfg            config
-	stdin          io.Reader
-	stdout, stderr io.Writer
+	cfg    config
+	stdin  io.Reader
+	stdout *terminal.Output
+	stderr io.Writer
 }
 
 const (
@@ -39,6 +42,10 @@ func newRoot(a *app) *cobra.Command {
 		SilenceUsage:  true,
 		Args:          knownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asked, _ := cmd.Flags().GetBool("version"); asked {
+				a.clientVersion()
+				return nil
+			}
 			cmd.SetOut(a.stderr)
 			_ = cmd.Help()
 			return exit(exitUsage)
@@ -48,8 +55,9 @@ func newRoot(a *app) *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: groupDeploy, Title: "The library:"},
 		&cobra.Group{ID: groupLocks, Title: "The locks:"})
 	root.AddCommand(loadCommand(a), verifyCommand(a), doctorCommand(a), versionCommand(a), unloadCommand(a),
-		aclCommand(a), listCommand(a), inspectCommand(a), lineCommand(a), breakCommand(a), watchCommand(a), runCommand(a),
+		aclCommand(a), listCommand(a), inspectCommand(a), queueCommand(a), breakCommand(a), watchCommand(a), runCommand(a),
 		benchCommand(a))
+	root.Flags().Bool("version", false, "print the version of this command and of its libraries")
 	a.cfg.bind(root.PersistentFlags())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{explainFlag(err)} })
 	root.SetHelpCommand(helpCommand())
@@ -101,6 +109,9 @@ func unexpected(arg string) error {
 
 // complete reads what the flags name, before the command runs. What asks no server needs none of it.
 func (a *app) complete(cmd *cobra.Command) error {
+	if alone, _ := cmd.Flags().GetBool("client"); alone || !cmd.HasParent() {
+		return nil
+	}
 	for c := cmd; c.HasParent(); c = c.Parent() {
 		if c.Name() == "completion" || c.Name() == "help" || strings.HasPrefix(c.Name(), "__complete") {
 			return nil

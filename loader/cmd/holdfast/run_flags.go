@@ -89,6 +89,11 @@ func (f *runFlags) bind(flags *pflag.FlagSet) {
 	})
 	f.grace = span(5 * time.Second)
 	flags.Lookup("grace").DefValue = f.grace.String()
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if _, is := flag.Value.(*span); is && flag.DefValue == "0s" {
+			flag.DefValue = "" // the text says what is so without it
+		}
+	})
 }
 
 // check wants flags that go together.
@@ -138,7 +143,7 @@ func (f *runFlags) command(a *app, args []string) (*supervise.Command, error) {
 	if len(args) == 0 {
 		return nil, errors.New("the command is missing: holdfast run NAME -- command")
 	}
-	return &supervise.Command{Args: args, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
+	return &supervise.Command{Args: args, Stdin: a.stdin, Stdout: a.stdout.Writer, Stderr: a.stderr,
 		Grace: time.Duration(f.grace), Say: a.say}, nil
 }
 

@@ -141,7 +141,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	s.shows("order:42")
 	require.Contains(t, s.screen(), ">  report", "the cursor stays at its lock")
 	s.types("w")
-	s.shows("no locks")
+	s.shows("nobody waits for any of 2 locks")
 
 	require.NoError(t, d.Nodes()[0].Kill())
 	s.shows("not complete")
@@ -203,7 +203,7 @@ func TestBreakAsks(t *testing.T) {
 
 	s = ask()
 	s.types("\x03") // interrupt
-	require.Equal(t, 1, s.ends(), "%q", s.shown())
+	require.Equal(t, 130, s.ends(), "%q", s.shown())
 	require.NoError(t, lock.Context().Err())
 
 	s = ask()
@@ -224,9 +224,13 @@ func TestBreakOfAKeptLockAsksLouder(t *testing.T) {
 		_, err := d.Nodes()[0].Do(context.Background(), append([]string{"FCALL"}, words...)...)
 		require.NoError(t, err)
 	}
-	do("holdfast_acquire", "1", "lock:report", "me", "1000", "MINHOLD", "600000")
-	do("holdfast_release", "1", "lock:report", "me")
+	do("holdfast_acquire", "1", "lock:report", "me", "600000", "MINHOLD", "600000")
 	where := []string{"--addr", d.Addrs()[0]}
+	s := inTerminal(t, nil, append(where, "break", "report", "--reason", "it hangs")...)
+	s.sees("a job may run again before that. To do so, type the name of the lock: ")
+	s.types("y\n")
+	require.Equal(t, 4, s.ends(), "%q", s.shown())
+	do("holdfast_release", "1", "lock:report", "me")
 	require.Contains(t, holdfast(t, nil, append(where, "ls")...).out, "nobody: kept until ")
 	require.Contains(t, holdfast(t, nil, append(where, "inspect", "report")...).out, "kept until")
 	for _, answer := range []string{"y\n", "report\n"} {

@@ -70,7 +70,7 @@ func (a *app) head(err error) head {
 func (a *app) printJSON(object any) {
 	encoder := json.NewEncoder(a.stdout)
 	encoder.SetIndent("", "  ")
-	_ = encoder.Encode(object) // see output.printJSON
+	_ = encoder.Encode(object) // a.stdout keeps the error
 }
 
 func nonNil[T any](list []T) []T {

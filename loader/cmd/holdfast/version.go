@@ -2,7 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,18 +15,91 @@ import (
 	"github.com/holdfast-go/holdfast/loader"
 )
 
+// A release sets these by -ldflags: see .ci/release. Other builds know what Go stamped into them.
+var version, revision string
+
+// build is what this command was made of.
+type build struct {
+	Version  string `json:"version"`  // v1.2.3 of a release
+	Revision string `json:"revision"` // of the repository, "unknown" if the build does not tell
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	// Libraries are those that this command brings, by their names on the servers.
+	Libraries []libraryBuild `json:"libraries"`
+}
+
+type libraryBuild struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	SHA256  string `json:"sha256"` // of the source, as FUNCTION LIST WITHCODE shows it
+}
+
+func thisBuild() build {
+	b := build{Version: version, Revision: revision, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok && b.Version == "" {
+		b.Version = info.Main.Version
+	}
+	if b.Revision == "" {
+		b.Revision = stamped()
+	}
+	for _, name := range []string{libraryLock, libraryGuard} {
+		library := (&config{library: name}).chosen()
+		sum := sha256.Sum256([]byte(library.source))
+		b.Libraries = append(b.Libraries, libraryBuild{library.name, library.version, hex.EncodeToString(sum[:])})
+	}
+	return b
+}
+
+// stamped is the revision that Go noted.
+func stamped() string {
+	settings := map[string]string{}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			settings[s.Key] = s.Value
+		}
+	}
+	switch at := settings["vcs.revision"]; {
+	case at == "":
+		return "unknown"
+	case settings["vcs.modified"] == "true":
+		return at + " with changes"
+	default:
+		return at
+	}
+}
+
+func (b build) String() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "holdfast command %s, revision %s, %s %s\n", b.Version, b.Revision, b.Go, b.Platform)
+	for _, l := range b.Libraries {
+		fmt.Fprintf(&text, "library %s %s, sha256 %s\n", l.Name, l.Version, l.SHA256)
+	}
+	return text.String()
+}
+
 func versionCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var client bool
+	cmd := &cobra.Command{
 		Use:     "version",
 		GroupID: groupDeploy,
-		Short:   "Print the version of the library in this command, and those on the servers",
-		Long: `Version prints the version of the library in this command, and those on the servers. Without --addr or
-HOLDFAST_ADDR it is no failure if there is no server.`,
+		Short:   "Print the versions of this command, of its libraries, and of those on the servers",
+		Long: `Version prints the version of this command, the revision it was built from, the SHA-256 of each library in it, and
+the versions on the servers. Without --addr or HOLDFAST_ADDR it is no failure if there is no server. With --client it
+asks no server; "holdfast --version" prints the same.`,
 		Example: `  holdfast version
+  holdfast version --client --json | jq -r .client.revision
   holdfast version --addr redis-1:6379 --json`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.versions(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if client {
+				a.clientVersion()
+				return nil
+			}
+			return a.versions(cmd.Context())
+		},
 	}
+	cmd.Flags().BoolVar(&client, "client", false, "ask no server")
+	return cmd
 }
 
 func (a *app) versions(ctx context.Context) error {
@@ -29,4 +107,15 @@ func (a *app) versions(ctx context.Context) error {
 		fmt.Fprintf(a.stdout, "holdfast %s (the library in this command)\n", functions.Version)
 	}
 	return a.tend(ctx, loader.Verify)
+}
+
+func (a *app) clientVersion() {
+	if !a.cfg.json {
+		fmt.Fprint(a.stdout, thisBuild())
+		return
+	}
+	a.printJSON(struct {
+		head
+		Client build `json:"client"`
+	}{head{Command: "version"}, thisBuild()})
 }

@@ -37,9 +37,12 @@ func (a *app) view(ctx context.Context, w where) (*locks.View, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	redis, err := connect(ctx, option)
+	redis, _, err := a.cfg.reach(ctx, option)
 	if err != nil {
-		return nil, nil, a.cfg.explainConnect(err)
+		if redis != nil { // a replica: what it says may be old
+			redis.Close()
+		}
+		return nil, nil, err
 	}
 	view, err := locks.Open(redis, w.prefix)
 	if err != nil {

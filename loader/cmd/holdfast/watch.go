@@ -29,7 +29,8 @@ func watchCommand(a *app) *cobra.Command {
 		GroupID: groupLocks,
 		Short:   "Show the locks live: holders, hold times, waiters, hand-overs per second",
 		Long: `Watch shows the locks on the whole terminal and looks again every second. Each look is an "ls": between two it
-pauses for as long as the look took, at least. Hand-overs are counted by locks whose holder is another one than at the
+pauses for four times as long as the look took, at least. Totals are of all locks; of more than --limit it shows those
+with most waiters, then those held longest. Hand-overs are counted by locks whose holder is another one than at the
 last look, so there were at least as many.
 
 With --json it prints a line for each look, without a terminal too, until it is interrupted or --count is reached.
@@ -57,7 +58,7 @@ The user needs what "holdfast acl --for operator" prints.`,
 	flags.SortFlags = false
 	w.bind(flags)
 	flags.BoolVar(&f.Waited, "waited", false, "only locks with waiters")
-	flags.IntVar(&f.Limit, "limit", defaultLimit, "look at so `many` locks at most; 0: at all")
+	flags.IntVar(&f.Limit, "limit", defaultLimit, "show so `many` locks at most; 0: all")
 	flags.DurationVar(&every, "every", defaultEvery, "the `pause` between two looks")
 	flags.IntVar(&count, "count", 0, "end after so `many` looks, with --json; 0: never")
 	return cmd
@@ -85,7 +86,7 @@ func (a *app) watch(ctx context.Context, w where, f locks.Filter, every time.Dur
 		WaiterTitles: waiterTitles,
 		LockCells:    lockCells,
 		WaiterCells:  waiterCells,
-	}, a.stdin, a.stdout)
+	}, a.stdin, a.stdout.Writer)
 }
 
 // stream prints a line for each look. To be interrupted is no failure; a last look that did not see
@@ -108,7 +109,7 @@ func (a *app) stream(ctx context.Context, series *locks.Series, every time.Durat
 			return nil
 		}
 		select {
-		case <-time.After(max(every, time.Since(begun))):
+		case <-time.After(max(every, locks.Rest*time.Since(begun))):
 		case <-ctx.Done():
 			return nil
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/loader"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/sentinels"
 )
 
 // nodeTimeout leaves time for the other nodes when one hangs: the loader needs up to four replies
@@ -129,22 +130,74 @@ func (c *config) explainConnect(err error) error {
 	return fmt.Errorf("connecting: %w (check %s)", reply, who)
 }
 
-// one does it at one deployment.
+// one does it at one deployment. Looking goes on at the replicas if the primary does not answer.
 func one(ctx context.Context, cfg *config, out *output, option rueidis.ClientOption, do deed) error {
-	client, err := connect(ctx, option)
-	if err != nil {
-		return cfg.explainConnect(err)
+	client, known, failed := cfg.reach(ctx, option)
+	if client == nil {
+		return failed
 	}
 	defer client.Close()
-	_, err = do(ctx, client, loader.Options{
+	if failed != nil && cfg.command != "verify" && cfg.command != "version" {
+		return failed
+	}
+	_, err := do(ctx, client, loader.Options{
 		DryRun:   cfg.dryRun,
 		Force:    cfg.force,
 		Source:   cfg.chosen().source,
 		Timeout:  cfg.nodeTimeout(),
 		Dial:     loader.Dialer(option),
+		Also:     known.Replicas,
 		Progress: out.node,
 	})
-	return err
+	return errors.Join(failed, err)
+}
+
+// reach connects to a deployment. Behind Sentinel it also returns what the sentinels know. If these
+// answer and the primary that they name does not, the error says so, and the client, if any, is that
+// of a replica.
+func (c *config) reach(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, sentinels.Known, error) {
+	var known sentinels.Known
+	if c.master != "" {
+		asking, cancel := context.WithTimeout(ctx, c.nodeTimeout())
+		known, _ = sentinels.Ask(asking, c.dialSentinel(option), c.addrs, c.master) // connect says why not
+		cancel()
+	}
+	if known.Primary == "" {
+		client, err := connect(ctx, option)
+		if err != nil {
+			return nil, known, fmt.Errorf("%s: %w", strings.Join(option.InitAddress, ","), c.explainConnect(err))
+		}
+		return client, known, nil
+	}
+	dial := loader.Dialer(option)
+	primary, err := dial(ctx, known.Primary)
+	if err == nil {
+		primary.Close()
+		client, err := connect(ctx, option)
+		if err == nil {
+			return client, known, nil
+		}
+		return nil, known, c.explainConnect(err)
+	}
+	err = fmt.Errorf("%s: the primary that the sentinels name does not answer: %w", known.Primary, err)
+	if _, replied := rueidis.IsRedisErr(errors.Unwrap(err)); replied {
+		return nil, known, c.explainConnect(errors.Unwrap(err)) // a wrong password, which replicas want too
+	}
+	for _, r := range known.Replicas {
+		if r.Down {
+			continue
+		}
+		if client, err := dial(ctx, r.Addr); err == nil {
+			return client, known, fmt.Errorf("%s: the primary that the sentinels name does not answer", known.Primary)
+		}
+	}
+	return nil, known, err
+}
+
+// dialSentinel opens a client to one sentinel.
+func (c *config) dialSentinel(option rueidis.ClientOption) sentinels.Dial {
+	option.Username, option.Password = option.Sentinel.Username, option.Sentinel.Password
+	return sentinels.Dial(loader.Dialer(option))
 }
 
 // connect does not wait longer than the context, which rueidis.NewClient does not take.

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/holdfast-go/holdfast/functions"
 )
 
 // judge compares what two sides did. It remembers how far they were apart at the most.
@@ -129,7 +127,7 @@ func (j *judge) near(a, b int64) bool {
 
 type (
 	loose int64 // what is left of a lease, in ms
-	run   int64 // how many tokens there are to one that a state by hand says: one for each us
+	run   int64 // how many tokens there are, if nobody asked for so many: one for each us since a moment
 )
 
 // relaxed marks the numbers of replies that are what is left of something. The functions' replies
@@ -158,7 +156,7 @@ func relaxed(st step, v any) any {
 			}
 		}
 		if len(v) == 3 && v[0] == int64(1) {
-			if tokens, ok := v[2].(int64); ok && tokens > functions.MaxTokens {
+			if tokens, ok := v[2].(int64); ok && !slices.Contains(blocks, strconv.FormatInt(tokens, 10)) {
 				out[2] = run(tokens)
 			}
 		}

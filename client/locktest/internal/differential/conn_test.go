@@ -31,17 +31,7 @@ func newConn(nc net.Conn) *conn { return &conn{nc: nc, r: bufio.NewReader(nc)} }
 func (c *conn) ask(cmds ...[]string) ([]any, error) {
 	c.serial++
 	mark := "mark" + strconv.Itoa(c.serial)
-	var b strings.Builder
-	for _, cmd := range append(cmds[:len(cmds):len(cmds)], []string{"PING", mark}) {
-		fmt.Fprintf(&b, "*%d\r\n", len(cmd))
-		for _, w := range cmd {
-			fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
-		}
-	}
-	if err := c.nc.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		return nil, err
-	}
-	if _, err := io.WriteString(c.nc, b.String()); err != nil {
+	if err := c.send(append(cmds[:len(cmds):len(cmds)], []string{"PING", mark})...); err != nil {
 		return nil, err
 	}
 	var out []any
@@ -55,6 +45,29 @@ func (c *conn) ask(cmds ...[]string) ([]any, error) {
 		}
 		out = append(out, v)
 	}
+}
+
+// one sends a command and returns what arrives first. It does not disturb a transaction.
+func (c *conn) one(cmd ...string) (any, error) {
+	if err := c.send(cmd); err != nil {
+		return nil, err
+	}
+	return c.read()
+}
+
+func (c *conn) send(cmds ...[]string) error {
+	var b strings.Builder
+	for _, cmd := range cmds {
+		fmt.Fprintf(&b, "*%d\r\n", len(cmd))
+		for _, w := range cmd {
+			fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
+		}
+	}
+	if err := c.nc.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		return err
+	}
+	_, err := io.WriteString(c.nc, b.String())
+	return err
 }
 
 func (c *conn) read() (any, error) {

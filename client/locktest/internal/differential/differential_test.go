@@ -48,21 +48,17 @@ func TestDifferential(t *testing.T) {
 		first, only = n, true
 	}
 	server.Each(t, func(t *testing.T, f server.Flavour) {
-		d := server.Single(t, server.WithFlavour(f), server.Owned())
-		flavour, known := flavourOf(t, d.Nodes()[0])
-		if !known {
-			t.Skipf("no flavour of the embedded Redis imitates %s", f)
-		}
-		m := match{real: real(d), embedded: embedded(t, flavour), tally: map[string]int{}}
-		defer m.real.end()
-		defer m.embedded.end()
+		m := newMatch(t, f)
 		began := time.Now()
 		for seed := first; seed == first || !only && !m.done(time.Since(began), length); seed++ {
 			m.sequence(t, seed)
 		}
 		t.Logf("%d sequences, %d steps, %d sequences given up because the machine was too slow; compared were %v", m.sequences, m.steps, m.slow, m.tally)
+		if m.steps < enough {
+			return // one seed, or a machine that has no time: the log says what was compared
+		}
 		for _, kind := range wanted {
-			if m.tally[kind] == 0 && !only {
+			if m.tally[kind] == 0 {
 				t.Errorf("not one %s was compared", kind)
 			}
 		}
@@ -102,6 +98,20 @@ type match struct {
 	real, embedded         *side
 	sequences, steps, slow int
 	tally                  map[string]int // what was compared, by kind
+}
+
+// newMatch starts a server, and the embedded one that imitates it.
+func newMatch(t *testing.T, f server.Flavour) *match {
+	t.Helper()
+	d := server.Single(t, server.WithFlavour(f), server.Owned())
+	flavour, known := flavourOf(t, d.Nodes()[0])
+	if !known {
+		t.Skipf("no flavour of the embedded Redis imitates %s", f)
+	}
+	m := &match{real: real(d), embedded: embedded(t, flavour), tally: map[string]int{}}
+	t.Cleanup(m.real.end)
+	t.Cleanup(m.embedded.end)
+	return m
 }
 
 // wanted are the kinds of messages that have to be compared.

@@ -127,7 +127,7 @@ var wrong = [][]string{
 	{"FCALL_RO", "holdfast_acquire", "1", "diff:a", "a", "60"}, {"FCALL", "holdfast_inspect", "1", ""}, {"FCALL", "holdfast_version", "0"},
 	{"FCALL_RO", "holdfast_version", "1", "diff:a"}, {"HSET", "diff:a", "f"}, {"HSET", "diff:a"}, {"PEXPIREAT", "diff:a", "x"}, {"SET", "diff:a", "v", "PX", "0"},
 	{"SET", "diff:a", "v", "NX", "XX"}, {"SET", "diff:a", "v", "PX"}, {"PEXPIRE", "diff:a", "9223372036854775807"}, {"HINCRBY", "diff:a", "fence", "x"},
-	{"CLIENT", "CACHING", "YES"}, {"CLIENT", "CACHING", "MAYBE"}, {"EXEC"}, {"DISCARD"}, {"SPUBLISH", "diff:c1"}, {"HGET", "diff:a"}, {"PUBSUB", "SHARDNUMSUB"}, {"WAIT", "0", "x"},
+	{"CLIENT", "CACHING", "YES"}, {"CLIENT", "CACHING", "MAYBE"}, {"EXEC"}, {"EXEC", "x"}, {"DISCARD"}, {"SPUBLISH", "diff:c1"}, {"HGET", "diff:a"}, {"PUBSUB", "SHARDNUMSUB"}, {"WAIT", "0", "x"},
 }
 
 // names are channels to subscribe to.
@@ -205,7 +205,7 @@ func (s source) transaction(key string) [][]string {
 		out = [][]string{{"CLIENT", "CACHING", "YES"}, {"MULTI"}}
 	}
 	for range 1 + s.IntN(3) {
-		out = append(out, pick(s, s.function(key), s.reading(key), s.reading(key), s.write(key)))
+		out = append(out, pick(s, s.function(key), s.function(key), s.reading(key), s.reading(key), s.write(key), []string{"CLIENT", "CACHING", "YES"}))
 	}
 	if s.IntN(8) == 0 {
 		out = append(out, []string{"HGET", key})

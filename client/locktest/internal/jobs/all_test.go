@@ -14,14 +14,19 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest"
+	"github.com/holdfast-go/holdfast/functions"
 )
 
 func TestAcquireAll(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *locktest.Server) {
-		c := s.Client(client.Config{})
-		all, err := c.AcquireAll(ctx, []string{"c", "a", "b", "a"})
+		var list notes
+		c := s.Client(client.Config{Observer: list.observer()})
+		all, err := c.AcquireAll(ctx, []string{"c", "a", "b", "a"}, client.WithLockContext(context.WithValue(ctx, spanKey{}, "outer")))
 		require.NoError(t, err)
+		require.Equal(t, all.Lock("c").Fence(), client.Fence(all.Context()))
+		require.Nil(t, all.Lock("d"))
+		require.Len(t, list.saw(t), 2*3)
 		for _, name := range []string{"a", "b", "c"} {
 			s.HeldBy(all.Lock(name))
 			again, err := c.Acquire(all.Context(), name)
@@ -29,7 +34,6 @@ func TestAcquireAll(t *testing.T) {
 			require.Equal(t, all.Lock(name).Fence(), again.Fence(), "it re-entered")
 			require.NoError(t, again.Release(ctx))
 		}
-		require.Nil(t, all.Lock("d"))
 		require.NoError(t, all.Context().Err())
 		require.NoError(t, all.Release(ctx))
 		require.ErrorIs(t, context.Cause(all.Context()), client.ErrReleased)
@@ -37,6 +41,20 @@ func TestAcquireAll(t *testing.T) {
 			s.Free(name)
 		}
 		require.ErrorIs(t, all.Release(ctx), client.ErrNotHeld)
+		list.balance(t)
+
+		// One of them is held in this process: the others are not taken before it is free.
+		l := holding(t, c, "a")
+		done := make(chan error)
+		go func() { done <- c.DoAll(ctx, []string{"a", "b"}, nothing) }()
+		time.Sleep(time.Second)
+		s.Free("b")
+		require.NoError(t, l.Release(ctx))
+		require.NoError(t, <-done)
+
+		// Under one of them the others are taken one after the other, and that one is re-entered.
+		require.NoError(t, c.Do(ctx, "b", func(ctx context.Context) error { return c.DoAll(ctx, []string{"a", "b"}, nothing) }))
+		s.Free("b")
 	})
 }
 
@@ -44,8 +62,7 @@ func TestTheFirstLossEndsTheContextOfAll(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a", "b", "c"} {
 		bubble(t, func(t *testing.T, s *locktest.Server) {
-			c := s.Client(client.Config{})
-			err := c.DoAll(ctx, []string{"a", "b", "c"}, func(ctx context.Context) error {
+			err := s.Client(client.Config{}).DoAll(ctx, []string{"a", "b", "c"}, func(ctx context.Context) error {
 				s.Take(name, time.Minute)
 				<-ctx.Done()
 				require.ErrorIs(t, context.Cause(ctx), client.ErrTaken)
@@ -63,30 +80,39 @@ func TestTheFirstLossEndsTheContextOfAll(t *testing.T) {
 
 func TestAllOrNone(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T, s *locktest.Server) {
-		c := s.Client(client.Config{})
-		s.Take("b", time.Hour)
-		began := time.Now()
-		_, err := c.AcquireAll(ctx, []string{"a", "b", "c"}, client.WithMaxWait(5*time.Second))
-		require.ErrorIs(t, err, client.ErrTimeout)
-		require.InDelta(t, 5*time.Second, time.Since(began), float64(100*time.Millisecond))
-		freed(s, "a")
-		freed(s, "c")
-		_, err = c.AcquireAll(ctx, []string{"a", "b"}, client.WithPolling(1, time.Second))
-		require.ErrorIs(t, err, client.ErrBusy)
-		freed(s, "a")
-		_, err = c.AcquireAll(ctx, nil)
-		require.ErrorIs(t, err, client.ErrArgument)
-		_, err = c.AcquireAll(ctx, []string{"a", ""})
-		require.ErrorIs(t, err, client.ErrArgument)
-		_, err = c.AcquireAll(ctx, []string{"a"}, client.WithMaxWait(-1))
-		require.ErrorIs(t, err, client.ErrArgument)
-		freed(s, "a")
+	for name, c := range map[string]struct {
+		names []string
+		opt   client.Option
+		want  error
+	}{
+		"MaxWait":   {[]string{"a", "b", "c"}, client.WithMaxWait(5 * time.Second), client.ErrTimeout},
+		"tries":     {[]string{"a", "b"}, client.WithPolling(1, time.Second), client.ErrBusy},
+		"no names":  {nil, client.WithOptions(), client.ErrArgument},
+		"no name":   {[]string{"a", ""}, client.WithOptions(), client.ErrArgument},
+		"no option": {[]string{"a"}, client.WithMaxWait(-1), client.ErrArgument},
+	} {
+		bubble(t, func(t *testing.T, s *locktest.Server) {
+			s.Take("b", time.Hour)
+			began := time.Now()
+			_, err := s.Client(client.Config{}).AcquireAll(ctx, c.names, c.opt)
+			require.ErrorIs(t, err, c.want, name)
+			if c.want == client.ErrTimeout {
+				require.InDelta(t, 5*time.Second, time.Since(began), float64(100*time.Millisecond))
+			}
+			freed(s, "a")
+			freed(s, "c")
+		})
+	}
+}
 
-		// One that is held is lost while it waits for the next.
+// One that is held is lost while the call waits for the next.
+func TestALossEndsTheWaitForTheOthers(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		s.Take("b", time.Hour)
 		waiting := make(chan error)
 		go func() {
-			_, err := c.AcquireAll(ctx, []string{"a", "b"})
+			_, err := s.Client(client.Config{}).AcquireAll(ctx, []string{"a", "b"})
 			waiting <- err
 		}()
 		queued(s, "b", 1)
@@ -102,186 +128,42 @@ func TestAllWaitUntilTheDeadline(t *testing.T) {
 	t.Parallel()
 	for range 50 {
 		bubble(t, func(t *testing.T, s *locktest.Server) {
-			c := s.Client(client.Config{})
 			s.Take("b", time.Hour)
 			soon, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
-			_, err := c.AcquireAll(soon, []string{"a", "b"})
+			_, err := s.Client(client.Config{}).AcquireAll(soon, []string{"a", "b"})
 			require.ErrorIs(t, err, client.ErrTimeout)
 			freed(s, "a")
 		})
 	}
 }
 
-// Everybody wants some of the locks, in any order: nobody waits for ever, and nobody is inside beside
-// another.
+// Everybody wants some of the locks, in any order: nobody waits for ever.
 func TestAcquireAllHasNoCircle(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *locktest.Server) {
 		names := []string{"a", "b", "c", "d"}
-		var mu sync.Mutex
-		inside, runs := map[string]bool{}, 0
-		var work sync.WaitGroup
 		clients := []*client.Client{s.Client(client.Config{}), s.Client(client.Config{})}
+		within, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		var work sync.WaitGroup
 		for i := range 8 {
 			work.Go(func() {
 				r := rand.New(rand.NewPCG(1, uint64(i)))
 				for range 40 {
-					want := make([]string, 1+r.IntN(3))
-					for j := range want {
-						want[j] = names[r.IntN(len(names))]
+					var want []string
+					for _, at := range r.Perm(len(names))[:1+r.IntN(3)] {
+						want = append(want, names[at])
 					}
-					err := clients[i%2].DoAll(ctx, want, func(context.Context) error {
-						mu.Lock()
-						distinct := map[string]bool{}
-						for _, name := range want {
-							distinct[name] = true
-						}
-						for name := range distinct {
-							require.False(t, inside[name])
-							inside[name] = true
-						}
-						runs++
-						mu.Unlock()
+					require.NoError(t, clients[i%2].DoAll(within, want, func(ctx context.Context) error {
 						time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
-						mu.Lock()
-						for name := range distinct {
-							inside[name] = false
-						}
-						mu.Unlock()
-						return nil
-					})
-					require.NoError(t, err)
+						return ctx.Err()
+					}))
 				}
 			})
 		}
 		work.Wait()
-		require.Equal(t, 8*40, runs)
 	})
-}
-
-// Who finds all of them free takes them in one step: nobody sees some of them held.
-func TestAllAreTakenInOneStep(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(t *testing.T, s *locktest.Server) {
-		var list notes
-		c := s.Client(client.Config{Observer: list.observer()})
-		names := []string{"a", "b", "c", "d"}
-		all, err := c.AcquireAll(ctx, names, client.WithLockContext(context.WithValue(ctx, spanKey{}, "outer")))
-		require.NoError(t, err)
-		last := all.Lock("d").Fence()
-		require.Equal(t, last, client.Fence(all.Context()))
-		require.NoError(t, all.Release(ctx))
-		seen := list.saw(t)
-		require.Len(t, seen, 3*len(names))
-		require.Empty(t, list.open)
-		require.Empty(t, list.asks)
-
-		// One of them is held in this process: the others are not taken before it is free.
-		l, err := c.Acquire(ctx, "a")
-		require.NoError(t, err)
-		done := make(chan error)
-		go func() { done <- c.DoAll(ctx, names, nothing) }()
-		time.Sleep(time.Second)
-		for _, name := range names[1:] {
-			s.Free(name)
-		}
-		require.NoError(t, l.Release(ctx))
-		require.NoError(t, <-done)
-
-		// Under one of them the others are taken one after the other, and that one is re-entered.
-		require.NoError(t, c.Do(ctx, "b", func(ctx context.Context) error { return c.DoAll(ctx, names, nothing) }))
-		for _, name := range names {
-			s.Free(name)
-		}
-	})
-}
-
-// Whatever happens to the server and the connections: nobody is inside beside another, but for a lock
-// that was broken or deleted; everybody gets on; and nothing is left.
-func TestAcquireAllUnderFaults(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(6) {
-		bubble(t, func(t *testing.T, s *locktest.Server) {
-			names := []string{"a", "b", "c", "d"}
-			var mu sync.Mutex
-			inside := map[string]context.Context{}
-			ran, beside := 0, 0
-			clients := []*client.Client{}
-			for range 3 {
-				clients = append(clients, s.Client(client.Config{Lease: 2 * time.Second}))
-			}
-			end := time.Now().Add(time.Minute)
-			var work sync.WaitGroup
-			for i := range 9 {
-				work.Go(func() {
-					r := rand.New(rand.NewPCG(seed, uint64(i)))
-					for time.Now().Before(end) {
-						want := []string{}
-						for _, name := range names {
-							if r.IntN(2) == 0 {
-								want = append(want, name)
-							}
-						}
-						within, cancel := context.WithTimeout(ctx, time.Duration(1+r.IntN(4000))*time.Millisecond)
-						err := clients[i%3].DoAll(within, append(want, names[r.IntN(4)]), func(ctx context.Context) error {
-							mu.Lock()
-							for _, name := range want {
-								if other := inside[name]; other != nil && other.Err() == nil && ctx.Err() == nil {
-									beside++
-								}
-								inside[name] = ctx
-							}
-							ran++
-							mu.Unlock()
-							time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond)
-							mu.Lock()
-							for _, name := range want {
-								if inside[name] == ctx {
-									delete(inside, name)
-								}
-							}
-							mu.Unlock()
-							return nil
-						})
-						cancel()
-						if err != nil {
-							time.Sleep(time.Duration(1+r.IntN(100)) * time.Millisecond)
-						}
-					}
-				})
-			}
-			r := rand.New(rand.NewPCG(seed, 99))
-			for time.Now().Before(end) {
-				time.Sleep(time.Duration(r.IntN(2000)) * time.Millisecond)
-				one := clients[r.IntN(len(clients))]
-				switch r.IntN(4) {
-				case 0:
-					s.Cut(one)
-					time.Sleep(time.Duration(r.IntN(1500)) * time.Millisecond)
-					s.Restore(one)
-				case 1:
-					s.Cut()
-					s.Restore()
-				case 2:
-					s.Pause()
-					time.Sleep(time.Duration(r.IntN(800)) * time.Millisecond)
-					s.Resume()
-				case 3:
-					s.Full(true)
-					time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond)
-					s.Full(false)
-				}
-			}
-			work.Wait()
-			require.Zero(t, beside)
-			require.Greater(t, ran, 100)
-			time.Sleep(3 * time.Second)
-			for _, name := range names {
-				s.Free(name)
-			}
-		})
-	}
 }
 
 // Nobody worked under what an AcquireAll had that failed: MinHold does not keep it from others. What it
@@ -295,16 +177,60 @@ func TestAllThatFailedKeepNothing(t *testing.T) {
 		require.ErrorIs(t, err, client.ErrTimeout)
 		freed(s, "a")
 
-		began := time.Now()
-		l, err := c.Acquire(ctx, "a")
-		require.NoError(t, err)
-		time.AfterFunc(time.Second, func() { require.NoError(t, l.Release(ctx)) })
-		_, err = c.AcquireAll(l.Context(), []string{"a", "b"})
-		require.ErrorIs(t, err, context.Canceled)
-		_, err = c.Acquire(ctx, "a")
-		require.NoError(t, err)
-		require.InDelta(t, 20*time.Second, time.Since(began), float64(10*time.Millisecond))
+		spend(t, 20*time.Second-10*time.Millisecond, 20*time.Second+10*time.Millisecond, func() {
+			l := holding(t, c, "a")
+			time.AfterFunc(time.Second, func() { require.NoError(t, l.Release(ctx)) })
+			_, err = c.AcquireAll(l.Context(), []string{"a", "b"})
+			require.ErrorIs(t, err, context.Canceled)
+			holding(t, c, "a")
+		})
 	})
+}
+
+// The wait ends at any moment of the call, also of one that the network keeps, while others of this
+// process wait for each of the locks: nothing is left behind, and the others get on.
+func TestAllAreGivenUpAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	names := []string{"a", "b", "c"}
+	for _, stall := range stalls {
+		for _, busy := range names {
+			in(t, func(w *world) {
+				var list notes
+				c := w.client(client.Config{Observer: list.observer()})
+				for d := time.Duration(0); d < 2500*time.Microsecond; d += 111 * time.Microsecond {
+					if busy != "b" { // else none of them is
+						w.do(functions.Acquire, busy, "other", "600000")
+					}
+					w.stall(stall)
+					within, cancel := context.WithTimeout(ctx, d)
+					var others sync.WaitGroup
+					for _, name := range names {
+						others.Go(func() {
+							time.Sleep(d / 2)
+							spend(t, 0, 1100*time.Millisecond, func() { require.NoError(t, c.Do(ctx, name, nothing)) })
+						})
+					}
+					spend(t, 0, d+300*time.Millisecond, func() {
+						if all, err := c.AcquireAll(within, names); err == nil {
+							_ = all.Release(ctx)
+						}
+					})
+					cancel()
+					time.Sleep(10 * time.Millisecond)
+					w.resume()
+					time.Sleep(100 * time.Millisecond)
+					w.do(functions.Release, busy, "other")
+					others.Wait()
+					time.Sleep(20 * time.Millisecond)
+					for _, name := range names {
+						require.Equal(w, []any{int64(0), "", int64(0), int64(0), int64(0), int64(0), functions.WhyFree}, w.do(functions.Inspect, name), name)
+					}
+				}
+				list.saw(t)
+				list.balance(t)
+			})
+		}
+	}
 }
 
 // A server that falls silent while many are held holds nobody up for each of them: neither the end of
@@ -322,10 +248,10 @@ func TestManyAtASilentServer(t *testing.T) {
 			within, cancel := context.WithTimeout(ctx, 2*time.Second+time.Millisecond)
 			defer cancel()
 			time.AfterFunc(time.Second, func() { s.Cut(c) })
-			began := time.Now()
-			_, err := c.AcquireAll(within, names, by)
-			require.ErrorIs(t, err, client.ErrUnreachable)
-			require.Less(t, time.Since(began), 2300*time.Millisecond)
+			spend(t, 2*time.Second, 2300*time.Millisecond, func() {
+				_, err := c.AcquireAll(within, names, by)
+				require.ErrorIs(t, err, client.ErrUnreachable)
+			})
 			s.Restore(c)
 			time.Sleep(time.Second)
 			s.Delete("099")
@@ -338,9 +264,7 @@ func TestManyAtASilentServer(t *testing.T) {
 			s.Cut(c)
 			over, end := context.WithCancel(ctx)
 			end()
-			began = time.Now()
-			require.ErrorIs(t, all.Release(over), client.ErrUnreachable)
-			require.Less(t, time.Since(began), 300*time.Millisecond)
+			spend(t, 0, 300*time.Millisecond, func() { require.ErrorIs(t, all.Release(over), client.ErrUnreachable) })
 		})
 	}
 }
@@ -368,7 +292,7 @@ func TestAllAtASilentServer(t *testing.T) {
 		s.Free("b")
 		require.Equal(t, []string{"asked a wait=true", "refused a: server unreachable", "asked a wait=true",
 			"refused a: waited too long", "asked a wait=true", "refused a: context canceled"}, list.saw(t))
-		require.Empty(t, list.asks)
+		list.balance(t)
 	})
 }
 

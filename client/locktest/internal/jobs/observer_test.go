@@ -116,22 +116,30 @@ func (n *notes) saw(t *testing.T) []string {
 	return list
 }
 
+// balance fails the test unless each call of Asked was answered, and each tenure has ended.
+func (n *notes) balance(t *testing.T) {
+	t.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	require.Empty(t, n.open, "began and did not end")
+	require.Empty(t, n.asks, "asked and not answered")
+}
+
 func TestTheObserverIsTold(t *testing.T) {
 	t.Parallel()
-	hold := client.Config{Lease: 3 * time.Second}
+	const asked, acquired = "asked x wait=true", "acquired x passed=false reentered=false"
 	for name, c := range map[string]struct {
-		cfg  client.Config
 		does func(t *testing.T, s *locktest.Server, c *client.Client)
 		want []string
 	}{
-		"a lock": {hold, func(t *testing.T, s *locktest.Server, c *client.Client) {
+		"a lock": {func(t *testing.T, s *locktest.Server, c *client.Client) {
 			l, err := c.TryAcquire(ctx, "x")
 			require.NoError(t, err)
 			time.Sleep(1500 * time.Millisecond)
 			require.NoError(t, l.Renew(ctx))
 			require.NoError(t, l.Release(ctx))
-		}, []string{"asked x wait=false", "acquired x passed=false reentered=false", "renewed x: <nil>", "released x passed=false <nil>"}},
-		"a refusal": {hold, func(t *testing.T, s *locktest.Server, c *client.Client) {
+		}, []string{"asked x wait=false", acquired, "renewed x: <nil>", "released x passed=false <nil>"}},
+		"a refusal": {func(t *testing.T, s *locktest.Server, c *client.Client) {
 			s.Take("x", time.Minute)
 			_, err := c.TryAcquire(ctx, "x")
 			require.ErrorIs(t, err, client.ErrBusy)
@@ -139,65 +147,52 @@ func TestTheObserverIsTold(t *testing.T) {
 			require.ErrorIs(t, err, client.ErrTimeout)
 			_, err = c.Acquire(ctx, "")
 			require.ErrorIs(t, err, client.ErrArgument)
-		}, []string{"asked x wait=false", "refused x: " + client.ErrBusy.Error(), "asked x wait=true", "refused x: " + client.ErrTimeout.Error(),
+		}, []string{"asked x wait=false", "refused x: " + client.ErrBusy.Error(), asked, "refused x: " + client.ErrTimeout.Error(),
 			"asked  wait=true", "refused : " + client.ErrInvalid.Error()}},
-		"re-entry": {hold, func(t *testing.T, s *locktest.Server, c *client.Client) {
-			require.NoError(t, c.Do(ctx, "x", func(ctx context.Context) error {
-				return c.Do(ctx, "x", func(context.Context) error { return nil })
-			}))
-		}, []string{"asked x wait=true", "acquired x passed=false reentered=false", "asked x wait=true", "acquired x passed=false reentered=true",
-			"released x passed=false <nil>"}},
-		"MaxHold": {hold, func(t *testing.T, s *locktest.Server, c *client.Client) {
-			l, err := c.Acquire(ctx, "x", client.WithMaxHold(500*time.Millisecond, 0))
-			require.NoError(t, err)
+		"re-entry": {func(t *testing.T, s *locktest.Server, c *client.Client) {
+			require.NoError(t, c.Do(ctx, "x", func(ctx context.Context) error { return c.Do(ctx, "x", nothing) }))
+		}, []string{asked, acquired, asked, "acquired x passed=false reentered=true", "released x passed=false <nil>"}},
+		"MaxHold": {func(t *testing.T, s *locktest.Server, c *client.Client) {
+			l := holding(t, c, "x", client.WithMaxHold(500*time.Millisecond, 0))
 			<-l.Context().Done()
 			require.ErrorIs(t, l.Release(ctx), client.ErrMaxHold)
-		}, []string{"asked x wait=true", "acquired x passed=false reentered=false", "lost x passed=false " + client.ErrMaxHold.Error()}},
-		"MinHold": {hold, func(t *testing.T, s *locktest.Server, c *client.Client) {
-			l, err := c.Acquire(ctx, "x", client.WithMinHold(time.Minute))
-			require.NoError(t, err)
-			require.NoError(t, l.Release(ctx))
+		}, []string{asked, acquired, "lost x passed=false " + client.ErrMaxHold.Error()}},
+		"MinHold": {func(t *testing.T, s *locktest.Server, c *client.Client) {
+			require.NoError(t, holding(t, c, "x", client.WithMinHold(time.Minute)).Release(ctx))
 			time.Sleep(2 * time.Minute)
-		}, []string{"asked x wait=true", "acquired x passed=false reentered=false", "released x passed=false <nil>"}},
-		"taken": {hold, func(t *testing.T, s *locktest.Server, c *client.Client) {
-			l, err := c.Acquire(ctx, "x")
-			require.NoError(t, err)
+		}, []string{asked, acquired, "released x passed=false <nil>"}},
+		"taken": {func(t *testing.T, s *locktest.Server, c *client.Client) {
+			l := holding(t, c, "x")
 			s.Take("x", time.Minute)
 			<-l.Context().Done()
 			require.ErrorIs(t, l.Release(ctx), client.ErrTaken)
-		}, []string{"asked x wait=true", "acquired x passed=false reentered=false", "renewed x: " + client.ErrTaken.Error(),
-			"lost x passed=false " + client.ErrTaken.Error()}},
-		"found at the release": {hold, func(t *testing.T, s *locktest.Server, c *client.Client) {
-			l, err := c.Acquire(ctx, "x")
-			require.NoError(t, err)
+		}, []string{asked, acquired, "renewed x: " + client.ErrTaken.Error(), "lost x passed=false " + client.ErrTaken.Error()}},
+		"found at the release": {func(t *testing.T, s *locktest.Server, c *client.Client) {
+			l := holding(t, c, "x")
 			s.Take("x", time.Minute)
 			require.ErrorIs(t, l.Release(ctx), client.ErrTaken)
-		}, []string{"asked x wait=true", "acquired x passed=false reentered=false", "released x passed=false " + client.ErrTaken.Error()}},
-		"an outage": {hold, func(t *testing.T, s *locktest.Server, c *client.Client) {
-			l, err := c.Acquire(ctx, "x")
-			require.NoError(t, err)
+		}, []string{asked, acquired, "released x passed=false " + client.ErrTaken.Error()}},
+		"an outage": {func(t *testing.T, s *locktest.Server, c *client.Client) {
+			l := holding(t, c, "x")
 			s.Cut()
 			<-l.Context().Done()
 			s.Restore()
 			require.ErrorIs(t, l.Release(ctx), client.ErrExpired)
-			_, err = c.Inspect(ctx, "x")
+			_, err := c.Inspect(ctx, "x")
 			require.NoError(t, err)
-		}, []string{"asked x wait=true", "acquired x passed=false reentered=false",
-			"connection: " + client.ErrUnreachable.Error(), "renewed x: " + client.ErrUnreachable.Error(), "lost x passed=false " + client.ErrExpired.Error(), "connection: <nil>"}},
-		"closed": {hold, func(t *testing.T, s *locktest.Server, c *client.Client) {
-			_, err := c.Acquire(ctx, "x")
-			require.NoError(t, err)
+		}, []string{asked, acquired, "connection: " + client.ErrUnreachable.Error(), "renewed x: " + client.ErrUnreachable.Error(),
+			"lost x passed=false " + client.ErrExpired.Error(), "connection: <nil>"}},
+		"closed": {func(t *testing.T, s *locktest.Server, c *client.Client) {
+			holding(t, c, "x")
 			c.Close()
-			_, err = c.TryAcquire(ctx, "y")
+			_, err := c.TryAcquire(ctx, "y")
 			require.ErrorIs(t, err, client.ErrClosed)
-		}, []string{"asked x wait=true", "acquired x passed=false reentered=false", "lost x passed=false " + client.ErrClosed.Error(),
-			"asked y wait=false", "refused y: " + client.ErrClosed.Error()}},
+		}, []string{asked, acquired, "lost x passed=false " + client.ErrClosed.Error(), "asked y wait=false", "refused y: " + client.ErrClosed.Error()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *locktest.Server) {
 				var n notes
-				c.cfg.Observer = n.observer()
-				c.does(t, s, s.Client(c.cfg))
+				c.does(t, s, s.Client(client.Config{Lease: 3 * time.Second, Observer: n.observer()}))
 				require.Equal(t, c.want, dropRepeats(n.saw(t)))
 			})
 		})
@@ -221,17 +216,19 @@ func TestTheObserverIsToldOfAPassWithinTheProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, s *locktest.Server) {
 		var n notes
 		c := s.Client(client.Config{Observer: n.observer()})
-		var done sync.WaitGroup
+		var all sync.WaitGroup
 		for range 5 {
-			done.Go(func() {
-				require.NoError(t, c.Do(ctx, "x", func(context.Context) error { time.Sleep(100 * time.Microsecond); return nil }))
+			all.Go(func() {
+				l := holding(t, c, "x")
+				time.Sleep(time.Millisecond) // a token of a run is used no earlier than the server's clock has it
+				require.NoError(t, l.Release(ctx))
 			})
 		}
-		done.Wait()
+		all.Wait()
 		list := n.saw(t)
 		require.Contains(t, list, "acquired x passed=true reentered=false")
 		require.Contains(t, list, "released x passed=true <nil>")
-		require.Empty(t, n.open)
+		n.balance(t)
 	})
 }
 
@@ -275,17 +272,9 @@ func TestTheObserverIsToldWhoWasBefore(t *testing.T) {
 		}}
 		a, b := s.Client(client.Config{Label: "a"}), s.Client(client.Config{Observer: observer, Label: "b"})
 		for _, opt := range []client.Option{client.WithMaxWait(0), client.WithPolling(100, time.Second), client.WithoutRenewal()} {
-			l, err := a.Acquire(ctx, "x")
-			require.NoError(t, err)
-			waiting := make(chan *client.Lock)
-			go func() {
-				next, err := b.Acquire(ctx, "x", opt)
-				require.NoError(t, err)
-				waiting <- next
-			}()
-			time.Sleep(2500 * time.Millisecond)
-			require.NoError(t, l.Release(ctx))
-			require.NoError(t, (<-waiting).Release(ctx))
+			l := holding(t, a, "x")
+			time.AfterFunc(2500*time.Millisecond, func() { require.NoError(t, l.Release(ctx)) })
+			require.NoError(t, b.Do(ctx, "x", nothing, opt))
 		}
 		require.NoError(t, b.Do(ctx, "x", nothing))
 		require.Equal(t, []string{"a", "a", "a", "nobody"}, behind)
@@ -348,10 +337,7 @@ func TestTheObserversBooksBalance(t *testing.T) {
 				c.Close()
 			}
 			list := n.saw(t)
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			require.Empty(t, n.open, "began and did not end")
-			require.Empty(t, n.asks, "asked and not answered")
+			n.balance(t)
 			require.Greater(t, len(list), 100)
 		})
 	}

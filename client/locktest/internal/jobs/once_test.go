@@ -3,7 +3,6 @@ package jobs
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -13,8 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest"
 )
-
-func nothing(context.Context) error { return nil }
 
 func TestOnce(t *testing.T) {
 	t.Parallel()
@@ -127,54 +124,4 @@ func TestOnceErrors(t *testing.T) {
 		})
 		require.ErrorIs(t, err, client.ErrLost)
 	})
-}
-
-// A fleet asks at random moments, its processes stop for good, are cut off, and begin anew. Between
-// two beginnings there is always an interval, and it is not much longer while somebody asks.
-func TestOnceOnAFleet(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(10) {
-		bubble(t, func(t *testing.T, s *locktest.Server) {
-			const every = 5 * time.Second
-			var mu sync.Mutex
-			var beginnings []time.Time
-			var work sync.WaitGroup
-			deadline, cancel := context.WithTimeout(ctx, 10*time.Minute)
-			defer cancel()
-			for i := range 5 {
-				work.Go(func() {
-					r := rand.New(rand.NewPCG(seed, uint64(i)))
-					c := s.Client(client.Config{})
-					for deadline.Err() == nil {
-						time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond)
-						_, err := c.Once(ctx, "job", every, func(ctx context.Context) error {
-							mu.Lock()
-							beginnings = append(beginnings, time.Now())
-							mu.Unlock()
-							if r.IntN(3) == 0 {
-								time.Sleep(time.Duration(r.IntN(7000)) * time.Millisecond)
-							}
-							return nil
-						})
-						switch {
-						case err == nil && r.IntN(200) == 0:
-							c.Close()
-							c = s.Client(client.Config{})
-						case err == nil && r.IntN(300) == 0:
-							s.Cut(c)
-							time.Sleep(time.Duration(r.IntN(8000)) * time.Millisecond)
-							s.Restore(c)
-						case err != nil:
-							require.ErrorIs(t, err, client.ErrUnreachable)
-						}
-					}
-				})
-			}
-			work.Wait()
-			require.Greater(t, len(beginnings), 60)
-			for i, at := range beginnings[1:] { // each is heard of a moment after the grant that counts
-				require.GreaterOrEqual(t, at.Sub(beginnings[i]), every-2*time.Millisecond, "seed %d, beginning %d", seed, i)
-			}
-		})
-	}
 }

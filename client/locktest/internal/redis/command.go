@@ -101,7 +101,7 @@ func (n *Node) execute(s *session, cmd []string) any {
 		s.asking = false
 		if sp != nil && sp.name == "EXEC" { // what may not be executed is over
 			s.multi, s.queue, s.dirty = false, nil, false
-			return "EXECABORT Transaction discarded because of: " + err
+			return "EXECABORT Transaction discarded because of: " + Error(strings.TrimPrefix(string(err), "ERR "))
 		}
 		return err
 	}
@@ -156,6 +156,9 @@ func (n *Node) check(s *session, sp *spec, cmd, args []string) Error {
 	if err := n.condition(s, sp, args); err != "" {
 		return err
 	}
+	if s.multi && sp.name == "MULTI" && n.world.opt.Flavour == Valkey { // the others refuse it as they run it
+		return "ERR Command not allowed inside a transaction"
+	}
 	if !s.enc.resp3 && !s.internal && len(s.channels)+len(s.shards) > 0 && sp.flags&subOK == 0 {
 		return Error(fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", strings.ToLower(sp.name)))
 	}
@@ -165,8 +168,17 @@ func (n *Node) check(s *session, sp *spec, cmd, args []string) Error {
 // condition refuses what the server's state forbids.
 func (n *Node) condition(s *session, sp *spec, args []string) Error {
 	flags := n.effectiveFlags(sp, args)
+	if sp.name == "EXEC" { // all of its commands or none
+		for _, cmd := range s.queue {
+			queued, words, _ := find(cmd)
+			one := n.effectiveFlags(queued, words)
+			flags = (flags|one)&^always | flags&one&always
+		}
+	}
+	// A queue needs memory, whatever is in it: that is what 7.0 says.
+	queued := s.multi && sp.flags&noMulti == 0 && n.world.opt.Flavour == Redis70
 	switch {
-	case flags&denyOOM != 0 && n.full():
+	case (flags&denyOOM != 0 || queued) && n.full():
 		return "OOM command not allowed when used memory > 'maxmemory'."
 	case flags&write != 0 && n.primary == nil && n.conditions[SaveFailed]:
 		return "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that may modify the data set are disabled, because this instance is configured to report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error."
@@ -174,9 +186,9 @@ func (n *Node) condition(s *session, sp *spec, args []string) Error {
 		return "NOREPLICAS Not enough good replicas to write."
 	case flags&write != 0 && n.primary != nil:
 		return "READONLY You can't write against a read only replica."
-	case sp.flags&always == 0 && n.conditions[Loading]:
+	case flags&always == 0 && n.conditions[Loading]:
 		return Error("LOADING " + n.brand() + " is loading the dataset in memory")
-	case sp.flags&always == 0 && n.conditions[Busy]:
+	case flags&always == 0 && n.conditions[Busy]:
 		return Error("BUSY " + n.brand() + " is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.")
 	}
 	return ""
@@ -263,13 +275,12 @@ func (n *Node) exec(s *session) any {
 	out := make([]any, len(queue))
 	for i, cmd := range queue {
 		sp, args, _ := find(cmd)
-		if err := n.condition(s, sp, args); err != "" {
-			out[i] = err
-			continue
-		}
 		out[i] = n.perform(&call{n: n, s: s, spec: sp, args: args})
 		if w, ok := out[i].(waitAcks); ok { // it does not block in a transaction
 			out[i] = n.ackedBy(w.offset)
+		}
+		if sp.name == "CLIENT|CACHING" {
+			caching = s.caching
 		}
 		n.afterCommand(s, sp)
 		s.caching = caching

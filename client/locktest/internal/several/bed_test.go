@@ -2,6 +2,8 @@
 package several
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -19,17 +21,17 @@ import (
 	"github.com/holdfast-go/holdfast/functions"
 )
 
-// bed is five servers that know nothing of each other.
+// bed is servers that know nothing of each other.
 type bed struct {
 	*testing.T
-	world *redis.World
-	nodes []*redis.Node
-	hosts int
+	world   *redis.World
+	nodes   []*redis.Node
+	clients []*client.Client
 }
 
 const lease = 10 * time.Second
 
-// on runs a test on servers whose memory is old enough.
+// on runs a test on servers whose memory is old enough. It closes the clients that the test opened.
 func on(t *testing.T, servers int, test func(b *bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,8 +42,7 @@ func on(t *testing.T, servers int, test func(b *bed)) {
 				t.Errorf("a key without a TTL: %s %v", w.Key, w.After)
 			}
 		}
-		b := &bed{T: t}
-		b.world = redis.New(opt)
+		b := &bed{T: t, world: redis.New(opt)}
 		for i := range servers {
 			n := b.world.Node(fmt.Sprintf("s%d:6379", i))
 			b.load(n)
@@ -49,6 +50,9 @@ func on(t *testing.T, servers int, test func(b *bed)) {
 		}
 		time.Sleep(lease + time.Second)
 		test(b)
+		for _, c := range b.clients {
+			c.Close()
+		}
 		time.Sleep(2 * time.Minute)
 		b.world.Close()
 		time.Sleep(10 * time.Second)
@@ -63,25 +67,65 @@ func (b *bed) load(n *redis.Node) {
 
 func (b *bed) options(host string) (all []rueidis.ClientOption) {
 	for _, n := range b.nodes {
-		o := rueidis.ClientOption{InitAddress: []string{n.Addr()}, ForceSingleClient: true, MaxFlushDelay: -1, DialCtxFn: b.world.Host(host).Dial}
-		all = append(all, o)
+		all = append(all, rueidis.ClientOption{InitAddress: []string{n.Addr()}, ForceSingleClient: true, MaxFlushDelay: -1,
+			DialCtxFn: b.world.Host(host).Dial})
 	}
 	return all
 }
 
-// client opens one on a host of its own.
+// client opens one on a host of its own: h1, h2 and so on.
 func (b *bed) client(cfg client.Config) *client.Client {
 	b.Helper()
-	b.hosts++
 	if cfg.Lease == 0 {
 		cfg.Lease = lease
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	c, err := quorum.Open(b.options(fmt.Sprintf("h%d", b.hosts)), cfg)
+	c, err := quorum.Open(b.options(fmt.Sprintf("h%d", len(b.clients)+1)), cfg)
 	require.NoError(b, err)
+	b.clients = append(b.clients, c)
 	return c
+}
+
+// two opens two clients.
+func (b *bed) two() (one, other *client.Client) {
+	return b.client(client.Config{}), b.client(client.Config{})
+}
+
+// hold takes a lock and waits until all servers have voted.
+func (b *bed) hold(c *client.Client, name string, opts ...client.Option) *client.Lock {
+	b.Helper()
+	l, err := c.Acquire(b.Context(), name, opts...)
+	require.NoError(b, err)
+	time.Sleep(100 * time.Millisecond)
+	return l
+}
+
+func (b *bed) release(l *client.Lock) {
+	b.Helper()
+	require.NoError(b, l.Release(b.Context()))
+}
+
+// waits lets a client wait for a lock, and returns it. An outage does not end that.
+func (b *bed) waits(c *client.Client, name string) <-chan *client.Lock {
+	got := make(chan *client.Lock, 1)
+	go func() {
+		defer close(got)
+		for b.Context().Err() == nil {
+			l, err := c.Acquire(b.Context(), name)
+			if err == nil {
+				got <- l
+				return
+			}
+			if !errors.Is(err, client.ErrUnreachable) && b.Context().Err() == nil {
+				b.Errorf("who waits is told: %v", err)
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	return got
 }
 
 // votes is how many servers have the lock for an owner.
@@ -94,9 +138,30 @@ func (b *bed) votes(name, owner string) (n int) {
 	return n
 }
 
-// line is the server that has the line of a lock, as the client chooses it.
-func (b *bed) line(name string) int {
+// from returns the server that is asked first for a lock, as the client chooses it, or one after that.
+func (b *bed) from(name string, after int) *redis.Node {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte("lock:" + name))
-	return int(h.Sum32() % uint32(len(b.nodes)))
+	return b.nodes[(int(h.Sum32()%uint32(len(b.nodes)))+after)%len(b.nodes)]
+}
+
+// kinds are the kinds of errors that err is of: the contract says exactly one.
+func kinds(err error) (out []string) {
+	for name, k := range map[string]error{"busy": client.ErrBusy, "timeout": client.ErrTimeout, "unreachable": client.ErrUnreachable,
+		"closed": client.ErrClosed, "lost": client.ErrLost, "invalid": client.ErrInvalid, "canceled": context.Canceled} {
+		if errors.Is(err, k) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// ways are how a server can be lost.
+var ways = map[string]func(b *bed, n *redis.Node){
+	"killed":  func(_ *bed, n *redis.Node) { n.Kill() },
+	"paused":  func(_ *bed, n *redis.Node) { n.Pause() },
+	"stalled": func(b *bed, n *redis.Node) { b.world.Stall(redis.Path{Node: n}, redis.Both) },
+	"mute":    func(b *bed, n *redis.Node) { b.world.Stall(redis.Path{Node: n}, redis.ToClient) },
+	"busy":    func(_ *bed, n *redis.Node) { n.Set(redis.Busy, true) },
+	"loading": func(_ *bed, n *redis.Node) { n.Set(redis.Loading, true) },
 }

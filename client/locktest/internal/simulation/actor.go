@@ -34,8 +34,8 @@ func (a *actor) chance(percent int) bool { return a.rng.IntN(100) < percent }
 // work takes locks until ctx ends.
 func (a *actor) work(ctx context.Context) {
 	for ctx.Err() == nil {
-		p := a.slot.process()
-		if p == nil || p.isDead() || p.isClosed() {
+		p := a.slot.alive()
+		if p == nil {
 			pause(ctx, between(a.rng, 50*time.Millisecond, time.Second))
 			continue
 		}
@@ -52,17 +52,7 @@ func (a *actor) work(ctx context.Context) {
 func (a *actor) turn(ctx context.Context, p *process) {
 	name := a.run.names[a.rng.IntN(len(a.run.names))]
 	t := &turn{actor: a, process: p, name: name, ctx: ctx}
-	total := 0
-	for _, d := range deeds {
-		total += d.weight(a.run.profile)
-	}
-	at := a.rng.IntN(total)
-	for _, d := range deeds {
-		if at -= d.weight(a.run.profile); at < 0 {
-			d.do(t)
-			return
-		}
-	}
+	draw(a.rng, deeds, a.run.profile.deeds, false).do(t)
 }
 
 // turn is one use of one lock by an actor.
@@ -74,20 +64,7 @@ type turn struct {
 	set     set
 }
 
-type deed struct {
-	name   string
-	normal int
-	do     func(*turn)
-}
-
-func (d deed) weight(p profile) int {
-	if w, ok := p.deeds[d.name]; ok {
-		return w
-	}
-	return d.normal
-}
-
-var deeds = []deed{
+var deeds = []odds[*turn]{
 	{"acquire", 52, func(t *turn) { t.use(t.take(false)) }},
 	{"try", 12, func(t *turn) { t.use(t.take(true)) }},
 	{"do", 8, (*turn).do},
@@ -247,13 +224,9 @@ func (t *turn) release(h *holder) {
 	alive := h.alive()
 	over := h.over() && errors.Is(context.Cause(h.lock.Context()), client.ErrLost) // not by its caller
 	if remaining := h.lock.Remaining(); over && remaining != 0 {
-		o.mu.Lock()
-		o.broken(h.name, 2, "Remaining of %s is %v, and its context has ended", h.who, remaining)
-		o.mu.Unlock()
+		o.breaks(h.name, 2, "Remaining of %s is %v, and its context has ended", h.who, remaining)
 	}
-	o.mu.Lock()
-	o.history.add(h.name, h.who, "releases %s (alive: %v)", h.owner, alive)
-	o.mu.Unlock()
+	o.tell(h.name, h.who, "releases %s (alive: %v)", h.owner, alive)
 	b := within(context.Background(), between(t.rng, 20*time.Millisecond, 40*time.Second), t.chance(50))
 	if t.chance(5) {
 		b.cancel()
@@ -264,12 +237,7 @@ func (t *turn) release(h *holder) {
 	c.local = true
 	err := h.lock.Release(b)
 	o.done(c, err)
-	o.mu.Lock()
-	if h.alive() {
-		o.broken(h.name, 2, "the context of %s is alive after its Release", h.who)
-	}
 	o.released(h)
-	o.mu.Unlock()
 	if err == nil && !h.shared {
 		o.checkRelease(h, c.began)
 	}

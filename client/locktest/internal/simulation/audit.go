@@ -103,14 +103,22 @@ func (o *observer) audit(idle bool) {
 	}
 }
 
-// auditHolders looks for holders who never learn of their loss: each asks for its lease anew within it.
+// auditHolders looks for holders who never learn of their loss: each asks for its lease anew within it,
+// counted from the first audit in calm that finds it lost.
 func (o *observer) auditHolders(l *lock, now, calmFrom time.Time) {
 	for _, h := range l.holders {
-		if h.owner == "" || h.lock == nil && h.done == nil || now.Sub(h.entered) < noticed || now.Sub(calmFrom) < noticed {
+		if h.owner == "" || h.lock == nil && h.done == nil {
 			continue
 		}
-		o.report.Checks["2 noticed"]++
-		if h.owner != l.owner && h.alive() {
+		o.report.Count(Checks, "2 noticed", 1)
+		if h.owner == l.owner || !h.alive() {
+			h.lost = time.Time{}
+			continue
+		}
+		if h.lost.Before(calmFrom) {
+			h.lost = now
+		}
+		if now.Sub(h.lost) >= noticed {
 			o.broken(l.name, 2, "the context of %s (%s, token %d) is alive, and the server says %q for long", h.who, h.owner, h.fence, l.owner)
 			h.released = true // once
 		}
@@ -147,7 +155,7 @@ func (o *observer) auditFree(l *lock, now, from time.Time) {
 		if now.Sub(since) < 0 {
 			continue
 		}
-		o.report.Checks["5 free"]++
+		o.report.Count(Checks, "5 free", 1)
 		patience := 50*time.Millisecond + repeats + o.allowance()
 		// a line that is closed says so to who asks, and nobody serves it when a minimum is over
 		if l.late || w.shared || l.moved || o.mix.guard > 0 || l.kept.After(since.Add(-waitersAsk)) {
@@ -212,7 +220,7 @@ func (o *observer) auditKept(l *lock, owner string, kept, now, from time.Time) {
 			since = t
 		}
 	}
-	o.report.Checks["8 kept"]++
+	o.report.Count(Checks, "8 kept", 1)
 	if now.Sub(since) > forgotten {
 		o.broken(l.name, 8, "the server keeps it for %s, which nobody there wants since %v", owner, now.Sub(since))
 		l.wantedBy(&process{label: label}, now.Add(time.Hour)) // once
@@ -228,7 +236,7 @@ func (o *observer) fault(kind, format string, args ...any) (end func()) {
 	defer o.mu.Unlock()
 	o.faults++
 	o.faulty = true
-	o.report.Faults[kind]++
+	o.report.Count(Faults, kind, 1)
 	o.history.add("", "fault", kind+" "+format, args...)
 	return func() {
 		o.mu.Lock()

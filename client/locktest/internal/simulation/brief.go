@@ -65,31 +65,21 @@ func (p profile) briefly(rng *rand.Rand) profile {
 		p.calmEnd = recovery + p.guard + between(rng, time.Second, 10*time.Second)
 		p.length += p.calmEnd
 	}
-	var does, strikes []odds
-	for _, d := range deeds {
-		does = append(does, odds{d.name, d.weight(p)})
-	}
-	for _, f := range slices.Concat(networkFaults, serverFaults) {
-		strikes = append(strikes, odds{f.name, f.weight(p)})
-	}
-	p.deeds, p.faults, p.onlyFaults = some(rng, does, "acquire"), some(rng, strikes, ""), true
+	faults := slices.Concat(networkFaults, serverFaults)
+	p.deeds = some(rng, deeds, p.deeds, false, "acquire")
+	p.faults, p.onlyFaults = some(rng, faults, p.faults, p.onlyFaults, ""), true
 	return p
 }
 
-type odds struct {
-	name   string
-	weight int
-}
-
 // some keeps about half of what can happen, and makes some of that likely. always stays.
-func some(rng *rand.Rand, all []odds, always string) map[string]int {
+func some[T any](rng *rand.Rand, all []odds[T], of map[string]int, only bool, always string) map[string]int {
 	out := map[string]int{}
 	for _, x := range all {
-		switch way := rng.IntN(6); {
+		switch way, weight := rng.IntN(6), x.weight(of, only); {
 		case x.name == always || way < 2:
-			out[x.name] = x.weight
-		case way == 2 && x.weight > 0:
-			out[x.name] = max(x.weight, 40)
+			out[x.name] = weight
+		case way == 2 && weight > 0:
+			out[x.name] = max(weight, 40)
 		default:
 			out[x.name] = 0
 		}

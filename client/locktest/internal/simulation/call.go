@@ -75,13 +75,13 @@ func (o *observer) done(c *call, err error) {
 		o.history.add(c.name, c.who, "%s failed after %v: %v", c.verb, took, err)
 	}
 	ends := c.ends
-	if at := c.process.closing(); !at.IsZero() && at.Add(time.Second).Before(ends) {
+	if at := c.process.closedAt.Load(); at != nil && at.Add(time.Second).Before(ends) {
 		ends = at.Add(time.Second)
 	}
 	if ends.Before(c.began) {
 		ends = c.began
 	}
-	o.report.Checks["6 call"]++
+	o.report.Count(Checks, "6 call", 1)
 	if now.Sub(ends) > moment {
 		o.broken(l.name, 6, "%s of %s returned %v after its context had ended", c.verb, c.who, now.Sub(ends))
 	}
@@ -98,8 +98,8 @@ func (o *observer) checkKind(l *lock, c *call, err error, now time.Time) {
 			of = append(of, k.name)
 		}
 	}
-	o.report.Checks["7 error"]++
-	o.report.Errors[strings.Join(of, "+")]++
+	o.report.Count(Checks, "7 error", 1)
+	o.report.Count(Errors, strings.Join(of, "+"), 1)
 	if len(of) != 1 {
 		o.broken(l.name, 7, "%s of %s failed with an error of the kinds %v: %v", c.verb, c.who, of, err)
 		return
@@ -130,14 +130,14 @@ func (o *observer) unexpected(c *call, kind string, err error, now time.Time) st
 				patience += o.mix.guard
 			}
 			if !c.try && now.Sub(c.began) < patience {
-				o.report.Admitted["known: behind another goroutine of the process, silence between its questions is not heard"]++
+				o.report.Count(Admitted, "known: behind another goroutine of the process, silence between its questions is not heard", 1)
 				return ""
 			}
 			return "a time-out, and the server was never heard"
 		}
 	case "unreachable":
 		if o.partial {
-			o.report.Admitted["known: a wait ends while the server that has the line is asked in vain, and nobody else is"]++
+			o.report.Count(Admitted, "known: a wait ends while the server that has the line is asked in vain, and nobody else is", 1)
 			return ""
 		}
 		if !o.faulty && !c.short && !closed && now.Sub(c.began) > 100*time.Millisecond {
@@ -194,7 +194,7 @@ func (o *observer) checkRelease(h *holder, began time.Time) {
 		}
 	}
 	if no || yes {
-		o.report.Checks["7 release"]++
+		o.report.Count(Checks, "7 release", 1)
 	}
 	if no && !yes {
 		o.broken(h.name, 7, "Release of %s returned nil, and the server had said that the lock is another's", h.who)

@@ -97,24 +97,16 @@ func (t *turn) do() {
 	c.ends = time.Now().Add(10 * time.Minute) // its work may take longer than its context
 	err := t.process.c.Do(b, t.name, func(ctx context.Context) error {
 		h = &holder{process: t.process, who: t.who, name: t.name, fence: client.Fence(ctx), began: began, done: ctx.Done()}
-		o.mu.Lock()
-		h.owner = o.locks[t.name].ownerOf(h.fence)
-		if o.need > 0 {
-			h.owner = o.locks[t.name].grantedTo(h.fence, t.process.label)
-		}
-		o.mu.Unlock()
 		t.keeps(h)
-		o.enterDo(h)
+		o.enter(h)
 		o.unwant(t.name, w)
 		pause(ctx, between(t.rng, time.Microsecond, t.longest()))
 		return nil
 	}, t.set.options...)
 	o.unwant(t.name, w)
 	if h != nil {
-		o.mu.Lock()
-		h.released = true
-		o.locks[t.name].wantedBy(t.process, time.Now().Add(t.set.grace))
-		o.mu.Unlock()
+		h.grace = t.set.grace
+		o.released(h)
 		c.local = true
 	}
 	o.done(c, err)
@@ -136,10 +128,11 @@ func (t *turn) share() {
 // stranger tries to join the lock of another, who took it without an owner string of its choice.
 func (t *turn) stranger() {
 	o := t.run.seen
-	o.mu.Lock()
-	owner := o.locks[t.name].owner
-	o.locks[t.name].lent(owner)
-	o.mu.Unlock()
+	var owner string
+	o.locked(func() {
+		owner = o.locks[t.name].owner
+		o.locks[t.name].lent(owner)
+	})
 	if owner == "" {
 		return
 	}
@@ -179,7 +172,7 @@ func (t *turn) plain() {
 				o.enter(h)
 				pause(t.ctx, min(between(t.rng, time.Millisecond, time.Second), time.Until(h.raw)))
 			}
-			o.leave(h)
+			o.released(h)
 			_, _ = t.fcall(functions.Release, key, owner)
 			return
 		}
@@ -215,9 +208,7 @@ func (t *turn) look() {
 	}
 	t.run.seen.done(c, err)
 	if errors.Is(err, client.ErrBusy) {
-		t.run.seen.mu.Lock()
-		t.run.seen.broken(t.name, 7, "Inspect says busy: %v", err)
-		t.run.seen.mu.Unlock()
+		t.run.seen.breaks(t.name, 7, "Inspect says busy: %v", err)
 	}
 }
 

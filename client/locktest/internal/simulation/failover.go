@@ -45,15 +45,14 @@ func (in *injector) forced() {
 	o, names := in.run.seen, in.run.of(old)
 	o.strand(old, to)
 	in.retold(to, unreplicated)
-	o.mu.Lock()
-	o.stale[old] = true
-	for _, name := range names {
-		l := o.locks[name]
-		if l.owner != "" && way != 2 { // it may be renewed there and nowhere else
-			l.lose(l.owner, deposed)
+	o.locked(func() {
+		o.stale[old] = true
+		for _, name := range names {
+			if l := o.locks[name]; l.owner != "" && way != 2 { // it may be renewed there and nowhere else
+				l.lose(l.owner, deposed)
+			}
 		}
-	}
-	o.mu.Unlock()
+	})
 	in.run.world.Failover(to, redis.Failover{Force: true, Isolated: way == 2 || in.rng.IntN(2) == 0})
 	o.retell(to, names, unreplicated)
 	if _, missing := to.Do("FCALL", "holdfast_version", "0").(redis.Error); missing { // the library too, if it was just loaded
@@ -94,8 +93,5 @@ func (in *injector) depose(old, to *redis.Node) {
 			panic(fmt.Sprintf("seed %d: %s does not follow %s", in.run.seed, old.Addr(), to.Addr()))
 		}
 	}
-	o := in.run.seen
-	o.mu.Lock()
-	delete(o.stale, old)
-	o.mu.Unlock()
+	in.run.seen.locked(func() { delete(in.run.seen.stale, old) })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -53,36 +54,47 @@ type injector struct {
 	rng *rand.Rand
 }
 
-type fault struct {
+// odds are something that can happen, and how likely it is in the normal mix.
+type odds[T any] struct {
 	name   string
 	normal int
-	do     func(*injector)
+	do     func(T)
 }
 
-func (f fault) weight(p profile) int {
-	if w, ok := p.faults[f.name]; ok {
+// weight is how likely it is; of, if it has the name, says so instead.
+func (x odds[T]) weight(of map[string]int, only bool) int {
+	if w, ok := of[x.name]; ok {
 		return w
 	}
-	if p.onlyFaults {
+	if only {
 		return 0
 	}
-	return f.normal
+	return x.normal
 }
 
-func (in *injector) one(faults []fault) {
+// draw chooses one by its weight; nil if all have none.
+func draw[T any](rng *rand.Rand, all []odds[T], of map[string]int, only bool) *odds[T] {
 	total := 0
-	for _, f := range faults {
-		total += f.weight(in.run.profile)
+	for _, x := range all {
+		total += x.weight(of, only)
 	}
 	if total == 0 {
-		return
+		return nil
 	}
-	at := in.rng.IntN(total)
-	for _, f := range faults {
-		if at -= f.weight(in.run.profile); at < 0 {
-			f.do(in)
-			return
+	at := rng.IntN(total)
+	for i, x := range all {
+		if at -= x.weight(of, only); at < 0 {
+			return &all[i]
 		}
+	}
+	return nil
+}
+
+type fault = odds[*injector]
+
+func (in *injector) one(faults []fault) {
+	if f := draw(in.rng, faults, in.run.profile.faults, in.run.profile.onlyFaults); f != nil {
+		f.do(in)
 	}
 }
 
@@ -94,16 +106,39 @@ func (in *injector) wait(least, most time.Duration) {
 }
 
 var networkFaults = []fault{
-	{"stall", 10, func(in *injector) { in.stall(redis.Direction(in.rng.IntN(3))) }},
+	{"stall", 10, func(in *injector) {
+		in.stall("stall", redis.Direction(in.rng.IntN(3)), 500*time.Microsecond, 40*time.Second)
+	}},
 	{"reset", 8, (*injector).reset},
 	{"delay", 8, (*injector).delay},
-	{"refuse", 5, (*injector).refuse},
-	{"silence", 4, (*injector).silence},
+	{"refuse", 5, func(in *injector) {
+		in.spell("refuse", time.Millisecond, 10*time.Second, func(w *redis.World, p redis.Path, on bool) {
+			if w.Refuse(p, on); on {
+				w.Reset(p)
+			}
+		})
+	}},
+	{"silence", 4, func(in *injector) {
+		in.spell("silence", time.Millisecond, 8*time.Second, func(w *redis.World, p redis.Path, on bool) {
+			w.Silence(p, on)
+			w.Reset(p)
+		})
+	}},
 	{"lost replies", 8, (*injector).loseReplies},
 	{"deaf", 2, (*injector).deafen},
 	{"lost and refused", 4, (*injector).loseAndRefuseDial},
 	{"close", 4, (*injector).closeOne},
 	{"stop", 3, (*injector).stopOne},
+}
+
+// spell is a fault of the network that is on for a while.
+func (in *injector) spell(kind string, least, most time.Duration, set func(w *redis.World, p redis.Path, on bool)) {
+	p, text := in.path()
+	end := in.harm(kind, p, text, false)
+	set(in.run.world, p, true)
+	in.wait(least, most)
+	set(in.run.world, p, false)
+	end()
 }
 
 // path chooses one process or all, one node or all.
@@ -121,47 +156,41 @@ func (in *injector) path() (redis.Path, string) {
 	return p, text
 }
 
-func (in *injector) victim() *process {
-	p := in.run.slots[in.rng.IntN(len(in.run.slots))].process()
-	if p == nil || p.isDead() || p.isClosed() {
-		return nil
-	}
-	return p
-}
+func (in *injector) victim() *process { return in.run.slots[in.rng.IntN(len(in.run.slots))].alive() }
 
 // harm notes that a part of the network is at fault, until the function that it returns is called.
 // cut: nothing comes through at all.
 func (in *injector) harm(kind string, p redis.Path, text string, cut bool) (end func()) {
 	o := in.run.seen
 	over := o.fault(kind, "%s", text)
-	mark := func(on bool) {
-		o.mu.Lock()
-		defer o.mu.Unlock()
+	mark := func(on bool, by int) {
 		for label, h := range o.hosts {
 			if p.Host != "" && p.Host != label {
 				continue
 			}
-			if h.harmed += map[bool]int{true: 1, false: -1}[on]; h.harmed == 0 {
-				h.faulty = time.Now()
-			} else {
-				h.faulty = time.Now().Add(1000 * time.Hour)
+			if h.faulty = time.Now(); h.harmed+by > 0 {
+				h.faulty = h.faulty.Add(1000 * time.Hour)
 			}
-			if cut && p.Node == nil {
+			if h.harmed += by; cut && p.Node == nil {
 				if h.cut = (time.Time{}); on {
 					h.cut = time.Now()
 				}
 			}
 		}
 	}
-	mark(true)
-	return func() { mark(false); over() }
+	o.locked(func() { mark(true, 1) })
+	return func() {
+		o.locked(func() { mark(false, -1) })
+		over()
+	}
 }
 
-func (in *injector) stall(d redis.Direction) {
+// stall stops what is sent. Then it arrives, or is lost with its connections.
+func (in *injector) stall(kind string, d redis.Direction, least, most time.Duration) {
 	p, text := in.path()
-	end := in.harm("stall", p, fmt.Sprintf("%s, direction %d", text, d), d == redis.Both)
+	end := in.harm(kind, p, fmt.Sprintf("%s, direction %d", text, d), d == redis.Both)
 	in.run.world.Stall(p, d)
-	in.wait(500*time.Microsecond, 40*time.Second)
+	in.wait(least, most)
 	if in.rng.IntN(2) == 0 {
 		in.run.world.Resume(p)
 	} else {
@@ -173,10 +202,8 @@ func (in *injector) stall(d redis.Direction) {
 
 // revive stalls again those that were stopped for good: a Resume that covers them ended that.
 func (in *injector) revive() {
-	o := in.run.seen
-	o.mu.Lock()
-	dead := append([]*process(nil), in.run.dead...)
-	o.mu.Unlock()
+	var dead []*process
+	in.run.seen.locked(func() { dead = slices.Clone(in.run.dead) })
 	for _, p := range dead {
 		in.run.world.Stall(redis.Path{Host: p.label}, redis.Both)
 	}
@@ -199,27 +226,6 @@ func (in *injector) delay() {
 	in.run.world.Delay(p, d)
 	in.wait(200*time.Millisecond, 20*time.Second)
 	in.run.world.Delay(p, max(in.run.latency, time.Microsecond))
-	end()
-}
-
-func (in *injector) refuse() {
-	p, text := in.path()
-	end := in.harm("refuse", p, text, false)
-	in.run.world.Refuse(p, true)
-	in.run.world.Reset(p)
-	in.wait(time.Millisecond, 10*time.Second)
-	in.run.world.Refuse(p, false)
-	end()
-}
-
-func (in *injector) silence() {
-	p, text := in.path()
-	end := in.harm("silence", p, text, false)
-	in.run.world.Silence(p, true)
-	in.run.world.Reset(p)
-	in.wait(time.Millisecond, 8*time.Second)
-	in.run.world.Silence(p, false)
-	in.run.world.Reset(p)
 	end()
 }
 
@@ -269,8 +275,7 @@ func (in *injector) loseAndRefuseDial() {
 // closeOne closes a client, and opens another one in its place.
 func (in *injector) closeOne() {
 	for i, s := range in.run.slots {
-		p := s.process()
-		if in.rng.IntN(len(in.run.slots)) == 0 && p != nil && !p.isDead() && !p.isClosed() {
+		if p := s.alive(); in.rng.IntN(len(in.run.slots)) == 0 && p != nil {
 			end := in.run.seen.fault("close", "%s", p.label)
 			p.close()
 			_ = in.run.open(in.ctx, i)
@@ -283,15 +288,13 @@ func (in *injector) closeOne() {
 // stopOne stops a process for good, and opens another one in its place.
 func (in *injector) stopOne() {
 	i := in.rng.IntN(len(in.run.slots))
-	p := in.run.slots[i].process()
-	if p == nil || p.isDead() || p.isClosed() {
+	p := in.run.slots[i].alive()
+	if p == nil {
 		return
 	}
 	end := in.run.seen.fault("stop", "%s", p.label)
 	p.die()
-	in.run.seen.mu.Lock()
-	in.run.dead = append(in.run.dead, p)
-	in.run.seen.mu.Unlock()
+	in.run.seen.locked(func() { in.run.dead = append(in.run.dead, p) })
 	in.wait(time.Millisecond, 3*time.Second)
 	_ = in.run.open(in.ctx, i)
 	end()

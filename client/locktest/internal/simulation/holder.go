@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ type holder struct {
 	entered  time.Time
 	released bool
 	ended    time.Time // about when its context ended without a Release
+	lost     time.Time // since when audits find it alive, and the lock another's; zero: they do not
 	lock     *client.Lock
 	done     <-chan struct{} // of the context that Do gave
 	raw      time.Time       // plain FCALL: it works until then
@@ -62,35 +64,30 @@ func (h *holder) together(other *holder) bool {
 	return h.owner == other.owner && (h.fence == other.fence || h.shared && other.shared)
 }
 
-// enter notes a new holder, and looks whether it is alone.
+// enter notes a new holder, and looks whether it is alone. The owner of one that Do made is what the
+// servers say: the client does not tell it.
 func (o *observer) enter(h *holder) {
 	o.mu.Lock()
 	l := o.locks[h.name]
+	switch {
+	case h.owner != "":
+	case o.need > 0:
+		h.owner = l.grantedTo(h.fence, h.process.label)
+	default:
+		h.owner = l.ownerOf(h.fence)
+	}
 	h.entered = time.Now()
 	o.report.Entries++
 	o.history.add(h.name, h.who, "enters as %s with token %d", h.owner, h.fence)
 	if h.alive() {
 		o.checkAlone(l, h)
-		o.checkMinimum(l, h)
+		if h.done == nil {
+			o.checkMinimum(l, h)
+		}
 	}
 	l.holders = append(l.holders, h)
 	o.mu.Unlock()
 	o.checkDeadline(l, h)
-}
-
-// enterDo notes a holder that Do made. Its owner string is what the server says: the client does
-// not tell it.
-func (o *observer) enterDo(h *holder) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	l := o.locks[h.name]
-	h.entered = time.Now()
-	o.report.Entries++
-	o.history.add(h.name, h.who, "enters (Do) with token %d", h.fence)
-	if h.alive() {
-		o.checkAlone(l, h)
-	}
-	l.holders = append(l.holders, h)
 }
 
 func (o *observer) checkAlone(l *lock, h *holder) {
@@ -107,14 +104,14 @@ func (o *observer) checkAlone(l *lock, h *holder) {
 		why := o.admits(l, h, other)
 		switch {
 		case why != "":
-			o.report.Admitted[why]++
+			o.report.Count(Admitted, why, 1)
 		case h.fence == other.fence:
 			o.broken(l.name, 3, "%s and %s have the same token %d", h.who, other.who, h.fence)
 		default:
 			o.broken(l.name, 1, "%s (%s, token %d) enters while the context of %s (%s, token %d) is alive", h.who, h.owner, h.fence, other.who, other.owner, other.fence)
 		}
 	}
-	o.report.Checks["1 entry"]++
+	o.report.Count(Checks, "1 entry", 1)
 	l.holders = live
 	if o.need > 0 {
 		o.checkVotes(l, h, 0)
@@ -124,7 +121,7 @@ func (o *observer) checkAlone(l *lock, h *holder) {
 	if h.fence > l.token {
 		l.token = h.fence // passed on in memory
 	} else if !known && h.fence < l.token && l.owner != h.owner && l.lost(h) == "" {
-		o.report.Checks["entered after a later token"]++
+		o.report.Count(Checks, "entered after a later token", 1)
 	}
 }
 
@@ -145,7 +142,7 @@ func (o *observer) checkMinimum(l *lock, h *holder) {
 	if !calm || from.After(before.began) || l.lost(before) != "" {
 		return
 	}
-	o.report.Checks["9 minimum"]++
+	o.report.Count(Checks, "9 minimum", 1)
 	if early := before.least.Sub(h.entered); early > 0 {
 		o.broken(l.name, 9, "%s enters %v before the minimum of %s is over", h.who, early, before.who)
 	}
@@ -218,7 +215,7 @@ func (o *observer) checkOutlived(l *lock, owner, what string) {
 			continue
 		}
 		if why := l.lost(h); why != "" {
-			o.report.Admitted[why]++
+			o.report.Count(Admitted, why, 1)
 			continue
 		}
 		o.broken(l.name, 2, "the context of %s (%s, token %d) is alive, and %s", h.who, h.owner, h.fence, what)
@@ -227,9 +224,8 @@ func (o *observer) checkOutlived(l *lock, owner, what string) {
 
 // checkDeadlines compares what holders count on with what the server keeps.
 func (o *observer) checkDeadlines(l *lock) {
-	o.mu.Lock()
-	holders := append([]*holder(nil), l.holders...)
-	o.mu.Unlock()
+	var holders []*holder
+	o.locked(func() { holders = slices.Clone(l.holders) })
 	for _, h := range holders {
 		o.checkDeadline(l, h)
 	}
@@ -241,9 +237,8 @@ func (o *observer) checkDeadline(l *lock, h *holder) {
 	if h.lock == nil {
 		return
 	}
-	o.mu.Lock()
-	released := h.released
-	o.mu.Unlock()
+	var released bool
+	o.locked(func() { released = h.released })
 	remaining := h.lock.Remaining()
 	now := time.Now()
 	o.mu.Lock()
@@ -255,12 +250,12 @@ func (o *observer) checkDeadline(l *lock, h *holder) {
 		o.checkVotes(l, h, remaining)
 		return
 	}
-	o.report.Checks["2 remaining"]++
+	o.report.Count(Checks, "2 remaining", 1)
 	if l.owner == h.owner && !now.Add(remaining).After(l.until) {
 		return
 	}
 	if why := l.lost(h); why != "" {
-		o.report.Admitted[why]++
+		o.report.Count(Admitted, why, 1)
 		return
 	}
 	if l.owner != h.owner {
@@ -271,18 +266,14 @@ func (o *observer) checkDeadline(l *lock, h *holder) {
 }
 
 // released notes that a holder has released: the server may keep the lock for its process for a while.
-// o.mu is held.
 func (o *observer) released(h *holder) {
-	h.released = true
-	o.locks[h.name].wantedBy(h.process, time.Now().Add(h.grace))
-}
-
-// leave notes that a holder is about to release.
-func (o *observer) leave(h *holder) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.history.add(h.name, h.who, "releases %s (alive: %v)", h.owner, h.alive())
+	if h.lock != nil && h.alive() {
+		o.broken(h.name, 2, "the context of %s is alive after its Release", h.who)
+	}
 	h.released = true
+	o.locks[h.name].wantedBy(h.process, time.Now().Add(h.grace))
 }
 
 // register is a resource that refuses tokens lower than it has seen.
@@ -309,7 +300,7 @@ func (o *observer) write(h *holder, version int) {
 	defer o.mu.Unlock()
 	l := o.locks[h.name]
 	r := &l.register
-	o.report.Checks["4 write"]++
+	o.report.Count(Checks, "4 write", 1)
 	if h.fence < r.token {
 		return // refused
 	}

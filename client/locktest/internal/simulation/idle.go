@@ -27,30 +27,19 @@ func (r *run) idle(length time.Duration) {
 		in := &injector{run: r, ctx: ctx, rng: rand.New(rand.NewPCG(r.seed, r.rng.Uint64()))}
 		r.work.Go(func() {
 			for pause(ctx, between(in.rng, 5*time.Minute, 2*time.Hour)) {
-				in.hiccup()
+				in.stall("hiccup", redis.Both, time.Millisecond, 8*time.Second)
 			}
 		})
 	}
 	r.join("idle hours", length)
 }
 
-// hiccup is a short fault of the network.
-func (in *injector) hiccup() {
-	p, text := in.path()
-	end := in.harm("hiccup", p, text, false)
-	in.run.world.Stall(p, redis.Both)
-	in.wait(time.Millisecond, 8*time.Second)
-	in.run.world.Drop(p)
-	in.revive()
-	end()
-}
-
 // lead holds a lock for as long as it can. Who does not wait tries now and then.
 func (a *actor) lead(ctx context.Context, name string, waits bool) {
 	every := between(a.rng, 5*time.Second, 2*time.Minute)
 	for ctx.Err() == nil {
-		p := a.slot.process()
-		if p == nil || p.isDead() || p.isClosed() {
+		p := a.slot.alive()
+		if p == nil {
 			if !pause(ctx, time.Minute) {
 				return
 			}
@@ -87,7 +76,5 @@ func (r *run) last(p *process, name string) {
 			return
 		}
 	}
-	r.seen.mu.Lock()
-	r.seen.broken(name, 5, "it cannot be had within 90 s of peace")
-	r.seen.mu.Unlock()
+	r.seen.breaks(name, 5, "it cannot be had within 90 s of peace")
 }

@@ -43,7 +43,7 @@ func (o *observer) closing(l *lock, n *redis.Node, left int64) {
 	l.closed = now.Add(time.Duration(left) * time.Millisecond)
 	guard := o.mix.guard
 	began := l.closed.Add(-guard)
-	o.report.Checks["5 guard"]++
+	o.report.Count(Checks, "5 guard", 1)
 	if began.After(now) {
 		o.broken(l.name, 5, "nobody gets it for %d ms, and the guard is %v", left, guard)
 	}

@@ -75,7 +75,7 @@ func (o *observer) auditStarved(l *lock, now, from time.Time) {
 				since = t
 			}
 		}
-		o.report.Checks["5 free"]++
+		o.report.Count(Checks, "5 free", 1)
 		if waited := now.Sub(since); waited > splitVotes {
 			o.broken(l.name, 5, "nobody has it for %v, while %s waits (since %v ago)", waited, w.who, now.Sub(w.began))
 			w.line = false // once

@@ -105,10 +105,25 @@ const maxBroken = 12
 func (o *observer) broken(name string, invariant int, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	o.history.add(name, "!!!", "invariant %d: %s", invariant, text)
-	o.report.Violations[strconv.Itoa(invariant)]++
+	o.report.Count(Violations, strconv.Itoa(invariant), 1)
 	if len(o.report.Broken) < maxBroken {
 		o.report.Broken = append(o.report.Broken, Violation{o.seed, o.profile, invariant, name + ": " + text, o.history.of(name)})
 	}
+}
+
+// breaks is broken for those who do not hold o.mu; so are locked, for any work, and tell, for the history.
+func (o *observer) breaks(name string, invariant int, format string, args ...any) {
+	o.locked(func() { o.broken(name, invariant, format, args...) })
+}
+
+func (o *observer) tell(name, who, format string, args ...any) {
+	o.locked(func() { o.history.add(name, who, format, args...) })
+}
+
+func (o *observer) locked(f func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f()
 }
 
 func (o *observer) hooks() redis.Hooks {
@@ -302,7 +317,7 @@ func (o *observer) checkKey(l *lock, w redis.Write) {
 	if w.After == nil {
 		return
 	}
-	o.report.Checks["8 key"]++
+	o.report.Count(Checks, "8 key", 1)
 	if w.End == 0 {
 		o.broken(l.name, 8, "the key has no TTL: %v", w.After)
 	}
@@ -315,10 +330,10 @@ func (o *observer) checkKey(l *lock, w redis.Write) {
 
 // checkToken looks at the token of a grant.
 func (o *observer) checkToken(l *lock, fence int64, owner string, fresh bool) {
-	o.report.Checks["3 token"]++
+	o.report.Count(Checks, "3 token", 1)
 	if fresh && fence <= l.token {
 		if o.skewed && o.forgot {
-			o.report.Admitted["a token fell: memory was lost and a clock was stepped"]++
+			o.report.Count(Admitted, "a token fell: memory was lost and a clock was stepped", 1)
 		} else {
 			o.broken(l.name, 3, "token %d of %s after %d", fence, owner, l.token)
 		}
@@ -375,7 +390,7 @@ func (o *observer) over(l *lock, gen int) {
 	if l.gen != gen {
 		return
 	}
-	o.report.Checks["2 lease ends"]++
+	o.report.Count(Checks, "2 lease ends", 1)
 	o.history.add(l.name, "server", "the lease of %s is over", l.owner)
 	o.checkOutlived(l, l.owner, "its lease is over at the server")
 	l.owner, l.free, l.late = "", time.Now(), l.short

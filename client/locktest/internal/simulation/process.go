@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
@@ -21,24 +21,28 @@ type process struct {
 	c     *client.Client
 	conns *conns
 
-	mu       sync.Mutex // a leaf
-	closedAt time.Time
-	dead     bool
+	closedAt atomic.Pointer[time.Time]
+	dead     atomic.Bool
 }
 
-func (p *process) isDead() bool   { p.mu.Lock(); defer p.mu.Unlock(); return p.dead }
-func (p *process) isClosed() bool { return !p.closing().IsZero() }
-
-func (p *process) closing() time.Time { p.mu.Lock(); defer p.mu.Unlock(); return p.closedAt }
+func (p *process) isDead() bool   { return p.dead.Load() }
+func (p *process) isClosed() bool { return p.closedAt.Load() != nil }
 
 // slot is where a process runs, and after its end the next one.
 type slot struct {
-	mu  sync.Mutex
-	now *process
-	gen int
+	now atomic.Pointer[process]
+	gen atomic.Int32
 }
 
-func (s *slot) process() *process { s.mu.Lock(); defer s.mu.Unlock(); return s.now }
+func (s *slot) process() *process { return s.now.Load() }
+
+// alive is the process; nil: it was closed or stopped, and there is no other one yet.
+func (s *slot) alive() *process {
+	if p := s.process(); p != nil && !p.isDead() && !p.isClosed() {
+		return p
+	}
+	return nil
+}
 
 func (r *run) options(host string) rueidis.ClientOption {
 	// Small buffers, and a ring with more places than a process can fill before a ping finds that the
@@ -92,13 +96,8 @@ func (r *run) covered(lease time.Duration) time.Duration {
 // open starts a process in a slot, however long that takes.
 func (r *run) open(ctx context.Context, i int) error {
 	s := r.slots[i]
-	s.mu.Lock()
-	s.gen++
-	label := fmt.Sprintf("p%d.%d", i+1, s.gen)
-	s.mu.Unlock()
-	r.seen.mu.Lock()
-	r.seen.hosts[label] = &hostState{}
-	r.seen.mu.Unlock()
+	label := fmt.Sprintf("p%d.%d", i+1, s.gen.Add(1))
+	r.seen.locked(func() { r.seen.hosts[label] = &hostState{} })
 	opt, conns := r.options(label), &conns{}
 	opt.DialCtxFn = conns.counting(opt.DialCtxFn)
 	opt.DisableCache = r.noCache && i%2 == 0
@@ -112,9 +111,7 @@ func (r *run) open(ctx context.Context, i int) error {
 	for {
 		c, err := r.connect(opt, cfg)
 		if err == nil {
-			s.mu.Lock()
-			s.now = &process{run: r, label: label, c: c, conns: conns}
-			s.mu.Unlock()
+			s.now.Store(&process{run: r, label: label, c: c, conns: conns})
 			return nil
 		}
 		if !pause(ctx, time.Second) {
@@ -126,27 +123,19 @@ func (r *run) open(ctx context.Context, i int) error {
 // close closes the client, and looks at what is left of it.
 func (p *process) close() {
 	o := p.run.seen
-	p.mu.Lock()
-	was := !p.closedAt.IsZero()
-	if !was {
-		p.closedAt = time.Now()
-	}
-	p.mu.Unlock()
-	if was {
+	began := time.Now()
+	if !p.closedAt.CompareAndSwap(nil, &began) {
 		return
 	}
-	o.mu.Lock()
-	o.hosts[p.label].gone = true
-	o.history.add("", "fault", "%s closes", p.label)
-	o.mu.Unlock()
-	began := time.Now()
+	o.locked(func() { o.hosts[p.label].gone = true })
+	o.tell("", "fault", "%s closes", p.label)
 	p.c.Close()
 	took := time.Since(began)
 	time.Sleep(3 * time.Second)
 	left := p.conns.open.Load()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.report.Checks["6 close"]++
+	o.report.Count(Checks, "6 close", 1)
 	name := p.run.names[0]
 	if took > 1010*time.Millisecond {
 		o.broken(name, 6, "Close of %s took %v", p.label, took)
@@ -159,13 +148,11 @@ func (p *process) close() {
 // die stops a process: its connections say nothing any more, and it does nothing.
 func (p *process) die() {
 	o := p.run.seen
-	p.mu.Lock()
-	p.dead = true
-	p.mu.Unlock()
-	o.mu.Lock()
-	o.hosts[p.label].gone = true
-	o.hosts[p.label].faulty = time.Now().Add(1000 * time.Hour)
-	o.mu.Unlock()
+	p.dead.Store(true)
+	o.locked(func() {
+		o.hosts[p.label].gone = true
+		o.hosts[p.label].faulty = time.Now().Add(1000 * time.Hour)
+	})
 	p.run.world.Stall(redis.Path{Host: p.label}, redis.Both)
 }
 

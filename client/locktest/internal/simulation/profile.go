@@ -13,7 +13,6 @@ type profile struct {
 	step       time.Duration // time goes on within functions
 	lease      time.Duration // most locks have this one
 	long       bool          // many locks are held for longer than that
-	toReplicas bool
 	replicated bool          // locks count when all replicas have them
 	guard      time.Duration // that all ask for; no lease is longer than half of it
 	deeds      map[string]int

@@ -10,22 +10,28 @@ import (
 
 // Report is what one or several schedules did.
 type Report struct {
-	Schedules  int
-	Virtual    time.Duration
-	LockTime   time.Duration // virtual time, times the locks that were held or waited for
-	Idle       time.Duration // the part of LockTime in which one leader held a lock in peace
-	CPU        time.Duration
-	Calls      int // of functions
-	Entries    int // Locks that were got
-	Faults     map[string]int
-	Admitted   map[string]int // overlaps and losses that the guarantees' table names, by the fault that admits them
-	Checks     map[string]int // how often an invariant had something to check
-	Errors     map[string]int // of calls, by kind
-	Broken     []Violation
-	Violations map[string]int   // by the invariant's number
-	By         map[string]Tally // by deployment and level
-	Digest     uint64           // of the events of the last schedule
+	Schedules int
+	Virtual   time.Duration
+	LockTime  time.Duration // virtual time, times the locks that were held or waited for
+	Idle      time.Duration // the part of LockTime in which one leader held a lock in peace
+	CPU       time.Duration
+	Calls     int                       // of functions
+	Entries   int                       // Locks that were got
+	Counts    map[string]map[string]int // by what is counted, and its kind
+	Broken    []Violation
+	Digest    uint64 // of the events of the last schedule
 }
+
+// What is counted.
+const (
+	Faults     = "faults"
+	Admitted   = "admitted"   // overlaps and losses that the guarantees' table names, by the fault that admits them
+	Checks     = "checks"     // how often an invariant had something to check
+	Errors     = "errors"     // of calls, by kind
+	Violations = "violations" // by the invariant's number
+	Levels     = "schedules"  // by deployment and level
+	Cells      = "cells"      // of the client's machines, see cells_test.go
+)
 
 // Violation is an invariant that did not hold.
 type Violation struct {
@@ -37,8 +43,22 @@ type Violation struct {
 }
 
 // NewReport returns an empty report.
-func NewReport() *Report {
-	return &Report{Faults: map[string]int{}, Admitted: map[string]int{}, Checks: map[string]int{}, Errors: map[string]int{}, Violations: map[string]int{}, By: map[string]Tally{}}
+func NewReport() *Report { return &Report{Counts: map[string]map[string]int{}} }
+
+// Count adds n to what is counted.
+func (r *Report) Count(what, kind string, n int) {
+	if r.Counts[what] == nil {
+		r.Counts[what] = map[string]int{}
+	}
+	r.Counts[what][kind] += n
+}
+
+// Sum is all of what is counted.
+func (r *Report) Sum(what string) (n int) {
+	for _, x := range r.Counts[what] {
+		n += x
+	}
+	return n
 }
 
 // Add adds another report.
@@ -50,13 +70,10 @@ func (r *Report) Add(o *Report) {
 	r.CPU += o.CPU
 	r.Calls += o.Calls
 	r.Entries += o.Entries
-	add(r.Faults, o.Faults)
-	add(r.Admitted, o.Admitted)
-	add(r.Checks, o.Checks)
-	add(r.Errors, o.Errors)
-	add(r.Violations, o.Violations)
-	for k, t := range o.By {
-		r.By[k] = r.By[k].plus(t)
+	for what, kinds := range o.Counts {
+		for kind, n := range kinds {
+			r.Count(what, kind, n)
+		}
 	}
 	r.Broken = append(r.Broken, o.Broken...)
 	if o.Digest != 0 {
@@ -64,29 +81,22 @@ func (r *Report) Add(o *Report) {
 	}
 }
 
-func add(to, from map[string]int) {
-	for k, n := range from {
-		to[k] += n
-	}
+// Line is the report in one line.
+func (r *Report) Line() string {
+	return fmt.Sprintf("%d schedules, %.1f virtual hours, %d faults, %d calls of functions, %d entries, %d violations", r.Schedules,
+		r.Virtual.Hours(), r.Sum(Faults), r.Calls, r.Entries, r.Sum(Violations))
 }
 
 func (r *Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d schedules, %.1f virtual hours, %.1f lock hours (%.1f of them idle, %.1f contended or under faults)\n", r.Schedules,
-		r.Virtual.Hours(), r.LockTime.Hours(), r.Idle.Hours(), (r.LockTime - r.Idle).Hours())
-	fmt.Fprintf(&b, "%d calls of functions, %d entries\n", r.Calls, r.Entries)
-	for _, part := range []struct {
-		title string
-		of    map[string]int
-	}{{"faults", r.Faults}, {"admitted", r.Admitted}, {"checks", r.Checks}, {"errors", r.Errors}} {
-		fmt.Fprintf(&b, "%s:", part.title)
-		for _, k := range slices.Sorted(maps.Keys(part.of)) {
-			fmt.Fprintf(&b, " %s %d,", k, part.of[k])
+	fmt.Fprintf(&b, "%s\n%.1f lock hours (%.1f of them idle, %.1f contended or under faults)\n", r.Line(),
+		r.LockTime.Hours(), r.Idle.Hours(), (r.LockTime - r.Idle).Hours())
+	for _, what := range slices.Sorted(maps.Keys(r.Counts)) {
+		fmt.Fprintf(&b, "%s:", what)
+		for _, kind := range slices.Sorted(maps.Keys(r.Counts[what])) {
+			fmt.Fprintf(&b, " %s %d,", kind, r.Counts[what][kind])
 		}
 		b.WriteString("\n")
-	}
-	if len(r.By) > 1 {
-		r.table(&b)
 	}
 	return b.String()
 }
@@ -94,7 +104,7 @@ func (r *Report) String() string {
 func (v Violation) String() string {
 	replay := fmt.Sprintf("HOLDFAST_SEED=%d ", v.Seed)
 	if v.Profile != "" {
-		replay += "HOLDFAST_PROFILE=" + v.Profile + " "
+		replay += fmt.Sprintf("HOLDFAST_PROFILE=%q ", v.Profile)
 	}
 	return fmt.Sprintf("invariant %d: %s\nreplay: %sgo test -count=1 -run 'TestReplay$' ./internal/simulation (in client/locktest)\n%s",
 		v.Invariant, v.Text, replay, v.History)

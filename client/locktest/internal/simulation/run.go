@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,8 +56,7 @@ type run struct {
 	nodes      []*redis.Node
 	clocks     []wander      // of a quorum
 	absent     []*redis.Node // of a quorum: never there
-	sentinels  []*redis.Node
-	replicas   int // of each primary
+	replicas   int           // of each primary
 	names      []string
 	slots      []*slot
 	seen       *observer
@@ -88,7 +88,7 @@ func Run(t *testing.T, seed uint64, opt Options) *Report {
 		report.Schedules = 1
 		report.Virtual = time.Since(began)
 		report.Digest = r.seen.history.digest
-		report.By[fmt.Sprintf("%v, %s", r.kind, r.profile.level())] = report.tally()
+		report.Count(Levels, fmt.Sprintf("%v, %s", r.kind, r.profile.level()), 1)
 	})
 	return report
 }
@@ -103,9 +103,6 @@ func (r *run) build(t *testing.T, profileName string) {
 	r.flavour = redis.Flavour(r.rng.IntN(3))
 	r.toReplicas, r.noCache = r.rng.IntN(6) == 0, r.rng.IntN(5) == 0
 	r.autoLoad, r.peaceful = r.rng.IntN(3) == 0, r.rng.IntN(12) == 0 && !p.onlyFaults
-	if p.toReplicas {
-		r.toReplicas = true
-	}
 	r.latency = []time.Duration{60, 200, 200, 1000, 4000}[r.rng.IntN(5)] * time.Microsecond
 	r.keepAlive = []time.Duration{time.Second, 20 * time.Second, 60 * time.Second, 60 * time.Second}[r.rng.IntN(4)]
 	if r.keepAlive == time.Second {
@@ -136,9 +133,8 @@ func (r *run) build(t *testing.T, profileName string) {
 	opt.Hooks = r.seen.hooks()
 	r.world = redis.New(opt)
 	r.deploy(t)
-	r.seen.mu.Lock()
-	r.seen.history.add("", "world", "%v, %v, %d nodes, absent %q, latency %v, step %v, early %v, peaceful %v", r.kind, r.flavour, len(r.nodes), addrs(r.absent), opt.Latency, opt.Step, opt.Early, r.peaceful)
-	r.seen.mu.Unlock()
+	r.seen.tell("", "world", "%v, %v, %d nodes, absent %q, latency %v, step %v, early %v, peaceful %v", r.kind, r.flavour, len(r.nodes),
+		addrs(r.absent), opt.Latency, opt.Step, opt.Early, r.peaceful)
 	processes := 2 + r.rng.IntN(r.most(5, 2))
 	if r.kind == onQuorum {
 		processes = min(processes, 4)
@@ -173,7 +169,7 @@ func (r *run) deploy(t *testing.T) {
 			r.nodes = append(r.nodes, r.world.Replica(fmt.Sprintf("%c:6379", 'b'+i), r.nodes[0]))
 		}
 		if r.kind == onSentinel {
-			r.sentinels = r.world.Sentinels("m", r.nodes[0], "s1:26379", "s2:26379")
+			r.world.Sentinels("m", r.nodes[0], "s1:26379", "s2:26379")
 		}
 	}
 	for _, n := range r.nodes[:primaries] {
@@ -189,15 +185,10 @@ func (r *run) deploy(t *testing.T) {
 // play goes through the phases of the schedule: work under faults, hours of peace, work again, and
 // the end.
 func (r *run) play() {
-	audits := make(chan struct{})
-	idle := false
-	var auditing sync.WaitGroup
-	var mu sync.Mutex
+	audits, auditing, idle := make(chan struct{}), sync.WaitGroup{}, atomic.Bool{}
 	auditing.Go(func() {
 		for {
-			mu.Lock()
-			peace := idle
-			mu.Unlock()
+			peace := idle.Load()
 			select {
 			case <-audits:
 				return
@@ -212,13 +203,9 @@ func (r *run) play() {
 	}
 	r.busy(length)
 	if hours := r.hours(); hours > 0 {
-		mu.Lock()
-		idle = true
-		mu.Unlock()
+		idle.Store(true)
 		r.idle(hours)
-		mu.Lock()
-		idle = false
-		mu.Unlock()
+		idle.Store(false)
 		r.busy(time.Duration(10+r.rng.IntN(20)) * time.Second)
 	}
 	r.settle()
@@ -294,9 +281,7 @@ func (r *run) join(what string, length time.Duration) {
 	select {
 	case <-done:
 	case <-time.After(length + 15*time.Minute):
-		r.seen.mu.Lock()
-		r.seen.broken(r.names[0], 6, "calls of the %s do not return", what)
-		r.seen.mu.Unlock()
+		r.seen.breaks(r.names[0], 6, "calls of the %s do not return", what)
 		panic(r.seen.report.Broken[0].String())
 	}
 }
@@ -304,9 +289,8 @@ func (r *run) join(what string, length time.Duration) {
 // settle waits until all that was left behind is over, and looks whether each lock can be had.
 func (r *run) settle() {
 	for i, s := range r.slots {
-		p := s.process()
-		if p == nil || p.isDead() || p.isClosed() {
-			if p != nil {
+		if s.alive() == nil {
+			if p := s.process(); p != nil {
 				p.close()
 			}
 			_ = r.open(context.Background(), i)
@@ -338,9 +322,7 @@ func (r *run) end() {
 		}
 		for _, name := range r.names {
 			if left := n.Hash(prefix + name); left != nil {
-				r.seen.mu.Lock()
-				r.seen.broken(name, 8, "the key is there after all: %v", left)
-				r.seen.mu.Unlock()
+				r.seen.breaks(name, 8, "the key is there after all: %v", left)
 			}
 		}
 	}

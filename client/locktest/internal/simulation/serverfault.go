@@ -74,10 +74,7 @@ func (in *injector) server(kind, text string) (end func()) {
 
 func (in *injector) retold(n *redis.Node, why string) {
 	o := in.run.seen
-	o.mu.Lock()
-	o.retold[n] = why
-	o.forgot = true
-	o.mu.Unlock()
+	o.locked(func() { o.retold[n], o.forgot = why, true })
 }
 
 func (in *injector) restart() {
@@ -114,12 +111,11 @@ func (in *injector) reboot(n *redis.Node, disk redis.Disk) {
 
 func (in *injector) missing(on bool) {
 	o := in.run.seen
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.libMissing = time.Now(); on {
-		o.libMissing = time.Now().Add(1000 * time.Hour)
-		o.forgot = true
-	}
+	o.locked(func() {
+		if o.libMissing = time.Now(); on {
+			o.libMissing, o.forgot = time.Now().Add(1000*time.Hour), true
+		}
+	})
 }
 
 func (in *injector) load(n *redis.Node) {
@@ -179,7 +175,10 @@ func (in *injector) migrate() {
 		return
 	}
 	end := in.server("migration", name+" to "+to.Addr())
-	o.moves()
+	// A lock that has no key is granted at its target from now on, by a redirection, and not only when all
+	// keys have moved. That one does not know its tokens, and its clock can be behind them, or be stepped
+	// back later.
+	o.locked(func() { o.forgot = true })
 	in.run.world.StartMigration(int(cluster.Slot(key)), to)
 	in.wait(time.Millisecond, 2*time.Second)
 	slot := cluster.Slot(key)
@@ -204,15 +203,6 @@ func (o *observer) movingNow(names []string, on bool) {
 	for _, name := range names {
 		o.moving[name] = on
 	}
-}
-
-// moves notes that a slot begins to move: a lock that has no key is granted at its target from now on,
-// by a redirection, and not only when all keys have moved. That one does not know its tokens, and its
-// clock can be behind them, or be stepped back later.
-func (o *observer) moves() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.forgot = true
 }
 
 // moved notes that locks went to a server whose clock is ahead by so much.
@@ -246,11 +236,10 @@ func (in *injector) gone(name string) {
 		if !slices.Contains(in.run.of(n), name) {
 			continue
 		}
-		o.mu.Lock()
-		l := o.locks[name]
-		o.moving[name] = true
-		l.lose(everybody, "a DEL by hand")
-		o.mu.Unlock()
+		o.locked(func() {
+			o.moving[name] = true
+			o.locks[name].lose(everybody, "a DEL by hand")
+		})
 		n.Do("DEL", prefix+name)
 		o.movingNow([]string{name}, false)
 	}
@@ -318,10 +307,8 @@ func (in *injector) breakGrants() {
 	end := o.fault("break at a grant", "")
 	ctx, cancel := context.WithTimeout(in.ctx, between(in.rng, 100*time.Millisecond, 10*time.Second))
 	defer cancel()
-	o.mu.Lock()
-	o.onGrant = make(chan string, 1)
-	grants := o.onGrant
-	o.mu.Unlock()
+	grants := make(chan string, 1)
+	o.locked(func() { o.onGrant = grants })
 	for ctx.Err() == nil {
 		select {
 		case name := <-grants:
@@ -334,8 +321,6 @@ func (in *injector) breakGrants() {
 		case <-ctx.Done():
 		}
 	}
-	o.mu.Lock()
-	o.onGrant = nil
-	o.mu.Unlock()
+	o.locked(func() { o.onGrant = nil })
 	end()
 }

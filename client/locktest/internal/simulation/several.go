@@ -136,9 +136,7 @@ func (in *injector) step() {
 	by := time.Duration((in.rng.Float64() - 0.5) * float64(wrong))
 	end := in.server("step", fmt.Sprintf("%s to %v, drift %.4f", n.Addr(), c.offset+by, c.drift))
 	o := in.run.seen
-	o.mu.Lock()
-	o.retold[n] = stepped
-	o.mu.Unlock()
+	o.locked(func() { o.retold[n] = stepped })
 	n.SetClock(c.offset+by, c.drift)
 	o.retell(n, in.run.names, stepped)
 	end()

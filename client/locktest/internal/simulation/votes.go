@@ -134,7 +134,7 @@ func (o *observer) checkGuard(l *lock, n *redis.Node, v *votes, has vote, now ti
 	if has.owner == "" {
 		return
 	}
-	o.report.Checks["1 vote"]++
+	o.report.Count(Checks, "1 vote", 1)
 	for _, lost := range v.had {
 		if covered(lost.why) && lost.owner != has.owner && lost.until.After(now) {
 			o.broken(l.name, 1, "%s votes for %s, and has forgotten that it had voted for %s, for %v more", n.Addr(), has.owner, lost.owner, lost.until.Sub(now))
@@ -159,13 +159,13 @@ func (o *observer) recall(l *lock, n *redis.Node, s state, nowUS int64, why stri
 
 // checkVotes looks whether a holder has the majority that it counts on, for so long.
 func (o *observer) checkVotes(l *lock, h *holder, remaining time.Duration) {
-	o.report.Checks["2 majority"]++
+	o.report.Count(Checks, "2 majority", 1)
 	at := time.Now().Add(remaining)
 	n, admitted, why := l.count(h.owner, at)
 	switch {
 	case n >= o.need:
 	case admitted >= o.need:
-		o.report.Admitted[why]++
+		o.report.Count(Admitted, why, 1)
 	default:
 		o.broken(l.name, 2, "%s (%s, token %d) counts on %v, and %d servers have it for that long, of %d that must", h.who, h.owner, h.fence, remaining, n, o.need)
 	}
@@ -181,13 +181,13 @@ func (l *lock) lostMajority(h *holder, need int) string {
 
 // checkOrder looks at the token of a holder that enters.
 func (o *observer) checkOrder(l *lock, h *holder) {
-	o.report.Checks["3 token"]++
+	o.report.Count(Checks, "3 token", 1)
 	switch again := h.owner == l.tokenOwner && h.fence == l.token; {
 	case h.fence > l.token:
 		l.token, l.tokenOwner = h.fence, h.owner
 	case again:
 	case l.lostMajority(h, o.need) != "":
-		o.report.Admitted["entered after a later token: "+l.lostMajority(h, o.need)]++
+		o.report.Count(Admitted, "entered after a later token: "+l.lostMajority(h, o.need), 1)
 	default:
 		o.broken(l.name, 3, "%s (%s) enters with token %d, after %d of %s", h.who, h.owner, h.fence, l.token, l.tokenOwner)
 	}

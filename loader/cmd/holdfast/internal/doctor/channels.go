@@ -3,6 +3,8 @@ package doctor
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"slices"
 
 	"github.com/redis/rueidis"
 )
@@ -17,22 +19,37 @@ func (n *node) tracking(ctx context.Context) {
 		}
 		return c.Do(ctx, c.B().Arbitrary("CLIENT", "TRACKING", "OFF").Build()).Error()
 	})
-	if err != nil {
+	if reply := (*rueidis.RedisError)(nil); err != nil && !errors.As(err, &reply) {
+		n.sees("CLIENT TRACKING", err) // it refuses nothing: it does not answer
+	} else if err != nil {
 		n.find("tracking-refused", setuser(n.opt.User, "+client|tracking", "+client|caching")+"; "+
 			"a proxy in between must speak RESP3", "CLIENT TRACKING: %v", err)
 	}
 }
 
-// messages sends itself one, as a hand-off is sent.
+// messages sends itself one, as a hand-off is sent. Where a node does not answer, which is an error
+// already, it tells nothing that it is not heard.
 func (e *examination) messages(ctx context.Context) {
 	for i := range e.deployments {
 		d := &e.deployments[i]
 		channel := e.opt.Prefix + "holdfast-doctor-" + rand.Text()
-		if err := e.message(ctx, d.Client, channel); err != nil {
+		err := e.message(ctx, d.Client, channel)
+		reply := (*rueidis.RedisError)(nil)
+		switch {
+		case err == nil:
+		case errors.As(err, &reply):
 			e.find("messages-refused", "", setuser(e.opt.User, "&"+e.opt.Prefix+"*", "+ssubscribe", "+spublish", "+pubsub|shardnumsub"),
+				"a message to a shard channel did not come back: %v", err)
+		case !e.silent(d):
+			e.find("messages-refused", "", "let what is between here and the server (a proxy, a firewall) pass SSUBSCRIBE and SPUBLISH",
 				"a message to a shard channel did not come back: %v", err)
 		}
 	}
+}
+
+// silent reports whether a node of the deployment does not answer.
+func (e *examination) silent(d *Deployment) bool {
+	return d.silent || slices.ContainsFunc(e.nodes, func(n *node) bool { return n.of == d && n.gone != nil })
 }
 
 func (e *examination) message(ctx context.Context, redis rueidis.Client, channel string) error {

@@ -10,6 +10,7 @@ type atNode struct {
 
 var nodeChecks = []atNode{
 	{"the server's version", (*node).version},
+	{"the engine that runs libraries", (*node).engine},
 	{"commands that are renamed or disabled", (*node).commands},
 	{"settings of memory and persistence", (*node).settings},
 	{"replication", (*node).replication},

@@ -2,10 +2,12 @@ package doctor_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/doctor"
 )
 
 func TestFaultsOfAClusterAreFound(t *testing.T) {
@@ -58,5 +60,15 @@ func TestFaultsOfAClusterAreFound(t *testing.T) {
 		require.Eventually(t, func() bool { return p.examine()["node-down"].Node == gone }, soon, pollEvery)
 		found := p.found("node-down", "no-replica", "min-replicas-unmet")
 		require.Equal(t, primary.Addr, found["no-replica"].Node)
+
+		// A server that does not answer refuses nothing, so no right is asked for.
+		p.opt.Timeout = time.Second
+		require.NoError(t, primary.Pause())
+		report := doctor.Examine(ctx, []doctor.Deployment{p.Deployment}, p.opt)
+		require.NoError(t, primary.Resume())
+		require.NotEmpty(t, report.Errors)
+		for _, f := range report.Findings {
+			require.NotContains(t, f.Mend, "ACL SETUSER", "%+v", f)
+		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/loader"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/sentinels"
 )
 
 // Deployment is what is examined: a single server, a primary with replicas, a Cluster.
@@ -25,15 +26,19 @@ type Deployment struct {
 	Sentinels    []string
 	Master       string
 	DialSentinel func(ctx context.Context, addr string) (rueidis.Client, error)
+
+	known  sentinels.Known // what a sentinel says
+	silent bool            // a node does not answer
 }
 
 // Options of Examine.
 type Options struct {
-	User     string // that the clients of the deployments log in as
-	As       string // whose rights are looked at, if not User's
-	Prefix   string // of the locks' keys; "" leaves keys alone
-	Guard    bool   // clients have Config.Guard
-	Replicas bool   // clients have Config.Replicas
+	User     string   // that the clients of the deployments log in as
+	Accept   []string // codes of findings that are notes, because the user lives with them
+	As       string   // whose rights are looked at, if not User's
+	Prefix   string   // of the locks' keys; "" leaves keys alone
+	Guard    bool     // clients have Config.Guard
+	Replicas bool     // clients have Config.Replicas
 	// SlowTrip is the median round trip that is found slow.
 	SlowTrip time.Duration
 	// SlowScript is how long one that is found slow ran. The slow log has them from
@@ -69,6 +74,7 @@ func Examine(ctx context.Context, deployments []Deployment, opt Options) Report 
 		all.Go(func() { n.examine(ctx) })
 	}
 	all.Wait()
+	e.fold()
 	for _, c := range wholeChecks {
 		c.look(e, ctx)
 	}
@@ -79,13 +85,15 @@ func Examine(ctx context.Context, deployments []Deployment, opt Options) Report 
 		e.report.Nodes = append(e.report.Nodes, n.addr)
 		e.report.Findings = append(e.report.Findings, n.found...)
 	}
+	e.report.accept(opt.Accept)
 	e.report.sort()
 	return e.report
 }
 
 // meet finds the nodes of a deployment, and what library each has.
 func (e *examination) meet(ctx context.Context, d *Deployment) {
-	verified, err := loader.Verify(ctx, d.Client, loader.Options{Dial: d.Dial, Timeout: e.opt.Timeout})
+	d.known = e.ask(ctx, d)
+	verified, err := loader.Verify(ctx, d.Client, e.loader(d))
 	if len(verified.Nodes) == 0 && errors.Is(err, loader.ErrPermission) {
 		// A client's user may not ask for the topology: what the client is connected to, it may ask.
 		for _, addr := range slices.Sorted(maps.Keys(d.Client.Nodes())) {
@@ -97,16 +105,24 @@ func (e *examination) meet(ctx context.Context, d *Deployment) {
 		return
 	}
 	for _, report := range verified.Nodes {
-		if !e.knows(report.Addr) && e.reach(report) {
+		if e.knows(report.Addr) {
+			continue
+		}
+		if e.reach(report) {
 			e.add(ctx, d, report)
+		} else if report.Action == loader.Failed {
+			d.silent = true
 		}
 	}
-	e.guards(ctx, d)
+	if !d.silent { // else there is no time to wait for it again
+		e.guards(ctx, d)
+	}
 }
 
 // guards compares the library for guarded writes, if the deployment has it.
 func (e *examination) guards(ctx context.Context, d *Deployment) {
-	opt := loader.Options{Dial: d.Dial, Timeout: e.opt.Timeout, Source: functions.GuardSource}
+	opt := e.loader(d)
+	opt.Source = functions.GuardSource
 	verified, _ := loader.Verify(ctx, d.Client, opt) // what fails has failed for the other library
 	used := slices.ContainsFunc(verified.Nodes, func(r loader.NodeReport) bool { return r.After != "" })
 	for _, r := range verified.Nodes {
@@ -115,6 +131,23 @@ func (e *examination) guards(ctx context.Context, d *Deployment) {
 			e.nodes[at].library(functions.GuardLibrary, verified.Version, r)
 		}
 	}
+}
+
+func (e *examination) loader(d *Deployment) loader.Options {
+	return loader.Options{Dial: d.Dial, Timeout: e.opt.Timeout, Also: d.known.Replicas}
+}
+
+// fold drops nodes that were reached by two addresses, by name and by IP: a server has one run id.
+func (e *examination) fold() {
+	seen := map[string]bool{}
+	e.nodes = slices.DeleteFunc(e.nodes, func(n *node) bool {
+		id := n.info["run_id"]
+		again := id != "" && seen[id]
+		if seen[id] = true; again && n.dialed {
+			n.redis.Close()
+		}
+		return again
+	})
 }
 
 // knows reports whether a node is there already: a replica may be named beside its primary.
@@ -128,7 +161,7 @@ func (e *examination) reach(r loader.NodeReport) bool {
 	switch {
 	case errors.Is(r.Err, loader.ErrDown), r.Action == loader.NotChecked && r.Detail == loader.ErrDown.Error():
 		e.find("node-down", r.Addr, "start the "+string(r.Role)+" again, or remove it: CLUSTER FORGET at every "+
-			"other node", "the Cluster marks the %s as failed", r.Role)
+			"other node, or SENTINEL RESET at every sentinel", "the Cluster, or the sentinels, mark the %s as failed", r.Role)
 		return false
 	case r.Action == loader.Failed && !answers && r.Role == cluster.Primary:
 		e.report.Errors = append(e.report.Errors, r.Err)

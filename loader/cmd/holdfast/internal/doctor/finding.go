@@ -26,10 +26,11 @@ func (s Severity) rank() int { return slices.Index([]Severity{Danger, Slow, Note
 type Finding struct {
 	Code     string   `json:"code"`
 	Severity Severity `json:"severity"`
-	Node     string   `json:"node"` // its address; "" for the deployment
-	What     string   `json:"what"` // what was found, with its values
-	Why      string   `json:"why"`  // what it does to locks
-	Mend     string   `json:"mend"` // the command, or what to do
+	Node     string   `json:"node"`               // its address; "" for the deployment
+	What     string   `json:"what"`               // what was found, with its values
+	Why      string   `json:"why"`                // what it does to locks
+	Mend     string   `json:"mend"`               // the command, or what to do
+	Accepted bool     `json:"accepted,omitempty"` // by Options.Accept: it is a note
 }
 
 // Report is what an examination found.
@@ -51,6 +52,15 @@ func (r *Report) sort() {
 			cmp.Compare(a.What, b.What), cmp.Compare(a.Node, b.Node))
 	})
 	slices.Sort(r.Nodes)
+}
+
+// accept makes notes of what the user knows and lives with.
+func (r *Report) accept(codes []string) {
+	for i := range r.Findings {
+		if f := &r.Findings[i]; slices.Contains(codes, f.Code) {
+			f.Accepted, f.Severity = true, Note
+		}
+	}
 }
 
 // find makes a finding of the table's kind.

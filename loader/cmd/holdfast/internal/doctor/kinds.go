@@ -1,5 +1,7 @@
 package doctor
 
+import "slices"
+
 // Kind is something that can be found. Its code never changes its meaning: scripts look for it.
 type Kind struct {
 	Code     string
@@ -10,6 +12,7 @@ type Kind struct {
 // Kinds is the table of all that can be found. docs/doctor.md has a row for each.
 var Kinds = []Kind{
 	{"server-version", Danger, "the library needs Redis Functions, which came with 7.0"},
+	{"engine-missing", Danger, "without Lua the server runs no library: FUNCTION LOAD fails"},
 	{"command-missing", Danger, "the library or its clients call it: renamed or disabled, locks fail"},
 	{"library-missing", Danger, "calls at this node fail; at a replica, from a failover on"},
 	{"library-outdated", Danger, "a newer client can call what it lacks, and its defects are still there"},
@@ -54,6 +57,7 @@ var Kinds = []Kind{
 
 	{"round-trip", Slow, "each acquire and each release takes a round trip, a hand-off two"},
 	{"slow-scripts", Slow, "while a script runs, the server answers nobody"},
+	{"slow-functions", Slow, "they take less than a millisecond: something else holds the server up, and all calls with it"},
 	{"latency-spikes", Slow, "while that lasted, the server answered nobody; a renewal can come too late"},
 	{"busy-reply", Slow, "clients are held up behind a script that hangs, and are not told"},
 
@@ -67,6 +71,11 @@ var Kinds = []Kind{
 
 	{"node-unreachable", Danger, "nothing is known of it; what is promoted may lack the locks and the library"},
 	{"not-checked", Note, "the user may not look at it"},
+}
+
+// Known reports whether there is a kind with this code.
+func Known(code string) bool {
+	return slices.ContainsFunc(Kinds, func(k Kind) bool { return k.Code == code })
 }
 
 func kindOf(code string) Kind {

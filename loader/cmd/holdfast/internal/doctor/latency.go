@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/functions"
 )
 
 const (
@@ -27,7 +29,7 @@ func (n *node) scripts(ctx context.Context) {
 	if !n.sees("SLOWLOG GET", err) {
 		return
 	}
-	count, worst, name := 0, time.Duration(0), ""
+	theirs, own := slowest{}, slowest{}
 	for _, entry := range entries {
 		parts, err := entry.ToArray() // id, when, microseconds, the words
 		if err != nil || len(parts) < 4 {
@@ -36,19 +38,45 @@ func (n *node) scripts(ctx context.Context) {
 		micros, _ := parts[2].AsInt64()
 		words, _ := parts[3].AsStrSlice()
 		took := time.Duration(micros) * time.Microsecond
-		if took < n.opt.SlowScript || len(words) < 2 || !script(words[0]) {
-			continue
-		}
-		count++
-		if took > worst {
-			worst, name = took, short(strings.ToUpper(words[0])+" "+words[1])
+		switch {
+		case took < n.opt.SlowScript || len(words) < 2 || !script(words[0]):
+		case ours(words):
+			own.add(took, words)
+		default:
+			theirs.add(took, words)
 		}
 	}
-	if count > 0 {
+	if theirs.count > 0 {
 		n.find("slow-scripts", "shorten the script, run it elsewhere; then SLOWLOG RESET",
 			"%d of the last calls in the slow log are scripts of %v and more, the longest %v: %s",
-			count, n.opt.SlowScript, worst.Round(time.Millisecond), name)
+			theirs.count, n.opt.SlowScript, theirs.worst.Round(time.Millisecond), theirs.name)
 	}
+	if own.count > 0 {
+		n.find("slow-functions", "see what the machine's processors, memory and disk are busy with, and LATENCY DOCTOR; then SLOWLOG RESET",
+			"%d of the last calls in the slow log are of Holdfast's functions and took %v and more, the longest %v: %s",
+			own.count, n.opt.SlowScript, own.worst.Round(time.Millisecond), own.name)
+	}
+}
+
+// slowest counts calls, and knows the one that took longest.
+type slowest struct {
+	count int
+	worst time.Duration
+	name  string
+}
+
+func (s *slowest) add(took time.Duration, words []string) {
+	s.count++
+	if took > s.worst {
+		s.worst, s.name = took, short(strings.ToUpper(words[0])+" "+words[1])
+	}
+}
+
+// ours reports whether a call is one of a function of Holdfast's.
+func ours(words []string) bool {
+	all := append(functions.Names(), functions.GuardNames()...)
+	is := func(name string) bool { return strings.EqualFold(name, words[1]) }
+	return strings.HasPrefix(strings.ToLower(words[0]), "fcall") && slices.ContainsFunc(all, is)
 }
 
 func script(command string) bool {

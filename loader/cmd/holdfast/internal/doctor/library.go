@@ -1,8 +1,11 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"strings"
+
+	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/functions"
@@ -23,6 +26,7 @@ func (n *node) library(name, version string, r loader.NodeReport) {
 	}
 	switch r.Action {
 	case loader.Missing:
+		n.without = true
 		n.find("library-missing", load, "the %s has no library %s", r.Role, name)
 	case loader.Outdated:
 		n.find("library-outdated", load, "library %s is %s, this command's is %s", name, r.After, version)
@@ -40,6 +44,32 @@ func (n *node) library(name, version string, r loader.NodeReport) {
 		}
 		n.find("server-version", "upgrade to Redis 7.0 or later, or take rename-command FUNCTION away", "%s", r.Detail)
 	}
+}
+
+// engine looks where the library is missing: from 9.1 on Valkey can be built without Lua.
+func (n *node) engine(ctx context.Context) {
+	if !n.without {
+		return
+	}
+	stats, err := n.do(ctx, "FUNCTION", "STATS").AsMap()
+	if !n.sees("FUNCTION STATS", err) {
+		return
+	}
+	n.engines(stats)
+}
+
+func (n *node) engines(stats map[string]rueidis.RedisMessage) {
+	all := stats["engines"]
+	known, err := all.AsMap()
+	if err != nil {
+		return
+	}
+	for name := range known {
+		if strings.EqualFold(name, "lua") {
+			return
+		}
+	}
+	n.find("engine-missing", "load the server's Lua module, or run a build that has it", "the server has no engine LUA")
 }
 
 // forbidden is the command that the loader failed at: it asks for the topology first.

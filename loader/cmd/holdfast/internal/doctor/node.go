@@ -30,6 +30,8 @@ type node struct {
 	lacks []string // commands that it does not have
 	found []Finding
 
+	without bool // a library is missing
+
 	refused map[string]string // what the server said to these commands
 	gone    error             // it stopped answering
 }

@@ -97,4 +97,20 @@ func TestFaultsBehindSentinelAreFound(t *testing.T) {
 
 	require.NoError(t, one.Kill())
 	require.Equal(t, one.Addr, p.found("sentinel-unreachable")["sentinel-unreachable"].Node)
+	p.Sentinels = []string{d.Sentinels()[1].Addr}
+	require.Equal(t, one.Addr, p.found("sentinel-unreachable")["sentinel-unreachable"].Node, "known to the one that was named")
+
+	// The primary does not name a replica that is cut off from it.
+	replica := d.Nodes()[len(d.Nodes())-1]
+	p.do(d.Nodes()[0], "ACL", "SETUSER", "default", "-psync", "-sync")
+	p.do(d.Nodes()[0], "CLIENT", "KILL", "TYPE", "replica")
+	require.Eventually(t, func() bool {
+		report := doctor.Examine(ctx, []doctor.Deployment{p.Deployment}, p.opt)
+		for _, f := range report.Findings {
+			if f.Code == "replica-link" && f.Node == replica.Addr {
+				return len(report.Nodes) == len(d.Nodes())
+			}
+		}
+		return false
+	}, soon, pollEvery)
 }

@@ -3,34 +3,64 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/cluster"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/sentinels"
 )
 
 // before is by how many milliseconds a primary must stop earlier than the sentinels find it down:
 // see "Guarded locks" of the contract.
 const before = 2000
 
+// ask returns what the first sentinel that answers knows of a deployment's primary; nothing if there is none.
+func (e *examination) ask(ctx context.Context, d *Deployment) sentinels.Known {
+	if d.Master == "" {
+		return sentinels.Known{}
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.opt.Timeout)
+	defer cancel()
+	known, _ := sentinels.Ask(ctx, d.DialSentinel, d.Sentinels, d.Master) // why not is found in sentinel
+	return known
+}
+
+// sentinels looks at those that were named, and at those that they know: all of them must agree.
 func (e *examination) sentinels(ctx context.Context) {
 	for i := range e.deployments {
 		d := &e.deployments[i]
-		for _, addr := range d.Sentinels {
-			e.sentinel(ctx, d, addr)
+		all := slices.Clone(d.Sentinels)
+		seen := map[string]bool{} // by run id
+		for at := 0; at < len(all); at++ {
+			for _, other := range e.sentinel(ctx, d, all[at], seen) {
+				if !slices.Contains(all, other) {
+					all = append(all, other)
+				}
+			}
 		}
 	}
 }
 
-func (e *examination) sentinel(ctx context.Context, d *Deployment, addr string) {
+// sentinel looks at one, and returns the others that it knows.
+func (e *examination) sentinel(ctx context.Context, d *Deployment, addr string, seen map[string]bool) (others []string) {
 	ctx, cancel := context.WithTimeout(ctx, e.opt.Timeout)
 	defer cancel()
 	redis, err := d.DialSentinel(ctx, addr)
 	if err != nil {
 		e.find("sentinel-unreachable", addr, "start it again, or take its address away", "%v", err)
-		return
+		return nil
 	}
 	defer redis.Close()
+	if id, err := redis.Do(ctx, redis.B().Arbitrary("SENTINEL", "MYID").Build()).ToString(); err == nil {
+		if seen[id] {
+			return nil // by another address
+		}
+		seen[id] = true
+	}
+	if known, err := sentinels.From(ctx, redis, d.Master); err == nil {
+		others = known.Others
+	}
 	ask := func(words ...string) rueidis.RedisResult {
 		return redis.Do(ctx, redis.B().Arbitrary("SENTINEL").Args(words...).Build())
 	}
@@ -41,7 +71,7 @@ func (e *examination) sentinel(ctx context.Context, d *Deployment, addr string) 
 	about, err := ask("MASTER", d.Master).AsStrMap()
 	if err != nil {
 		e.find("not-checked", addr, "give --sentinel-user a user who may use SENTINEL", "SENTINEL MASTER: %v", err)
-		return
+		return others
 	}
 	down := number(about, "down-after-milliseconds")
 	for _, n := range e.nodes {
@@ -54,4 +84,5 @@ func (e *examination) sentinel(ctx context.Context, d *Deployment, addr string) 
 				"down-after-milliseconds is %d, and min-replicas-max-lag %d s: it must be 2 s shorter", down, lag)
 		}
 	}
+	return others
 }

@@ -70,6 +70,13 @@ var onOneServer = []planted{
 			"repeat t = redis.call('TIME') until t[1] * 1000000 + t[2] > from + 400000 return 1", "0")
 		return func() { p.do(n, "SLOWLOG", "RESET") }
 	}},
+	{"slow-functions", func(p *patient) func() { // none is slow, so the bound is low
+		bound := p.opt.SlowScript
+		p.opt.SlowScript = time.Nanosecond
+		back := p.setFor("slowlog-log-slower-than", "0")
+		p.do(p.d.Nodes()[0], "FCALL_RO", functions.Inspect, "1", "lock:ours")
+		return func() { back(); p.opt.SlowScript = bound; p.do(p.d.Nodes()[0], "SLOWLOG", "RESET") }
+	}},
 	{"latency-spikes", func(p *patient) func() {
 		n := p.d.Nodes()[0]
 		back := p.setFor("latency-monitor-threshold", "100")
@@ -140,6 +147,31 @@ func TestEachFaultOfOneServerIsFound(t *testing.T) {
 		}
 		p.found()
 	})
+}
+
+// What a user lives with is a note, and everything else is as bad as it was.
+func TestAcceptedFindingsAreNotes(t *testing.T) {
+	p := healthy(t, server.Single(t, server.Owned()))
+	p.setFor("appendonly", "no", "save", "", "tcp-keepalive", "0")
+	p.opt.Accept = []string{"no-persistence"}
+	found := p.found("no-persistence", "tcp-keepalive")
+	require.Equal(t, doctor.Note, found["no-persistence"].Severity)
+	require.True(t, found["no-persistence"].Accepted)
+	require.Equal(t, doctor.Slow, found["tcp-keepalive"].Severity)
+	require.False(t, found["tcp-keepalive"].Accepted)
+}
+
+// A server that is named by its name and by its IP is one.
+func TestOneServerWithTwoAddresses(t *testing.T) {
+	p := healthy(t, server.Single(t, server.Owned()))
+	p.set("tcp-keepalive", "0")
+	_, port, err := net.SplitHostPort(p.d.Nodes()[0].Addr)
+	require.NoError(t, err)
+	other := patientOf(t, p.d, rueidis.ClientOption{InitAddress: []string{"localhost:" + port}, ForceSingleClient: true})
+	report := doctor.Examine(ctx, []doctor.Deployment{p.Deployment, other.Deployment}, p.opt)
+	require.Empty(t, report.Errors)
+	require.Len(t, report.Nodes, 1)
+	require.Len(t, report.Findings, 1)
 }
 
 // What a user may not do is found, with the line that mends it; what it may not look at is a note.

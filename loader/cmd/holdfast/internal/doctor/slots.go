@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +26,7 @@ func (n *node) slots(ctx context.Context) {
 	}
 	text, err := n.do(ctx, "CLUSTER", "INFO").ToString()
 	if n.sees("CLUSTER INFO", err) && fields(text)["cluster_state"] != "ok" {
-		n.find("cluster-down", "redis-cli --cluster check "+n.addr+" says what is missing",
+		n.find("cluster-down", "redis-cli --cluster check "+n.door()+" says what is missing",
 			"cluster_state is %s", fields(text)["cluster_state"])
 	}
 	if text, err = n.do(ctx, "CLUSTER", "NODES").ToString(); !n.sees("CLUSTER NODES", err) {
@@ -33,13 +34,21 @@ func (n *node) slots(ctx context.Context) {
 	}
 	free, moving := coverage(text)
 	if len(free) > 0 {
-		n.find("slots-uncovered", "bring the primary of these slots back, or redis-cli --cluster fix "+n.addr,
+		n.find("slots-uncovered", "bring the primary of these slots back, or redis-cli --cluster fix "+n.door(),
 			"no node has the slots %s", strings.Join(free, " "))
 	}
 	if len(moving) > 0 {
-		n.find("slots-moving", "let the move end; if nobody moves them: redis-cli --cluster fix "+n.addr,
+		n.find("slots-moving", "let the move end; if nobody moves them: redis-cli --cluster fix "+n.door(),
 			"slots on their way: %s", strings.Join(moving, " "))
 	}
+}
+
+// door is one address of the Cluster, the same for all of its nodes: what each of them says is said once.
+func (n *node) door() string {
+	if known := slices.Sorted(maps.Keys(n.of.Client.Nodes())); len(known) > 0 {
+		return known[0]
+	}
+	return n.addr
 }
 
 // coverage reads CLUSTER NODES: ranges of slots that no node has, and this node's slots on their way.

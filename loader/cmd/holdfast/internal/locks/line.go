@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,6 +86,9 @@ func readLine(ctx context.Context, redis rueidis.Client, key string, limit int, 
 		entries, err := fields(ctx, redis, key, names...)
 		if err != nil {
 			return line, err
+		}
+		if !slices.ContainsFunc(entries, func(entry string) bool { return entry != "" }) {
+			break // the library leaves no such gap: somebody else wrote the state, or all were served meanwhile
 		}
 		past := at + int64(len(entries))
 		for n := at; n < min(past, at+int64(len(entries))); n++ {

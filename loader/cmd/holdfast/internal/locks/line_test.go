@@ -72,6 +72,17 @@ func TestTheLineIsInOrder(t *testing.T) {
 	require.Zero(t, none)
 }
 
+// connected is a client of a server of its own.
+func connected(t *testing.T) rueidis.Client {
+	t.Helper()
+	option := server.Single(t, server.Owned()).ClientOption()
+	option.DisableCache = true
+	redis, err := rueidis.NewClient(option)
+	require.NoError(t, err)
+	t.Cleanup(redis.Close)
+	return redis
+}
+
 // Whoever may write the key may write anything into it.
 func TestHostileEntries(t *testing.T) {
 	pack := func(texts string, lengths [2]uint16, numbers ...float64) string {
@@ -94,6 +105,13 @@ func TestHostileEntries(t *testing.T) {
 	w, ok := parseWaiter(pack("h:1chthe owner", [2]uint16{3, 2}, 30000, 1, 5, 0), time.UnixMilli(7))
 	require.True(t, ok)
 	require.Equal(t, Waiter{Who: Who{Owner: "the owner"}, LeaseMS: 30000, AskedMS: 2, channel: "ch"}, w)
+
+	redis := connected(t)
+	endless := pack("", [2]uint16{}, 0, 1<<52, 1<<52, 0, 0, 0)[:lineNumbers*doubleBytes]
+	require.NoError(t, redis.Do(t.Context(), redis.B().Hset().Key("lock:endless").FieldValue().FieldValue("state", endless).Build()).Error())
+	endlessLine, err := readLine(t.Context(), redis, "lock:endless", 0, time.Now())
+	require.NoError(t, err)
+	require.Empty(t, endlessLine.Waiters)
 
 	line := pack("", [2]uint16{}, 0, 1, 1, 0, 0, 0)[:lineNumbers*doubleBytes]
 	_, ok = parseState(line)
@@ -132,7 +150,7 @@ func TestWhatAKeyKeeps(t *testing.T) {
 	}
 	names := func(f Filter) (names []string) {
 		t.Helper()
-		list, err := view.List(ctx, f, nil)
+		list, err := view.List(ctx, f, nil, nil)
 		require.NoError(t, err)
 		for _, l := range list.Locks {
 			names = append(names, l.Name)

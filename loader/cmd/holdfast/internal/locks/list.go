@@ -25,7 +25,8 @@ type Filter struct {
 	Held   bool   // those that are held
 	Waited bool   // those with waiters
 	Name   string // those whose names begin so
-	Limit  int    // at most so many, the first that are found; 0: all
+	Limit  int    // at most so many, those with most waiters, then those held longest; 0: all
+	Any    bool   // whichever are found first: the look ends at the limit
 }
 
 func (f Filter) wants(l Lock) bool {
@@ -35,23 +36,30 @@ func (f Filter) wants(l Lock) bool {
 // List is the result of one look at all locks.
 type List struct {
 	Locks   []Lock // sorted by name
-	More    bool   // the limit ended the look
+	Total   int    // how many the filter wants, over the limit too; of these
+	Held    int    // are held
+	Waiting int    // wait
 	Skipped int    // keys under the prefix that are no locks
 	Keys    int    // keys under the prefix that were found
 }
 
+// More is how many locks the limit left out.
+func (l List) More() int { return l.Total - len(l.Locks) }
+
 // List looks at all keys under the prefix: by SCAN in batches on each primary, and by
 // holdfast_inspect for each key. A lock that is taken or given back meanwhile may be missing. The
-// error joins those of primaries and keys that could not be asked; the list has the rest. found, if
-// not nil, is called after each batch with how many keys there are so far.
-func (v *View) List(ctx context.Context, f Filter, found func(keys int)) (List, error) {
+// error joins those of primaries and keys that could not be asked; the list has the rest. The limit
+// bounds what is kept, not what is looked at: the totals are of all. Of the calls, which may be nil,
+// found has how many keys there are after each batch, and each has every lock that the filter wants.
+// Neither is called concurrently.
+func (v *View) List(ctx context.Context, f Filter, found func(keys int), each func(Lock)) (List, error) {
 	nodes, err := v.primaries(ctx)
 	if err != nil {
 		return List{}, err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	l := &look{view: v, filter: f, stop: stop, found: found, seen: map[string]bool{}, now: v.Now(ctx)}
+	l := &look{view: v, filter: f, stop: stop, found: found, each: each, seen: map[string]bool{}, now: v.Now(ctx)}
 	keys := make(chan string, batch)
 	var scans, asks sync.WaitGroup
 	for _, n := range nodes {
@@ -67,6 +75,7 @@ func (v *View) List(ctx context.Context, f Filter, found func(keys int)) (List, 
 	scans.Wait()
 	close(keys)
 	asks.Wait()
+	l.shorten()
 	slices.SortFunc(l.list.Locks, func(a, b Lock) int { return cmp.Compare(a.Name, b.Name) })
 	return l.list, errors.Join(l.errors...)
 }
@@ -77,6 +86,7 @@ type look struct {
 	filter Filter
 	stop   context.CancelFunc
 	found  func(int)
+	each   func(Lock)
 	now    time.Time
 
 	mu     sync.Mutex
@@ -84,6 +94,7 @@ type look struct {
 	seen   map[string]bool // a slot that moves meanwhile, or a quorum, shows keys twice
 	errors []error
 	asks   error // the first one of a lock
+	ended  bool  // by the limit, of a look for any
 }
 
 func (l *look) scan(ctx context.Context, n primary, keys chan<- string) error {
@@ -171,12 +182,38 @@ func (l *look) add(lock Lock) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.filter.Limit > 0 && len(l.list.Locks) >= l.filter.Limit {
-		l.list.More = true
-		l.stop()
+	if l.ended {
 		return
 	}
+	l.list.Total++
+	l.list.Waiting += lock.Waiters
+	if lock.Held {
+		l.list.Held++
+	}
+	if l.each != nil {
+		l.each(lock)
+	}
 	l.list.Locks = append(l.list.Locks, lock)
+	switch limit := l.filter.Limit; {
+	case limit == 0:
+	case l.filter.Any && len(l.list.Locks) == limit:
+		l.ended = true
+		l.stop()
+	case len(l.list.Locks) >= 2*limit+batch:
+		l.shorten() // now and then, so that the work for each lock is small
+	}
+}
+
+// shorten keeps as many locks as the limit allows: those to look at first.
+func (l *look) shorten() {
+	limit := l.filter.Limit
+	if limit == 0 || len(l.list.Locks) <= limit {
+		return
+	}
+	slices.SortFunc(l.list.Locks, func(a, b Lock) int {
+		return cmp.Or(cmp.Compare(b.Waiters, a.Waiters), cmp.Compare(b.HeldMS, a.HeldMS), cmp.Compare(a.Name, b.Name))
+	})
+	l.list.Locks = l.list.Locks[:limit]
 }
 
 // failed keeps an error, but not those that stopping makes. The first one of locks stops the look:
@@ -185,7 +222,7 @@ func (l *look) failed(addr string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case err == nil || l.list.More || l.asks != nil && errors.Is(err, context.Canceled):
+	case err == nil || l.ended || l.asks != nil && errors.Is(err, context.Canceled):
 	case addr != "":
 		l.errors = append(l.errors, fmt.Errorf("%s: SCAN: %w", addr, err))
 	case l.asks == nil:

@@ -97,8 +97,7 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case lookMsg:
 		m.looked, m.now = true, msg.look
 		m.arrange()
-		// a look that takes long is not to keep the servers busy
-		return m, tea.Tick(max(m.cfg.Every, msg.took), func(time.Time) tea.Msg { return tickMsg{} })
+		return m, tea.Tick(max(m.cfg.Every, locks.Rest*msg.took), func(time.Time) tea.Msg { return tickMsg{} })
 	case lineMsg:
 		if msg.name == m.name {
 			m.line, m.lineErr = msg.line, msg.err

@@ -34,8 +34,10 @@ func (m model) draw() string {
 		lines = append(lines, "looking ...")
 	case m.name != "":
 		lines = append(lines, m.waiters()...)
+	case len(m.rows) == 0 && m.now.Total == 0:
+		lines = append(lines, "no locks to show")
 	case len(m.rows) == 0:
-		lines = append(lines, "no locks")
+		lines = append(lines, fmt.Sprintf("nobody waits for any of %d locks", m.now.Total))
 	default:
 		lines = append(lines, m.list()...)
 	}
@@ -59,7 +61,7 @@ func (m model) summary() string {
 		text += "  " + m.now.At.Local().Format(time.TimeOnly)
 	}
 	if m.now.More {
-		text += m.cfg.Painter.Paint(terminal.Yellow, "  the first locks only: see --limit")
+		text += m.cfg.Painter.Paint(terminal.Yellow, fmt.Sprintf("  shown %d of %d locks: see --limit", len(m.now.Locks), m.now.Total))
 	}
 	if m.paused {
 		text += m.cfg.Painter.Paint(terminal.Yellow, "  paused")
@@ -93,7 +95,11 @@ func (m model) waiters() []string {
 		}
 	}
 	if shown == nil {
-		shown = []string{m.cfg.LockCells(locks.Lock{Name: m.name})[0].Text + " is free", ""}
+		state := " is free"
+		if m.now.More {
+			state = " is free, or one of those that --limit leaves out"
+		}
+		shown = []string{m.cfg.LockCells(locks.Lock{Name: m.name})[0].Text + state, ""}
 	}
 	if m.lineErr != nil {
 		return append(shown, m.cfg.Painter.Paint(terminal.Red, oneLine(m.lineErr.Error())))

@@ -8,8 +8,26 @@ import (
 	"golang.org/x/term"
 )
 
+// Output is where a command prints. It keeps the first error of a write, so that nothing that prints
+// need look for one, and the command can tell at its end.
+type Output struct {
+	io.Writer
+	Err error
+}
+
+func (o *Output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if o.Err == nil {
+		o.Err = err
+	}
+	return n, err
+}
+
 // Is reports whether what is read or written there is a terminal.
 func Is(stream any) bool {
+	if out, ok := stream.(*Output); ok {
+		stream = out.Writer
+	}
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }

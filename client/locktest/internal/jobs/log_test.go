@@ -1,0 +1,55 @@
+package jobs
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest"
+)
+
+// A line says what happened, what that means for the locks, and what to do.
+func TestTheLog(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		cause error
+		ends  func(s *locktest.Server)
+		opt   client.Option
+		want  []string // what each line begins with
+	}{
+		{client.ErrExpired, func(s *locktest.Server) { s.Cut() }, client.WithOptions(),
+			[]string{"the server does not renew locks", "lock lost", "the server answers again"}},
+		// The work's time is over, and the lock is still its own: that is told as what it is.
+		{client.ErrMaxHold, func(*locktest.Server) {}, client.WithMaxHold(time.Second, 0), []string{"lock ended by its limit"}},
+	} {
+		bubble(t, func(t *testing.T, s *locktest.Server) {
+			var log bytes.Buffer
+			cl := s.Client(client.Config{Lease: 3 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			l := holding(t, cl, "x", c.opt)
+			c.ends(s)
+			<-l.Context().Done()
+			s.Restore()
+			require.ErrorIs(t, l.Release(ctx), c.cause)
+			_, err := cl.Inspect(ctx, "x")
+			require.NoError(t, err)
+			synctest.Wait() // a lock's context ends before the log is told why
+			lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+			require.Len(t, lines, len(c.want), log.String())
+			for i, line := range lines {
+				require.Contains(t, line, `msg="holdfast: `+c.want[i]+"; ")
+				message, _, _ := strings.Cut(line[strings.Index(line, "msg="):], `" `)
+				require.GreaterOrEqual(t, strings.Count(message, "; ")+strings.Count(message, ": "), 3, line)
+				if strings.HasPrefix(c.want[i], "lock ") {
+					require.Contains(t, line, "lock=x")
+					require.Contains(t, line, c.cause.Error())
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,187 @@
+package several
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/client/quorum"
+)
+
+// "ErrTimeout: waited until MaxWait or the deadline, while the server answered": a majority answers,
+// and says who has the lock. Only the server that is asked first is lost, before or while they wait.
+func TestATimeoutWhileTheFirstServerIsLost(t *testing.T) {
+	for _, way := range []string{"killed", "paused", "mute"} {
+		for _, wait := range []time.Duration{300 * time.Millisecond, time.Second, 8 * time.Second} {
+			for _, before := range []bool{false, true} {
+				on(t, 5, func(b *bed) {
+					c, other := b.two()
+					l := b.hold(c, "x")
+					if before {
+						ways[way](b, b.from("x", 0))
+						time.Sleep(5 * time.Second)
+					} else {
+						time.AfterFunc(wait/2, func() { ways[way](b, b.from("x", 0)) })
+					}
+					_, err := other.Acquire(b.Context(), "x", client.WithMaxWait(wait))
+					assert.Equal(b, []string{"timeout"}, kinds(err), "%s, before %v, %v: %v", way, before, wait, err)
+					b.release(l)
+				})
+			}
+		}
+	}
+}
+
+// With a majority gone, all calls say ErrUnreachable, in time, and so they do a while later.
+func TestAMajorityIsGone(t *testing.T) {
+	for way, lose := range ways {
+		on(t, 3, func(b *bed) {
+			c := b.client(client.Config{})
+			lose(b, b.nodes[0])
+			lose(b, b.nodes[2])
+			for range 2 {
+				for what, call := range map[string]func(context.Context) error{
+					"TryAcquire": func(ctx context.Context) error { _, err := c.TryAcquire(ctx, "x"); return err },
+					"Acquire":    func(ctx context.Context) error { _, err := c.Acquire(ctx, "x"); return err },
+					"Inspect":    func(ctx context.Context) error { _, err := c.Inspect(ctx, "x"); return err },
+					"Break":      func(ctx context.Context) error { _, err := c.Break(ctx, "x", "why"); return err },
+				} {
+					ctx, cancel := context.WithTimeout(b.Context(), 2*time.Second)
+					began := time.Now()
+					err := call(ctx)
+					cancel()
+					assert.Less(b, time.Since(began), 2100*time.Millisecond, "%s, %s", way, what)
+					if kind := kinds(err); what != "Acquire" || len(kind) != 1 || kind[0] != "timeout" { // who hears one that answers
+						assert.Equal(b, []string{"unreachable"}, kind, "%s, %s: %v", way, what, err)
+					}
+				}
+				time.Sleep(10 * time.Second)
+			}
+			began := time.Now()
+			c.Close()
+			assert.Less(b, time.Since(began), 1100*time.Millisecond, way)
+		})
+	}
+}
+
+// Servers that grant nothing yet do answer: who stops waiting for them did not meet an outage.
+func TestServersThatAreTooYoungAreNoOutage(t *testing.T) {
+	on(t, 3, func(b *bed) {
+		for _, n := range b.nodes {
+			n.Kill()
+			n.Restart(redis.Everything)
+		}
+		ctx, cancel := context.WithTimeout(b.Context(), 450*time.Millisecond)
+		defer cancel()
+		_, err := b.client(client.Config{}).Acquire(ctx, "x")
+		assert.Equal(b, []string{"timeout"}, kinds(err), "%v", err)
+	})
+}
+
+// What is no list of servers is refused with ErrArgument, also while some of them are down.
+func TestMembersAreChecked(t *testing.T) {
+	on(t, 9, func(b *bed) {
+		all := b.options("h")
+		refused := func(what string, o []rueidis.ClientOption, cfg client.Config) {
+			_, err := quorum.Open(o, cfg)
+			assert.ErrorIs(b, err, client.ErrArgument, what)
+		}
+		for _, n := range []int{0, 1, 2, 4, 6, 8} {
+			refused(fmt.Sprint(n), all[:n], client.Config{})
+		}
+		refused("eleven", append(b.options("h"), all[0], all[1]), client.Config{})
+		refused("guard", all[:3], client.Config{Lease: 10 * time.Second, Guard: 5 * time.Second})
+		refused("negative guard", all[:3], client.Config{Guard: -1})
+		refused("no address", append(b.options("h")[:2], rueidis.ClientOption{}), client.Config{})
+		b.nodes[0].Kill()
+		refused("twice, and down", []rueidis.ClientOption{all[0], all[1], all[0]}, client.Config{})
+		b.nodes[0].Restart(redis.Everything)
+		var some []rueidis.Client
+		for _, o := range all[:2] {
+			c, err := rueidis.NewClient(o)
+			require.NoError(b, err)
+			defer c.Close()
+			some = append(some, c)
+		}
+		for what, last := range map[string]rueidis.Client{"the same client twice": some[0], "a nil client": nil} {
+			_, err := quorum.New(append(some[:2:2], last), client.Config{})
+			assert.ErrorIs(b, err, client.ErrArgument, what)
+		}
+	})
+	for _, n := range []int{3, 7, 9} {
+		on(t, n, func(b *bed) {
+			c := b.client(client.Config{})
+			assert.Nil(b, c.Redis())
+			l := b.hold(c, "x")
+			assert.Equal(b, n, b.votes("x", l.Owner()))
+			b.release(l)
+		})
+	}
+}
+
+// A bad option of a call is ErrArgument.
+func TestOptionsOfACallAreChecked(t *testing.T) {
+	on(t, 3, func(b *bed) {
+		c := b.client(client.Config{})
+		for what, o := range map[string]client.Option{
+			"owner": client.WithOwner("me"), "replicas": client.WithReplicas(1, 0), "no guard": client.WithGuard(0),
+			"short guard": client.WithGuard(time.Second), "long lease": client.WithLease(20 * time.Second),
+			"lease 1ms": client.WithLease(time.Millisecond), "negative": client.WithLease(-1),
+		} {
+			_, err := c.TryAcquire(b.Context(), "x", o)
+			assert.ErrorIs(b, err, client.ErrArgument, what)
+			_, err = c.Acquire(b.Context(), "x", o)
+			assert.ErrorIs(b, err, client.ErrArgument, what)
+		}
+		l := b.hold(c, "x")
+		assert.ErrorIs(b, l.RenewFor(b.Context(), 20*time.Second), client.ErrArgument, "longer than Guard")
+		time.Sleep(20 * time.Second)
+		assert.NoError(b, l.Context().Err())
+		b.release(l)
+	})
+}
+
+// A server that has two names has no second vote, also where it cannot say at first which server it
+// is. The log says what is wrong.
+func TestAServerWithTwoNamesHasOneVote(t *testing.T) {
+	on(t, 5, func(b *bed) {
+		options := b.options("h")
+		dial := options[4].DialCtxFn
+		options[4].InitAddress = []string{"alias:6379"}
+		options[4].DialCtxFn = func(ctx context.Context, _ string, d *net.Dialer, cfg *tls.Config) (net.Conn, error) {
+			return dial(ctx, b.nodes[3].Addr(), d, cfg)
+		}
+		b.nodes[3].Refuse(func(cmd []string) redis.Error {
+			if cmd[0] == "INFO" {
+				return "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+			}
+			return ""
+		})
+		var log strings.Builder
+		c, err := quorum.Open(options, client.Config{Lease: lease, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		require.NoError(b, err)
+		defer c.Close()
+		time.Sleep(time.Second)
+		b.nodes[3].Refuse(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		assert.Contains(b, log.String(), "two of the servers are one")
+		b.release(b.hold(c, "x"))
+		b.nodes[0].Kill()
+		b.nodes[1].Kill()
+		_, err = c.TryAcquire(b.Context(), "x")
+		assert.ErrorIs(b, err, client.ErrUnreachable, "two of five servers are left")
+	})
+}

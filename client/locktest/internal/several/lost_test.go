@@ -1,0 +1,147 @@
+package several
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// Every server is replaced by an empty one while a lock is held and waited for: it gets the votes back,
+// and can do without another one then. The waiter is told nothing of that, and has its turn.
+func TestServersAreReplacedOneAfterTheOther(t *testing.T) {
+	for _, servers := range []int{3, 5} {
+		on(t, servers, func(b *bed) {
+			c, other := b.two()
+			l := b.hold(c, "x")
+			got := b.waits(other, "x")
+			for i := range b.nodes {
+				n := b.from("x", i)
+				n.Kill()
+				time.Sleep(time.Second)
+				n.Restart(redis.Nothing)
+				b.load(n)
+				time.Sleep(3 * lease) // the guard, a lease of saying no, and a renewal
+				assert.Equal(b, servers, b.votes("x", l.Owner()))
+				_, err := other.TryAcquire(b.Context(), "x")
+				assert.ErrorIs(b, err, client.ErrBusy)
+			}
+			b.from("x", 1).Kill()
+			time.Sleep(lease)
+			b.release(l)
+			b.release(<-got)
+		})
+	}
+}
+
+// A server that was restarted empty votes again after Guard and two renewals, also if nobody takes a
+// lock meanwhile: its memory begins at the first of them.
+func TestAllMayBeRestartedUnderALock(t *testing.T) {
+	on(t, 3, func(b *bed) {
+		l := b.hold(b.client(client.Config{}), "x")
+		for _, n := range b.nodes {
+			n.Kill()
+			n.Restart(redis.Nothing)
+			require.Equal(b, functions.Library, n.Do("FUNCTION", "LOAD", "REPLACE", functions.Source))
+			time.Sleep(lease + 2*lease/3 + time.Second)
+			require.NoError(b, l.Context().Err())
+			assert.Equal(b, 3, b.votes("x", l.Owner()))
+		}
+		b.release(l)
+	})
+}
+
+// Servers that come back empty do not vote while what they forgot may be held: also if a majority
+// has forgotten.
+func TestAMajorityComesBackEmpty(t *testing.T) {
+	on(t, 5, func(b *bed) {
+		c, other := b.two()
+		l := b.hold(c, "x")
+		for _, n := range b.nodes[:3] {
+			n.Kill()
+		}
+		_, err := other.TryAcquire(b.Context(), "x")
+		assert.Error(b, err) // one server's word is enough at first
+		time.Sleep(200 * time.Millisecond)
+		_, err = other.TryAcquire(b.Context(), "x")
+		assert.ErrorIs(b, err, client.ErrUnreachable)
+		for _, n := range b.nodes[:3] {
+			n.Restart(redis.Nothing)
+			b.load(n)
+		}
+		back := time.Now()
+		_, err = other.TryAcquire(b.Context(), "x")
+		assert.ErrorIs(b, err, client.ErrBusy)
+		m := <-b.waits(other, "x")
+		assert.Error(b, l.Context().Err())
+		assert.GreaterOrEqual(b, time.Since(back), lease)
+		assert.Less(b, time.Since(back), lease+time.Second)
+		assert.Greater(b, m.Fence(), l.Fence())
+		b.release(m)
+	})
+}
+
+// A majority is lost under a lock that another waits for. Servers that were away remember, and those that
+// were restarted do not, although they have their data: they let nobody in before the guard is over.
+func TestAMajorityComesBack(t *testing.T) {
+	// What was left at the servers is undone within a second, and a waiter asks within 1.5 s after that.
+	const soon = 4 * time.Second
+	for name, c := range map[string]struct {
+		lose, back func(n *redis.Node)
+		pause      time.Duration
+	}{
+		"with its memory": {(*redis.Node).Pause, (*redis.Node).Continue, 0},
+		"with its data":   {(*redis.Node).Kill, func(n *redis.Node) { n.Restart(redis.Everything) }, lease},
+	} {
+		t.Run(name, func(t *testing.T) {
+			on(t, 5, func(b *bed) {
+				holder, waiter := b.two()
+				other := b.client(client.Config{})
+				l := b.hold(holder, "x")
+				got := b.waits(waiter, "x")
+				time.Sleep(time.Second)
+				for _, n := range b.nodes[:3] {
+					c.lose(n)
+				}
+				_, err := other.TryAcquire(b.Context(), "free")
+				assert.ErrorIs(b, err, client.ErrUnreachable)
+				time.Sleep(2 * lease)
+				assert.ErrorIs(b, context.Cause(l.Context()), client.ErrExpired)
+				assert.Empty(b, got)
+				for _, n := range b.nodes[:3] {
+					c.back(n)
+				}
+				back := time.Now()
+				m := <-got
+				require.NotNil(b, m)
+				assert.GreaterOrEqual(b, time.Since(back), c.pause)
+				assert.Less(b, time.Since(back), c.pause+soon)
+				assert.Greater(b, m.Fence(), l.Fence())
+				b.release(m)
+			})
+		})
+	}
+}
+
+// A server that refuses at once is no reason to wait less for one that is far away.
+func TestRenewalsWaitForServersThatAreFar(t *testing.T) {
+	on(t, 5, func(b *bed) {
+		c := b.client(client.Config{})
+		for _, n := range b.nodes[:2] {
+			b.world.Delay(redis.Path{Node: n}, 100*time.Millisecond)
+		}
+		l, err := c.TryAcquire(b.Context(), "x")
+		require.NoError(b, err)
+		for _, n := range b.nodes[3:] {
+			n.Kill()
+		}
+		time.Sleep(time.Minute)
+		assert.NoError(b, l.Context().Err())
+	})
+}

@@ -1,0 +1,202 @@
+package several
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+)
+
+// TryAcquire "takes the lock if it is free": one of many that try at once has it, as on one server.
+func TestOneOfManyWhoTryHasIt(t *testing.T) {
+	on(t, 5, func(b *bed) {
+		for range 10 {
+			b.client(client.Config{})
+		}
+		for range 20 {
+			var all sync.WaitGroup
+			var won atomic.Int32
+			for _, c := range b.clients {
+				all.Go(func() {
+					l, err := c.TryAcquire(b.Context(), "x", client.WithFreshAnswer(), client.WithMinHold(time.Second))
+					if err == nil {
+						won.Add(1)
+						assert.NoError(b, l.Release(b.Context()))
+					}
+				})
+			}
+			all.Wait()
+			assert.EqualValues(b, 1, won.Load())
+			time.Sleep(5 * time.Second)
+		}
+	})
+}
+
+// A key that is deleted at a minority is written again, a lease later.
+func TestAKeyIsDeletedAtAMinority(t *testing.T) {
+	on(t, 5, func(b *bed) {
+		l := b.hold(b.client(client.Config{}), "x")
+		for _, n := range b.nodes[:2] {
+			n.Do("DEL", "lock:x")
+		}
+		time.Sleep(2 * lease)
+		assert.NoError(b, l.Context().Err())
+		assert.Equal(b, 5, b.votes("x", l.Owner()))
+		for _, n := range b.nodes[1:4] {
+			n.Do("DEL", "lock:x")
+		}
+		time.Sleep(lease)
+		assert.ErrorIs(b, context.Cause(l.Context()), client.ErrTaken)
+	})
+}
+
+// A server that loses the key while its holder counts on it, and one that the holder has no vote of,
+// are a majority of three. So the next one can have the lock until the first one's renewals fail: the
+// model's shortest way to two holders. A holder that all have voted for is not concerned.
+func TestAKeyIsLostThatTheHolderCountsOn(t *testing.T) {
+	for name, loses := range map[string]func(n *redis.Node){
+		"deleted":              func(n *redis.Node) { n.Do("DEL", "lock:x") },
+		"the clock is stepped": func(n *redis.Node) { n.SetClock(lease+time.Second, 0) },
+	} {
+		for _, missing := range []bool{true, false} {
+			on(t, 3, func(b *bed) {
+				holder, other := b.two()
+				if missing {
+					path := redis.Path{Host: "h1", Node: b.from("x", 1)}
+					b.world.Stall(path, redis.Both)
+					defer b.world.Resume(path)
+				}
+				l := b.hold(holder, "x")
+				loses(b.from("x", 0))
+				m, err := other.TryAcquire(b.Context(), "x")
+				if !missing {
+					require.ErrorIs(b, err, client.ErrBusy, name)
+					b.release(l)
+					return
+				}
+				require.NoError(b, err, name)
+				require.NoError(b, l.Context().Err(), "two holders")
+				assert.Greater(b, m.Fence(), l.Fence())
+				select {
+				case <-l.Context().Done():
+				case <-time.After(lease):
+					b.Error("the first holder has not learned of it within a lease")
+				}
+				assert.NoError(b, m.Context().Err())
+				b.release(m)
+			})
+		}
+	}
+}
+
+// A holder that lost a majority works until it hears of that: what it still has must keep others out
+// until then.
+func TestVotesAreKeptUntilTheContextEnds(t *testing.T) {
+	on(t, 3, func(b *bed) {
+		l := b.hold(b.client(client.Config{}), "x")
+		for _, n := range b.nodes[1:] {
+			require.Equal(b, int64(1), n.Do("DEL", "lock:x"))
+		}
+		renewed := make(chan error)
+		go func() { renewed <- l.Renew(b.Context()) }()
+		for b.votes("x", l.Owner()) > 0 {
+			time.Sleep(10 * time.Microsecond)
+		}
+		select {
+		case <-l.Context().Done():
+		default:
+			assert.Fail(b, "the context is alive after the last vote was given back")
+		}
+		assert.ErrorIs(b, <-renewed, client.ErrLost)
+	})
+}
+
+// A server votes after the caller has gone: the vote is given back as soon as it comes.
+func TestAVoteThatComesLateIsGivenBack(t *testing.T) {
+	on(t, 3, func(b *bed) {
+		c := b.client(client.Config{})
+		b.world.Delay(redis.Path{Node: b.nodes[2]}, 3*time.Second)
+		l, err := c.TryAcquire(b.Context(), "x")
+		require.NoError(b, err)
+		b.release(l)
+		time.Sleep(12 * time.Second) // there and back twice; by itself its lease ends after 13 s
+		assert.Zero(b, b.votes("x", l.Owner()))
+		b.world.Delay(redis.Path{}, time.Second)
+		ctx, cancel := context.WithTimeout(b.Context(), 1500*time.Millisecond)
+		defer cancel()
+		_, err = c.Acquire(ctx, "y") // its votes are on their way
+		assert.Contains(b, [][]string{{"unreachable"}, {"timeout"}}, kinds(err), "%v", err)
+		time.Sleep(5 * time.Second)
+		for _, n := range b.nodes {
+			assert.Empty(b, n.Hash("lock:y"))
+		}
+	})
+}
+
+// A vote at the server that is asked first, of one who has it nowhere else: the lock is to be had all
+// the same, a moment later.
+func TestAVoteThatIsNobodysIsInNobodysWay(t *testing.T) {
+	on(t, 3, func(b *bed) {
+		c, waits := b.two()
+		require.IsType(b, int64(0), b.from("x", 0).Do("FCALL", "holdfast_acquire", "1", "lock:x", "ghost", "600000"))
+		_, err := c.TryAcquire(b.Context(), "x")
+		assert.ErrorIs(b, err, client.ErrBusy)
+		time.Sleep(200 * time.Millisecond)
+		l, err := c.TryAcquire(b.Context(), "x")
+		require.NoError(b, err)
+		b.release(l)
+		began := time.Now()
+		b.release(<-b.waits(waits, "x"))
+		assert.Less(b, time.Since(began), 3*time.Second)
+	})
+}
+
+// Two servers vote late, so their tokens are higher than the holder's, and are among the first to answer
+// when the holder looks at its lock, a second later: it is the holder's all the same.
+func TestLateVotersAreLookedAtFirst(t *testing.T) {
+	on(t, 5, func(b *bed) {
+		c := b.client(client.Config{})
+		delay := func(d time.Duration, servers ...int) {
+			for _, i := range servers {
+				b.world.Delay(redis.Path{Node: b.nodes[i]}, d)
+			}
+		}
+		delay(5*time.Millisecond, 0, 1)
+		l, err := c.TryAcquire(b.Context(), "x", client.WithoutRenewal())
+		require.NoError(b, err)
+		time.Sleep(500 * time.Millisecond)
+		delay(0, 0, 1)
+		delay(5*time.Millisecond, 2, 3)
+		info, err := c.Inspect(b.Context(), "x")
+		require.NoError(b, err)
+		assert.Equal(b, l.Fence(), info.Fence)
+		time.Sleep(time.Second)
+		require.NoError(b, l.Context().Err(), "%v", l)
+		b.release(l)
+	})
+}
+
+// What cannot be given back to a server that is gone is nobody's trouble: the log says nothing.
+func TestALostServerIsNotAnOutage(t *testing.T) {
+	on(t, 3, func(b *bed) {
+		var text strings.Builder
+		c := b.client(client.Config{Logger: slog.New(slog.NewTextHandler(&text, nil))})
+		l := b.hold(c, "x")
+		b.nodes[0].Kill()
+		b.release(l)
+		time.Sleep(2 * lease)
+		l = b.hold(c, "x")
+		time.Sleep(2 * lease)
+		b.release(l)
+		assert.Empty(b, text.String())
+	})
+}

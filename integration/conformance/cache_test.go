@@ -1,0 +1,111 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/testbed"
+)
+
+// The server does not tell a client of its own renewals: what it keeps of its own lock must not
+// grow old.
+func TestInspectCachedOfAnOwnLock(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		const lease = 3 * time.Second
+		c := e.open(client.Config{Lease: lease, RenewEvery: 300 * time.Millisecond})
+		l := e.Take(c, "a")
+		for began := time.Now(); time.Since(began) < 2*lease; {
+			info, err := c.InspectCached(e.Ctx, "a")
+			require.NoError(t, err)
+			require.True(t, info.Held)
+			require.Greater(t, info.Remaining, lease/4)
+		}
+		e.Release(l)
+		info, err := c.InspectCached(e.Ctx, "a")
+		require.NoError(t, err)
+		require.False(t, info.Held, "its release is known at once")
+	})
+}
+
+// A Try that asks the server is never refused for a lock that another has released before.
+func TestAFreshAnswerIsTheServers(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		holder, c := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
+		for range 100 {
+			l := e.Take(holder, "a")
+			for range 3 { // from memory, by now
+				_, err := c.TryAcquire(e.Ctx, "a")
+				only(t, client.ErrBusy, err)
+			}
+			before := e.calls()
+			_, err := c.TryAcquire(e.Ctx, "a", client.WithFreshAnswer())
+			only(t, client.ErrBusy, err)
+			require.Positive(t, e.calls()-before) // on a busy machine the holder looks meanwhile
+			e.Release(l)
+			e.Release(e.Take(c, "a", client.WithFreshAnswer()))
+		}
+	})
+}
+
+// Client-side caching goes on after a restart of the server, through refused connections.
+func TestCachingSurvivesARestart(t *testing.T) {
+	e := own(t)
+	c, holder := e.open(client.Config{}), e.open(client.Config{Lease: testbed.Long})
+	cached := func() bool {
+		for range 5 { // the connection may have to be made, and the key to be noticed
+			_, _ = c.TryAcquire(e.Ctx, "a")
+		}
+		before := e.calls()
+		for range 20 {
+			_, err := c.TryAcquire(e.Ctx, "a")
+			if !errors.Is(err, client.ErrBusy) {
+				return false
+			}
+		}
+		return e.calls() == before
+	}
+	e.Take(holder, "a")
+	require.True(t, cached())
+	require.NoError(t, e.D.Nodes()[0].Kill())
+	for refused := 0; refused < 5; {
+		if _, err := c.TryAcquire(e.Ctx, "a"); errors.Is(err, client.ErrUnreachable) {
+			refused++
+		}
+	}
+	require.NoError(t, e.D.Nodes()[0].Restart())
+	e.D.Load(t)
+	e.Eventually("held again", func() bool { _, err := holder.TryAcquire(e.Ctx, "a"); return err == nil })
+	e.Eventually("from memory again", cached)
+}
+
+// In an outage no news is no good news: a refusal from memory is believed for a second.
+func TestARefusalFromMemoryIsOfABoundedAge(t *testing.T) {
+	d := behind(t)
+	c := d.connect(client.Config{})
+	d.heldByHand("a")
+	try := func() error {
+		ctx, cancel := context.WithTimeout(d.Ctx, deadline)
+		defer cancel()
+		_, err := c.TryAcquire(ctx, "a")
+		return err
+	}
+	for range 3 {
+		only(t, client.ErrBusy, try())
+	}
+	before := d.calls()
+	only(t, client.ErrBusy, try())
+	require.Equal(t, before, d.calls(), "from memory")
+	d.silence(true)
+	began := time.Now()
+	err := try()
+	for ; errors.Is(err, client.ErrBusy); err = try() {
+		require.Less(t, time.Since(began), 5*time.Second, "still busy")
+	}
+	only(t, client.ErrUnreachable, err)
+	d.proxy.Resume()
+}

@@ -1,0 +1,161 @@
+package conformance
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/integration/testbed"
+)
+
+// A guarded lock is used like any other, once the server remembers for long enough.
+func TestGuardedLocks(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		const lease, guard = 3 * time.Second, 4 * time.Second
+		level := client.WithOptions(client.WithLease(lease), client.WithGuard(guard))
+		a, b := e.open(client.Config{}), e.open(client.Config{})
+		first, err := a.TryAcquire(e.Ctx, "x", level, client.WithFreshAnswer())
+		if err != nil {
+			var busy *client.BusyError
+			require.ErrorAs(t, err, &busy)
+			require.Empty(t, busy.Holder.Owner)
+			require.Positive(t, busy.Remaining)
+			require.LessOrEqual(t, busy.Remaining, guard)
+			require.ErrorContains(t, err, "nobody gets it yet")
+			first, err = a.Acquire(e.Ctx, "x", level)
+		}
+		require.NoError(t, err)
+		inner, err := a.Acquire(first.Context(), "x", level)
+		require.NoError(t, err, "re-entry is in memory")
+		e.Release(inner)
+		require.NoError(t, first.Renew(e.Ctx))
+		only(t, client.ErrInvalid, first.RenewFor(e.Ctx, guard+time.Millisecond))
+		require.NoError(t, first.RenewFor(e.Ctx, guard))
+		e.tour(a, b, first, level)
+		kept := e.Take(a, "x", level, client.WithMinHold(3*time.Second))
+		e.Release(kept)
+		_, err = b.TryAcquire(e.Ctx, "x", level, client.WithFreshAnswer())
+		only(t, client.ErrBusy, err)
+		e.Release(e.Locked(e.Acquire(e.Ctx, b, "x", level)).Lock)
+	})
+}
+
+// A lock that is not guarded cannot be re-entered as one. Nobody is refused because of what another one
+// asked for: a guarded line takes a longer lease, and keeps the longest as its guard.
+func TestGuardsDoNotMix(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		a, b := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
+		l := e.Take(a, "x")
+		_, err := a.Acquire(l.Context(), "x", client.WithGuard(2*testbed.Long))
+		only(t, client.ErrInvalid, err)
+		require.ErrorIs(t, err, client.ErrArgument)
+		ctx, cancel := context.WithCancel(e.Ctx)
+		waiting := e.Acquire(ctx, b, "x", client.WithGuard(testbed.Long))
+		e.Line(b, "x", 1)
+		c := e.open(client.Config{})
+		longer := e.Acquire(ctx, c, "x", client.WithLease(2*testbed.Long))
+		e.Line(b, "x", 2)
+		e.Release(l)
+		cancel()
+		only(t, context.Canceled, testbed.Got(t, waiting).Err)
+		only(t, context.Canceled, testbed.Got(t, longer).Err)
+	})
+}
+
+// replicas is how many each primary has.
+func (e *env) replicas() int {
+	switch all := len(e.D.Nodes()); e.D.Kind {
+	case server.KindCluster:
+		return (all - 3) / 3
+	default:
+		return all - 1
+	}
+}
+
+// A lock that all replicas have is used like any other.
+func TestReplicatedLocks(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		n := e.replicas()
+		if n == 0 {
+			t.Skip("no replica here")
+		}
+		level := client.WithReplicas(n, 2*time.Second)
+		a, b := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
+		l := e.Take(a, "x", level)
+		inner, err := a.Acquire(l.Context(), "x", level)
+		require.NoError(t, err, "re-entry is in memory")
+		e.Release(inner)
+		require.NoError(t, l.Renew(e.Ctx))
+		e.tour(a, b, l, level)
+	})
+}
+
+// tour hands a lock x of a's over, breaks it, and joins it.
+func (e *env) tour(a, b *client.Client, l *client.Lock, level client.Option) {
+	e.TB.Helper()
+	_, err := b.TryAcquire(e.Ctx, "x", level)
+	only(e.TB, client.ErrBusy, err)
+	waiting := e.Acquire(e.Ctx, b, "x", level)
+	e.Line(b, "x", 1)
+	e.Release(l)
+	next := e.Locked(waiting).Lock
+	require.Greater(e.TB, next.Fence(), l.Fence())
+	waiting = e.Acquire(e.Ctx, a, "x", level)
+	e.Line(b, "x", 1)
+	_, err = a.Break(e.Ctx, "x", "test")
+	require.NoError(e.TB, err)
+	require.ErrorIs(e.TB, e.Ended(next.Context()), client.ErrBroken)
+	e.Release(e.Locked(waiting).Lock)
+	joined := e.Take(a, "x", level, client.WithOwner("job"))
+	e.Release(e.Take(b, "x", level, client.WithOwner("job")))
+	e.Release(joined)
+}
+
+// One replica is asked for that does not exist: nobody gets the lock, and nothing of it is left.
+func TestTooFewReplicas(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		level := client.WithReplicas(e.replicas()+1, 50*time.Millisecond)
+		c, other := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
+		free := func() {
+			e.Eventually("it is given back", func() bool { return !e.inspect(other, "x").Held })
+		}
+		_, err := c.TryAcquire(e.Ctx, "x", level)
+		require.ErrorIs(t, err, client.ErrNotReplicated)
+		only(t, client.ErrUnreachable, err)
+		free()
+		_, err = c.TryAcquire(e.Ctx, "x", level, client.WithOwner("job"))
+		require.ErrorIs(t, err, client.ErrNotReplicated)
+		free()
+		_, err = c.Acquire(e.Ctx, "x", level)
+		require.ErrorIs(t, err, client.ErrNotReplicated)
+		only(t, client.ErrUnreachable, err)
+		free()
+
+		l := e.Take(other, "x")
+		waiting := e.Acquire(e.Ctx, c, "x", level, client.WithMaxWait(2*time.Second))
+		e.Line(other, "x", 1)
+		e.Release(l)
+		err = (<-waiting).Err
+		require.ErrorIs(t, err, client.ErrNotReplicated, "what a message gives is confirmed first")
+		only(t, client.ErrUnreachable, err)
+		free()
+	})
+}
+
+// A renewal that too few replicas have does not count.
+func TestARenewalOfTooFewReplicasDoesNotCount(t *testing.T) {
+	d := server.Replicated(t, 1, server.Owned())
+	d.Load(t)
+	e := lay(t, d)
+	c := e.open(client.Config{Lease: 3 * time.Second, Replicas: 1, ReplicaWait: 100 * time.Millisecond})
+	l := e.Take(c, "x")
+	require.NoError(t, l.Renew(e.Ctx))
+	require.NoError(t, d.Nodes()[1].Kill())
+	require.ErrorIs(t, l.Renew(e.Ctx), client.ErrNotReplicated)
+	require.NoError(t, l.Context().Err(), "the lease that the replica had goes on")
+	require.ErrorIs(t, e.Ended(l.Context()), client.ErrExpired)
+}

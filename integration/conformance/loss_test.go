@@ -1,0 +1,167 @@
+package conformance
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/testbed"
+)
+
+// A lock that was held for more than a second is known to the server, and its holder hears of its loss at once:
+// the next renewal is 10 s away.
+func TestBreakIsToldAtOnceAfterASecond(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		c, operator := e.open(client.Config{}), e.open(client.Config{})
+		before, taken := e.calls(), time.Now()
+		broken, deleted := e.Take(c, "broken"), e.Take(c, "deleted")
+		e.Eventually("both looked, so the server tracks them", func() bool { return e.calls() >= before+4 })
+		require.Less(t, time.Since(taken), 4*time.Second, "about a second")
+		info, err := operator.Break(e.Ctx, "broken", "deploy stuck")
+		require.NoError(t, err)
+		require.Equal(t, broken.Owner(), info.Holder.Owner)
+		require.Equal(t, broken.Fence(), info.Fence)
+		cause := e.Ended(broken.Context())
+		require.ErrorIs(t, cause, client.ErrBroken)
+		only(t, client.ErrLost, cause)
+		require.Contains(t, as[*client.LostError](e, cause).Reason, "deploy stuck")
+		require.Contains(t, cause.Error(), "deploy stuck")
+		require.ErrorIs(t, broken.Renew(e.Ctx), client.ErrBroken)
+		require.ErrorIs(t, broken.Release(e.Ctx), client.ErrBroken)
+		info, err = operator.Break(e.Ctx, "broken", "")
+		require.NoError(t, err)
+		require.False(t, info.Held, "nothing to break")
+		require.NoError(t, e.Do("deleted", "DEL").Error())
+		require.ErrorIs(t, e.Ended(deleted.Context()), client.ErrTaken)
+		require.Less(t, time.Since(taken), 9*time.Second)
+	})
+}
+
+func TestBreakIsToldAtOnceToWhoWaited(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		a, b, operator := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{})
+		l := e.Take(a, "a")
+		first := e.Acquire(e.Ctx, b, "a")
+		e.Line(a, "a", 1)
+		e.Release(l)
+		l = e.Locked(first).Lock
+		second := e.Acquire(e.Ctx, a, "a")
+		e.Line(a, "a", 1)
+		started := time.Now()
+		_, err := operator.Break(e.Ctx, "a", "my turn")
+		require.NoError(t, err)
+		next := e.Locked(second).Lock
+		require.Greater(t, next.Fence(), l.Fence())
+		require.ErrorIs(t, e.Ended(l.Context()), client.ErrBroken)
+		require.Less(t, time.Since(started), 10*time.Second, "not at the renewal, after 20 s")
+		e.Release(next)
+	})
+}
+
+// A lock is lost when its key is gone or another's, also one of an owner of the same name. Whatever asks
+// next finds out, and leaves the next holder alone.
+func TestDelByAnOperator(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		c, other := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
+		job := client.WithOwner("job")
+		for _, taken := range []struct{ ours, next []client.Option }{
+			{},
+			{nil, []client.Option{client.WithFreshAnswer()}},
+			{[]client.Option{job}, []client.Option{job, client.WithFreshAnswer()}},
+		} {
+			for what, find := range map[string]func(l *client.Lock) error{
+				"a renewal": func(l *client.Lock) error { return e.Ended(l.Context()) },
+				"Renew":     func(l *client.Lock) error { return l.Renew(e.Ctx) },
+				"Release":   func(l *client.Lock) error { return l.Release(e.Ctx) },
+			} {
+				if what == "Release" && taken.ours != nil {
+					continue // it would end a hold of the owner's
+				}
+				l := e.Take(c, what, append(taken.ours, client.WithRenewal(200*time.Millisecond))...)
+				require.NoError(t, e.Do(what, "DEL").Error())
+				var next *client.Lock
+				if taken.next != nil {
+					next = e.Take(other, what, taken.next...)
+				}
+				require.ErrorIs(t, find(l), client.ErrTaken, what)
+				if what != "Release" {
+					cause := e.Ended(l.Context())
+					require.ErrorIs(t, cause, client.ErrTaken, what)
+					require.Equal(t, l.Fence(), as[*client.LostError](e, cause).Fence)
+					_, err := c.Acquire(l.Context(), what)
+					require.ErrorIs(t, err, client.ErrTaken, "what is lost is not re-entered")
+					only(t, client.ErrLost, err)
+					require.ErrorIs(t, l.Release(e.Ctx), client.ErrTaken)
+				}
+				if next != nil {
+					require.NoError(t, next.Renew(e.Ctx))
+					e.Release(next)
+				}
+			}
+		}
+	})
+}
+
+// A server that refused the release did not run it: when it says 'not yours' to the next one, the
+// lock was lost.
+func TestReleaseOfALostLockThatWasRefusedFirst(t *testing.T) {
+	e := own(t)
+	c := e.open(client.Config{Lease: testbed.Long})
+	l := e.Take(c, "a")
+	e.admin("DEL", e.Prefix+"a")
+	e.admin("REPLICAOF", "127.0.0.1", "1")
+	released := make(chan error, 1)
+	go func() { released <- l.Release(e.Ctx) }()
+	e.Eventually("refused", func() bool { return strings.Contains(e.admin("INFO", "errorstats"), "READONLY") })
+	require.Empty(t, released)
+	e.admin("REPLICAOF", "NO", "ONE")
+	err := testbed.Got(t, released)
+	only(t, client.ErrLost, err)
+	require.ErrorIs(t, err, client.ErrTaken)
+}
+
+// Where the scheduler is late, a context's Err is not: it is never nil when the lease is over.
+func TestErrLooksAtTheClock(t *testing.T) {
+	e := own(t)
+	c := e.open(client.Config{Lease: 500 * time.Millisecond, NoRenewal: true})
+	for range 5 {
+		l := e.Take(c, "a")
+		late := time.Duration(0)
+		processors := runtime.GOMAXPROCS(1) // the loop leaves none to the timers
+		for end := time.Now().Add(l.Remaining()); ; {
+			now := time.Now()
+			if l.Context().Err() != nil {
+				break
+			}
+			late = max(late, now.Sub(end))
+		}
+		runtime.GOMAXPROCS(processors)
+		require.Less(t, late, 100*time.Microsecond, "the context lived on")
+		require.ErrorIs(t, context.Cause(l.Context()), client.ErrExpired)
+		require.Zero(t, l.Remaining())
+		e.Eventually("free", func() bool { return !e.Exists("a") })
+	}
+}
+
+// A lock that ended here, and was prolonged there by a renewal that the network held up, is given
+// back at once.
+func TestAnExpiredLockIsGivenBack(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		c, other := e.open(client.Config{Lease: 3 * time.Second}), e.open(client.Config{Lease: testbed.Long})
+		l := e.Take(c, "a", client.WithoutRenewal())
+		require.NoError(t, e.fcall(functions.Renew, "a", l.Owner(), "60000").Error())
+		waiting := e.Acquire(e.Ctx, other, "a")
+		e.Line(other, "a", 1)
+		require.ErrorIs(t, e.Ended(l.Context()), client.ErrExpired)
+		next := e.Locked(waiting).Lock
+		require.NoError(t, next.Renew(e.Ctx))
+		require.ErrorIs(t, l.Release(e.Ctx), client.ErrExpired)
+		e.Release(next)
+	})
+}

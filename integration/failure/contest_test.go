@@ -1,0 +1,164 @@
+package failure
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+const (
+	contenders = 6
+	contested  = "contested"
+
+	// After a failover everybody must be inside again within this time. What a forced one may add
+	// is the lease of a lock whose release was not replicated; that lease is longer than the
+	// failover, so that two holders are possible at all.
+	recovery    = 10 * time.Second
+	forcedLease = 6 * time.Second
+
+	// Clients find out over seconds that their node is no longer the primary, and the damage is
+	// done until they do.
+	aftermath = 2 * time.Second
+)
+
+// contest is clients that want one lock, while something happens to its servers.
+type contest struct {
+	*bed
+	room
+	t       *testing.T
+	clients []*client.Client
+}
+
+// contest makes the clients. The test may take some minutes, which is longer than others do.
+func (b *bed) contest(t *testing.T, minutes int, connect func(i int) *client.Client) *contest {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(minutes)*time.Minute)
+	t.Cleanup(cancel)
+	b.Ctx = ctx
+	c := &contest{bed: b, t: t}
+	for i := range contenders {
+		c.clients = append(c.clients, connect(i))
+	}
+	return c
+}
+
+// contend lets all clients want the lock until the returned func is called.
+func (c *contest) contend(opts ...client.Option) (stop func()) {
+	ctx, cancel := context.WithCancel(c.Ctx)
+	var all sync.WaitGroup
+	for i, one := range c.clients {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				c.turn(ctx, i, one, opts)
+			}
+		})
+	}
+	return func() {
+		cancel()
+		all.Wait()
+	}
+}
+
+// turn takes the lock, works under its context, and gives it back.
+func (c *contest) turn(ctx context.Context, i int, one *client.Client, opts []client.Option) {
+	l, err := one.Acquire(ctx, contested, opts...)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.failed("Acquire", err)
+			<-time.After(10 * time.Millisecond) // what a caller does: not at once again
+		}
+		return
+	}
+	c.enter(i, l)
+	select {
+	case <-l.Context().Done():
+	case <-time.After(rand.N(2 * time.Millisecond)):
+	}
+	c.leave(i)
+	if err := l.Release(c.Ctx); err != nil {
+		c.failed("Release", err)
+	}
+}
+
+// until blocks until what was counted is enough.
+func (c *contest) until(bound time.Duration, enough func(p period) bool) {
+	c.t.Helper()
+	deadline := time.Now().Add(bound)
+	for p, _ := c.seen(); !enough(p); p, _ = c.seen() {
+		if time.Now().After(deadline) {
+			require.Fail(c.t, "somebody is not inside again", "in %v: %v, by client %v; on the servers: %v",
+				bound, p, p.entries, c.known())
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+}
+
+// everybodyEnters blocks until each client has been inside once more.
+func (c *contest) everybodyEnters(bound time.Duration) {
+	c.t.Helper()
+	before, _ := c.seen()
+	c.until(bound, func(p period) bool {
+		for i, n := range before.entries {
+			p.entries[i] -= n
+		}
+		return !slices.Contains(p.entries[:], 0)
+	})
+}
+
+// known is what the servers know of the lock, for people.
+func (c *contest) known() (known []any) {
+	for _, n := range c.D.Nodes() {
+		ctx, cancel := context.WithTimeout(c.Ctx, time.Second) // it may be paused
+		m, err := n.Do(ctx, "HGETALL", prefix+contested)
+		cancel()
+		fields, _ := m.AsStrMap()
+		known = append(known, fields, err)
+	}
+	return known
+}
+
+// alone asserts that nobody was inside beside another.
+func (c *contest) alone(p period) {
+	c.t.Helper()
+	for _, o := range p.overlaps[:min(1, len(p.overlaps))] {
+		assert.Fail(c.t, "two inside", "%d times in %d entries; first %v", len(p.overlaps), len(p.at), o)
+	}
+	assert.Zero(c.t, p.disorder, "tokens that were not above all before")
+	assert.Empty(c.t, p.strange[:min(3, len(p.strange))])
+}
+
+// failover replaces the first node by the second as the primary, by a change, and blocks until everybody was
+// inside again. It returns what happened since, with some time to spare, and when the change was.
+func (c *contest) failover(how string, bound time.Duration, old *server.Node, change func() error) (period, span) {
+	c.t.Helper()
+	took := span{from: time.Now()}
+	c.reset()
+	require.NoError(c.t, change())
+	// until then it goes on granting, but not for long
+	c.Eventually("the old primary is none any more", func() bool {
+		primary, err := old.IsPrimary(c.Ctx)
+		return err != nil || !primary
+	})
+	took.to = time.Now()
+	c.everybodyEnters(bound)
+	again := time.Since(took.to)
+	<-time.After(aftermath) // the length of the test, not an event
+	p := c.reset()
+	c.log(how, took, again, p)
+	return p, took
+}
+
+func (c *contest) log(how string, took span, again time.Duration, p period) {
+	_, longest := p.within(span{took.from, time.Now()})
+	c.t.Logf("%s took %v, all inside again after %v, longest without an entry %v: %v", how,
+		took.to.Sub(took.from).Round(time.Millisecond), again.Round(time.Millisecond), longest.Round(time.Millisecond), p)
+}

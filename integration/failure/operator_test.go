@@ -1,0 +1,278 @@
+package failure
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/integration/testbed"
+)
+
+// brisk are settings of clients that renew often.
+var brisk = client.Config{Lease: 3 * time.Second, RenewEvery: 200 * time.Millisecond}
+
+// connecting returns a func that makes clients by the option and the settings.
+func (b *bed) connecting(option rueidis.ClientOption, cfg client.Config) func() *client.Client {
+	return func() *client.Client { return b.Connect(option, cfg) }
+}
+
+// onEach runs a test on a server of its own of every flavour.
+func onEach(t *testing.T, test func(t *testing.T, b *bed), opts ...server.Option) {
+	t.Helper()
+	t.Parallel()
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		test(t, lay(t, server.Single(t, append(opts, server.Owned(), server.WithFlavour(f))...)))
+	})
+}
+
+// hangUp ends all connections of clients.
+func (b *bed) hangUp(n *server.Node) {
+	b.TB.Helper()
+	for _, kind := range []string{"normal", "pubsub"} {
+		_, err := n.Do(b.Ctx, "CLIENT", "KILL", "TYPE", kind)
+		require.NoError(b.TB, err)
+	}
+}
+
+// An operator kills all connections again and again: no lock is lost, and nobody in line is stuck.
+func TestConnectionsAreKilledInALoop(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bed) {
+		w := b.crew(b.connecting(b.D.ClientOption(), brisk))
+		kills := 0
+		for began := time.Now(); time.Since(began) < 5*time.Second; kills++ {
+			b.hangUp(b.D.Nodes()[0])
+			if kills == 20 { // a line goes on meanwhile
+				assert.NoError(t, w.release("lined 0"))
+			}
+			<-time.After(50 * time.Millisecond) // the pace of it
+		}
+		t.Logf("killed %d times", kills)
+		w.check(t, 4*kills, client.ErrUnreachable)
+	})
+}
+
+// The library is upgraded and downgraded under load: no call fails, and nothing is lost.
+func TestTheLibraryIsReplacedUnderLoad(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bed) {
+		w := b.crew(b.connecting(b.D.ClientOption(), brisk))
+		other := strings.Replace(functions.Source, "'"+functions.Version+"'", "'0.0.1'", 1)
+		require.NotEqual(t, functions.Source, other)
+		replaced := 0
+		for began := time.Now(); time.Since(began) < 4*time.Second; replaced++ {
+			b.do("FUNCTION", "LOAD", "REPLACE", [...]string{other, functions.Source}[replaced%2])
+			if replaced == 100 { // a line goes on meanwhile
+				require.NoError(t, w.release("lined 0"))
+			}
+		}
+		t.Logf("replaced %d times", replaced)
+		assert.Zero(t, w.check(t, 0, nil).lost)
+	})
+}
+
+// The library is deleted again and again: with AutoLoad no lock is lost and nobody is stuck. A call
+// can fail if the library is deleted twice while it is under way.
+func TestTheLibraryIsFlushedUnderLoad(t *testing.T) {
+	b := single(t)
+	cfg := brisk
+	cfg.AutoLoad = true
+	w := b.crew(b.connecting(b.D.ClientOption(), cfg))
+	flushed := 0
+	for began := time.Now(); time.Since(began) < 8*time.Second; flushed++ {
+		b.do("FUNCTION", "FLUSH")
+		b.Eventually("it is loaded again", func() bool {
+			libraries, err := b.Redis.Do(b.Ctx, b.Redis.B().FunctionList().Build()).ToArray()
+			return err == nil && len(libraries) == 1
+		})
+		<-time.After(1500 * time.Millisecond) // the pace of it: the client loads once a second at most
+	}
+	t.Logf("deleted %d times", flushed)
+	assert.Zero(t, w.check(t, flushed/4, client.ErrLibrary).lost)
+}
+
+// A server has as many clients as it takes. A new one is ErrUnreachable; that the error says why is
+// not seen, because rueidis drops the server's words when the connection ends behind them. Those that
+// are connected go on: they take locks, hold them and wait.
+func TestMaxClients(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bed) {
+		w := b.crew(b.connecting(b.D.ClientOption(), brisk))
+		b.do("CONFIG", "SET", "maxclients", "1")
+		for range 20 {
+			_, err := client.Open(b.D.ClientOption(), client.Config{})
+			require.ErrorIs(t, err, client.ErrUnreachable)
+		}
+		began := time.Now()
+		b.Eventually("longer than a lease", func() bool { return time.Since(began) > brisk.Lease+time.Second })
+		assert.Zero(t, w.check(t, 0, nil).lost)
+		b.Eventually("it takes more again", func() bool { // this client has not made all of its connections either
+			return b.Redis.Do(b.Ctx, b.Redis.B().Arbitrary("CONFIG", "SET", "maxclients", "1000").Build()).Error() == nil
+		})
+		b.Release(b.Take(b.open(time.Second), "a"))
+	})
+}
+
+// A password is rotated: both are good for a while, then the old one and its connections go. Clients
+// that ask for the password when they connect lose nothing. One that has the old one is told so.
+func TestAPasswordIsRotated(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bed) {
+		var password atomic.Value
+		password.Store("old")
+		option := b.D.ClientOption()
+		option.AuthCredentialsFn = func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+			return rueidis.AuthCredentials{Username: "app", Password: password.Load().(string)}, nil
+		}
+		w := b.crew(b.connecting(option, brisk))
+		fixed := b.D.ClientOption()
+		fixed.Username, fixed.Password = "app", "old"
+		forgetful := b.Connect(fixed, brisk)
+		l := b.Take(forgetful, "forgotten")
+
+		b.do("ACL", "SETUSER", "app", ">new")
+		password.Store("new")
+		b.do("CLIENT", "KILL", "USER", "app") // as an operator does who wants to see that it works
+		b.renewed("held 0", 3)
+		b.do("ACL", "SETUSER", "app", "<old")
+		b.do("CLIENT", "KILL", "USER", "app")
+		b.Eventually("told why", func() bool { // the first call may find that its connection has gone
+			_, err := forgetful.TryAcquire(b.Ctx, "a")
+			require.Error(t, err)
+			return errors.Is(err, client.ErrDenied)
+		})
+		require.ErrorIs(t, b.Ended(l.Context()), client.ErrLost)
+		b.renewed("held 0", 3)
+		w.check(t, 4, client.ErrUnreachable) // one call of each client for each time
+	}, server.WithACL("user app on >old ~lock:* &lock:* +@all"))
+}
+
+// A user's rights are taken away while it holds locks: its calls say so, its locks end with their
+// leases, and their holder learns of that. When it has the rights again, so do its calls.
+func TestRightsAreTakenAway(t *testing.T) {
+	for name, take := range map[string][2]string{
+		"one command": {"-fcall", "+fcall"}, "all commands": {"-@all", "+@all"},
+		"an inner command": {"-hset", "+hset"}, "the keys": {"resetkeys", "~lock:*"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := lay(t, server.Single(t, server.WithACL("user app on >secret ~lock:* &lock:* +@all")))
+			option := b.D.ClientOption()
+			option.Username, option.Password = "app", "secret"
+			c, other := b.Connect(option, brisk), b.open(testbed.Long)
+			l, foreign := b.Take(c, "held"), b.Take(other, "another's")
+			waiting := b.Acquire(b.Ctx, c, "another's")
+			b.Line(other, "another's", 1)
+
+			b.do("ACL", "SETUSER", "app", take[0])
+			_, err := c.TryAcquire(b.Ctx, "free")
+			require.ErrorIs(t, err, client.ErrDenied)
+			require.ErrorIs(t, l.Renew(b.Ctx), client.ErrDenied)
+			require.ErrorIs(t, b.Ended(l.Context()), client.ErrLost)
+			b.Eventually("its lease ends on the server", func() bool { return !b.Exists("held") })
+			b.Release(b.Take(other, "held"))
+
+			b.do("ACL", "SETUSER", "app", take[1])
+			b.Eventually("it locks again", func() bool {
+				l, err := c.TryAcquire(b.Ctx, "held")
+				return err == nil && l.Release(b.Ctx) == nil
+			})
+			// It was denied if it asked meanwhile; else it still is in line.
+			b.Release(foreign)
+			if o := testbed.Got(t, waiting); o.Err != nil {
+				require.ErrorIs(t, o.Err, client.ErrDenied)
+			} else {
+				b.Release(o.Lock)
+			}
+			b.Release(b.Locked(b.Acquire(b.Ctx, c, "another's")).Lock)
+		})
+	}
+}
+
+// A name in the DNS moves to the replica, which becomes the primary: as where a service runs the
+// servers. The old primary is dead, or is a replica, which hangs up on its clients or on nobody. Clients
+// follow the name. What was replicated is still held.
+func TestANameMoves(t *testing.T) {
+	demote := func(b *bed, old, primary *server.Node) {
+		host, port, err := net.SplitHostPort(primary.Addr)
+		require.NoError(b.TB, err)
+		_, err = old.Do(b.Ctx, "REPLICAOF", host, port)
+		require.NoError(b.TB, err)
+	}
+	for name, lose := range map[string]func(b *bed, old, primary *server.Node){
+		"dead":                            func(b *bed, old, _ *server.Node) { require.NoError(b.TB, old.Kill()) },
+		"demoted, and hangs up on nobody": demote,
+		"demoted":                         func(b *bed, old, primary *server.Node) { demote(b, old, primary); b.hangUp(old) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := lay(t, server.Replicated(t, 1, server.Owned()))
+			old, primary := b.D.Nodes()[0], b.D.Nodes()[1]
+			var addr atomic.Value
+			addr.Store(old.Addr)
+			option := b.D.ClientOption()
+			option.InitAddress = []string{"redis.example:6379"}
+			option.DialCtxFn = func(ctx context.Context, name string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+				assert.Equal(t, "redis.example:6379", name)
+				return d.DialContext(ctx, "tcp", addr.Load().(string))
+			}
+			cfg := brisk
+			cfg.Lease = 5 * time.Second
+			w := b.crew(b.connecting(option, cfg))
+			w.end() // no new locks while it moves, or some can be lost
+			b.replicated(old, primary)
+			_, err := primary.Do(b.Ctx, "REPLICAOF", "NO", "ONE")
+			require.NoError(t, err)
+			addr.Store(primary.Addr)
+			moved := time.Now()
+			lose(b, old, primary)
+			for _, l := range w.held {
+				b.Eventually("it is renewed at the new primary", func() bool { return l.Renew(b.Ctx) == nil })
+			}
+			t.Logf("all locks were renewed %v after the move", time.Since(moved))
+			w.check(t, 0, nil)
+		})
+	}
+}
+
+// AutoLoad loads the library on every primary, and a replica that is dead or silent does not keep it
+// from that.
+func TestAutoLoadBesideALostReplica(t *testing.T) {
+	for name, lose := range map[string]func(*server.Node) error{
+		"dead": (*server.Node).Kill, "silent": (*server.Node).Pause,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := lay(t, server.Cluster(t, server.Owned()))
+			c := b.Connect(b.D.ClientOption(), client.Config{Lease: testbed.Long, AutoLoad: true})
+			l := b.Take(c, "held")
+			require.NoError(t, lose(b.D.Nodes()[3]))
+			for range 3 {
+				for _, n := range b.D.Nodes()[:3] {
+					_, err := n.Do(b.Ctx, "FUNCTION", "FLUSH")
+					require.NoError(t, err)
+				}
+				b.Eventually("renewed", func() bool { return l.Renew(b.Ctx) == nil })
+				for _, n := range b.D.Nodes()[:3] {
+					b.Eventually("loaded", func() bool {
+						loaded, err := n.Do(b.Ctx, "FUNCTION", "LIST")
+						require.NoError(t, err)
+						list, err := loaded.ToArray()
+						require.NoError(t, err)
+						return len(list) == 1
+					})
+				}
+				b.Release(b.Take(c, "another"))
+			}
+			b.Release(l)
+		})
+	}
+}

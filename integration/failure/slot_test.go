@@ -1,0 +1,300 @@
+package failure
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/cluster"
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/integration/testbed"
+)
+
+// A slot moves to a node without the library. With AutoLoad calls go on, and so do held locks and
+// lines. Without, the error names the command, while the slot is on its way and
+// afterwards; a held lock goes on if the library comes within its lease.
+func TestASlotMovesToANodeWithoutTheLibrary(t *testing.T) {
+	for name, autoLoad := range map[string]bool{"AutoLoad": true, "by hand": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := lay(t, server.Cluster(t, server.Owned()))
+			const name = "{tag}held"
+			slot, source := cluster.Slot(prefix+name), b.owning(name)
+			target := b.D.Nodes()[(int(slot)*3/cluster.Slots+1)%3]
+			m := newMover(b)
+			m.at(target, "FUNCTION", "FLUSH")
+			cfg := client.Config{Lease: 20 * time.Second, RenewEvery: 100 * time.Millisecond, AutoLoad: autoLoad}
+			c := b.Connect(b.D.ClientOption(), cfg)
+			l := b.Take(c, name)
+			next := b.Acquire(b.Ctx, b.Connect(b.D.ClientOption(), client.Config{AutoLoad: true}), name)
+			b.Line(c, name, 1)
+
+			take := func(name string, opts ...client.Option) {
+				t.Helper()
+				free, err := c.TryAcquire(b.Ctx, name, opts...)
+				if autoLoad {
+					require.NoError(t, err)
+					b.Release(free)
+					return
+				}
+				require.ErrorIs(t, err, client.ErrLibrary)
+				require.Contains(t, err.Error(), "run: holdfast load --addr ")
+			}
+			m.begin(slot, source, target)
+			take("{tag}on its way")
+			take("{tag}on its way", client.WithReplicas(1, testbed.Within))
+			m.finish(slot, source, target)
+			take("{tag}there")
+			take("{tag}there", client.WithReplicas(1, testbed.Within))
+			if !autoLoad {
+				require.NoError(t, l.Context().Err(), "the lease stands")
+				b.D.Load(t)
+			}
+			b.renewed(name, 3)
+			require.NoError(t, l.Context().Err())
+			b.Line(c, name, 1)
+			b.subscribed(t, target, name)
+			b.Release(l)
+			o := b.Locked(next)
+			require.Greater(t, o.Lock.Fence(), l.Fence())
+			b.Release(o.Lock)
+		})
+	}
+}
+
+// mover moves slots between the primaries of a Cluster as redis-cli does.
+type mover struct {
+	*bed
+	primaries []*server.Node
+	keys      int // how many were moved
+}
+
+func newMover(b *bed) *mover { return &mover{bed: b, primaries: b.D.Nodes()[:3]} }
+
+// at sends a command to a node.
+func (m *mover) at(n *server.Node, command ...string) *rueidis.RedisMessage {
+	m.TB.Helper()
+	message, err := n.Do(m.Ctx, command...)
+	require.NoError(m.TB, err, "%v at %s", command, n.Addr)
+	return &message
+}
+
+// id is how the other nodes call one.
+func (m *mover) id(n *server.Node) string {
+	m.TB.Helper()
+	id, err := m.at(n, "CLUSTER", "MYID").ToString()
+	require.NoError(m.TB, err)
+	return id
+}
+
+// begin lets the target take keys of the slot: the source sends those there that it does not have.
+func (m *mover) begin(slot uint16, source, target *server.Node) {
+	m.TB.Helper()
+	number := strconv.Itoa(int(slot))
+	m.at(target, "CLUSTER", "SETSLOT", number, "IMPORTING", m.id(source))
+	m.at(source, "CLUSTER", "SETSLOT", number, "MIGRATING", m.id(target))
+}
+
+// finish moves the keys, and then the slot. The target learns first that it is its own: so there is
+// no moment at which nobody has it.
+func (m *mover) finish(slot uint16, source, target *server.Node) {
+	m.TB.Helper()
+	number := strconv.Itoa(int(slot))
+	host, port, err := net.SplitHostPort(target.Addr)
+	require.NoError(m.TB, err)
+	for {
+		keys, err := m.at(source, "CLUSTER", "GETKEYSINSLOT", number, "10").AsStrSlice()
+		require.NoError(m.TB, err)
+		if len(keys) == 0 {
+			break
+		}
+		// NOKEY, when they are gone meanwhile, is an answer too
+		m.at(source, append([]string{"MIGRATE", host, port, "", "0", "5000", "KEYS"}, keys...)...)
+		m.keys += len(keys)
+	}
+	m.at(target, "CLUSTER", "SETSLOT", number, "NODE", m.id(target))
+	m.at(source, "CLUSTER", "SETSLOT", number, "NODE", m.id(target))
+}
+
+// tell tells the primaries that took no part where a slot is.
+func (m *mover) tell(slot uint16, source, target *server.Node) {
+	m.TB.Helper()
+	for _, n := range m.primaries {
+		if n != source && n != target {
+			m.at(n, "CLUSTER", "SETSLOT", strconv.Itoa(int(slot)), "NODE", m.id(target))
+		}
+	}
+}
+
+// subscribed blocks until all who wait for the lock are subscribed at a node: who is not when its
+// turn comes is skipped.
+func (b *bed) subscribed(t *testing.T, node *server.Node, name string) {
+	t.Helper()
+	since := time.Now()
+	last := "none"
+	defer func() { t.Logf("after %v those who hear the waiters' channels: %s", time.Since(since), last) }()
+	b.Eventually("the waiters have subscribed again", func() bool {
+		lock, err := b.Do(name, "HGETALL").AsStrMap()
+		if err != nil { // one of this test's own connections that ended
+			return false
+		}
+		channels := b.channels(lock)
+		m, err := node.Do(b.Ctx, append([]string{"PUBSUB", "SHARDNUMSUB"}, channels...)...)
+		if err != nil {
+			return false
+		}
+		listeners, err := m.AsIntMap()
+		last = fmt.Sprint(listeners, err)
+		for _, channel := range channels {
+			if listeners[channel] == 0 {
+				return false
+			}
+		}
+		return err == nil
+	})
+}
+
+// channels are those of the waiters in line, as functions/holdfast.lua packs them: four doubles, then the
+// lengths of holds and channel, two bytes each, then holds, channel and owner.
+func (b *bed) channels(lock map[string]string) (list []string) {
+	b.TB.Helper()
+	const lengths = 8 * 4
+	for field, entry := range lock {
+		if strings.HasPrefix(field, "w:") {
+			require.Greater(b.TB, len(entry), lengths+4)
+			short := func(at int) int { return int(entry[at]) | int(entry[at+1])<<8 }
+			from := lengths + 4 + short(lengths)
+			list = append(list, entry[from:from+short(lengths+2)])
+		}
+	}
+	require.NotEmpty(b.TB, list)
+	return list
+}
+
+// Slots move to another primary and back, under locks that are held and renewed, lines of waiters, and
+// locks that come and go: in each slot five that are held, one with a line, and one that comes and goes. No
+// lock is lost, no call fails, and everybody in line has a turn. Who waits can lose places, and only at a
+// hand-off while the slot moves or before the waiter has subscribed at its new place. HOLDFAST_SLOTS is how
+// many slots move (default 60).
+func TestReshardingUnderLoad(t *testing.T) {
+	t.Parallel()
+	count := times(t, "HOLDFAST_SLOTS", 60)
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		b := lay(t, server.Cluster(t, server.Owned(), server.WithFlavour(f)))
+		// many slots take longer than other tests
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute+time.Duration(count)*time.Second)
+		defer cancel()
+		b.Ctx = ctx
+		reshard(t, b, count)
+	})
+}
+
+func reshard(t *testing.T, b *bed, count int) {
+	worst := late()
+	slots, tags := tags(count)
+	var held, lined []string
+	for _, slot := range slots {
+		for i := range 5 {
+			held = append(held, fmt.Sprintf("%sheld %d", tags[slot], i))
+		}
+		lined = append(lined, tags[slot]+"line")
+	}
+	cfg := client.Config{Lease: 10 * time.Second, RenewEvery: time.Second}
+	w := b.crewOf(b.connecting(b.D.ClientOption(), cfg), held, lined, func(worker, turn int) string {
+		return fmt.Sprintf("%sload %d", tags[slots[turn%len(slots)]], worker)
+	})
+
+	// Half of the lines move on while the slots do, at any moment of it; the others when their waiters have
+	// subscribed at the new place.
+	var during, settled []string
+	for i, name := range lined {
+		if i%2 == 0 {
+			during = append(during, name)
+		} else {
+			settled = append(settled, name)
+		}
+	}
+	m := newMover(b)
+	began := time.Now()
+	moves := thereAndBack(m.primaries, slots)
+	released := make(chan error, 1)
+	go func() { released <- w.releaseMeanwhile(during, moves) }()
+	for _, s := range moves {
+		m.begin(s.slot, s.from, s.to)
+		m.finish(s.slot, s.from, s.to)
+		m.tell(s.slot, s.from, s.to)
+		close(s.done)
+	}
+	t.Logf("%d moves of %d slots with %d keys in %v", len(moves), len(slots), m.keys, time.Since(began))
+	require.NoError(t, testbed.Got(t, released))
+	for _, name := range settled {
+		b.subscribed(t, b.owning(name), name)
+		require.NoError(t, w.release(name))
+	}
+	w.served.Wait()
+	w.late = worst()
+	t.Logf("plain timers were late by up to %v", w.late)
+	t.Logf("hand-offs while slots move: %+v", w.places(t, during))
+	assert.Zero(t, w.places(t, settled).lost, "places lost after all have subscribed again")
+	w.check(t, 0, nil)
+}
+
+// tags returns as many slots, from all over the Cluster, in order, and a hash tag of each.
+func tags(count int) (slots []uint16, tags map[uint16]string) {
+	tags = map[uint16]string{}
+	for i := 0; len(tags) < count; i++ {
+		tag := "{" + strconv.Itoa(i) + "}"
+		if slot := cluster.Slot(tag); tags[slot] == "" {
+			tags[slot] = tag
+			slots = append(slots, slot)
+		}
+	}
+	slices.Sort(slots)
+	return slots, tags
+}
+
+// step is one slot's move.
+type step struct {
+	slot     uint16
+	from, to *server.Node
+	done     chan struct{}
+}
+
+// thereAndBack is the moves of all slots to the next primary, and then of all back.
+func thereAndBack(nodes []*server.Node, slots []uint16) (moves []step) {
+	for _, slot := range slots {
+		i := int(slot) * 3 / cluster.Slots
+		moves = append(moves, step{slot, nodes[i], nodes[(i+1)%3], make(chan struct{})})
+	}
+	for _, there := range moves[:len(slots)] {
+		moves = append(moves, step{there.slot, there.to, there.from, make(chan struct{})})
+	}
+	return moves
+}
+
+// releaseMeanwhile ends the first turn of each line at about the time at which its slot moves.
+func (w *crew) releaseMeanwhile(names []string, moves []step) error {
+	for _, name := range names {
+		slot := cluster.Slot(prefix + name)
+		i := slices.IndexFunc(moves, func(m step) bool { return m.slot == slot })
+		if i > 0 {
+			testbed.Got(w.TB, moves[i-1].done)
+		}
+		<-time.After(rand.N(10 * time.Millisecond)) // any moment of the move
+		if err := w.release(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,24 @@
+package risk
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Every policy but noeviction evicts locks, those that later servers have too.
+func TestEviction(t *testing.T) {
+	sound := map[string]string{"appendonly": "yes", "appendfsync": "always", "min-replicas-to-write": "1", "maxmemory": "100"}
+	for policy, evicts := range map[string]bool{"noeviction": false, "allkeys-lru": true, "volatile-ttl": true,
+		"allkeys-lrm": true, "volatile-lrm": true} {
+		sound["maxmemory-policy"] = policy
+		found := Of(sound, 1)
+		if !evicts {
+			require.Empty(t, found)
+			continue
+		}
+		require.Len(t, found, 1)
+		require.Equal(t, Eviction, found[0].Code)
+		require.Contains(t, found[0].Text, policy)
+	}
+}

@@ -1,0 +1,72 @@
+package loader_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/loader"
+)
+
+// since is what a node says of its memory.
+func since(t *testing.T, n *server.Node, words ...string) string {
+	t.Helper()
+	reply, err := n.Do(ctx, append([]string{"FCALL", functions.Memory}, words...)...)
+	require.NoError(t, err)
+	said, err := reply.AsStrSlice()
+	require.NoError(t, err)
+	return said[2]
+}
+
+// Where a call without a key is refused, a primary is asked with a key that is its own.
+func TestAMemoryIsCarriedOverWhereCallsNeedAKey(t *testing.T) {
+	source := strings.Replace(functions.Source, "if #keys > 1 then fail", "if #keys ~= 1 then fail", 1)
+	require.NotEqual(t, functions.Source, source)
+	d := server.Cluster(t, server.Owned())
+	client, opt := connect(t, d)
+	opt.Source = source
+	_, err := loader.Load(ctx, client, opt)
+	require.NoError(t, err)
+	before := map[string]string{}
+	keys := map[string]string{}
+	for _, n := range d.Nodes()[:3] {
+		for _, key := range strings.Split("abcdefghijklmnopqrstuvwxyz", "") {
+			if _, err := n.Do(ctx, "GET", key); rueidis.IsRedisNil(err) {
+				keys[n.Addr] = key
+			}
+		}
+		require.Contains(t, keys, n.Addr)
+		before[n.Addr] = since(t, n, "1", keys[n.Addr])
+	}
+	opt.Source += "-- another\n"
+	report, err := loader.Load(ctx, client, opt)
+	require.NoError(t, err)
+	for _, r := range report.Nodes {
+		require.Empty(t, r.Detail)
+	}
+	for _, n := range d.Nodes()[:3] {
+		require.Equal(t, before[n.Addr], since(t, n, "1", keys[n.Addr]))
+	}
+}
+
+// A user who may load and no more loses the memory, and is told.
+func TestAMemoryThatIsLostIsTold(t *testing.T) {
+	const rights = "user loads on >pw +ping +role +function|list +function|load +function|delete"
+	d := server.Single(t, server.Owned(), server.WithACL(rights))
+	d.Load(t)
+	option := d.ClientOption()
+	option.Username, option.Password = "loads", "pw"
+	option.DisableCache, option.ForceSingleClient, option.PipelineMultiplex = true, true, -1
+	client, err := rueidis.NewClient(option)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	report, err := loader.Load(ctx, client, loader.Options{Source: functions.Source + "-- another\n"})
+	require.NoError(t, err)
+	require.Equal(t, []loader.Action{loader.Replaced}, actions(report))
+	require.Contains(t, report.Nodes[0].Detail, "memory was not carried over")
+	require.Contains(t, report.Nodes[0].Detail, "NOPERM")
+}
