@@ -63,15 +63,7 @@ func (lib *library) open(chunk string) {
 	}
 	L.SetGlobal("pcall", L.NewFunction(protectedCall))
 	L.SetGlobal("tonumber", L.NewFunction(toNumber(L.GetGlobal("tonumber").(*lua.LFunction))))
-	text := L.GetGlobal("string").(*lua.LTable)
-	text.RawSetString("find", L.NewFunction(func(L *lua.LState) int {
-		if lua.LVAsBool(L.Get(4)) { // plain
-			return plainFind(L)
-		}
-		return luaFind(L, true)
-	}))
-	text.RawSetString("match", L.NewFunction(func(L *lua.LState) int { return luaFind(L, false) }))
-	text.RawSetString("format", L.NewFunction(luaFormat(text.RawGetString("format").(*lua.LFunction))))
+	quicken(L, L.GetGlobal("string").(*lua.LTable))
 	L.SetGlobal("struct", openStruct(L))
 	api := L.NewTable()
 	for name, f := range map[string]lua.LGFunction{
