@@ -1,17 +1,15 @@
 package redis_test
 
 import (
-	"context"
-	"errors"
 	"net"
 	"strconv"
-	"strings"
+	"syscall"
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/client"
+	"github.com/stretchr/testify/require"
+
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
-	"github.com/redis/rueidis"
 )
 
 func fn(body string) string {
@@ -39,7 +37,7 @@ func TestExpiryEarlyAndLate(t *testing.T) {
 				}
 			}}
 			bubble(t, redis.Options{Early: early, Hooks: hooks}, func(t *testing.T, w *redis.World) {
-				n := w.Node("a:6379")
+				n := w.Node("a:1")
 				start := time.Now()
 				n.Do("SET", "k", "v", "PX", "1000")
 				end := start.Add(time.Second)
@@ -79,86 +77,50 @@ func TestTimeInFunctions(t *testing.T) {
 }
 
 func TestErrorsOfFunctions(t *testing.T) {
-	for body, want := range map[string]string{
-		"return redis.call('GET', keys[1])":                        "WRONGTYPE Operation against a key holding the wrong kind of value script: t, on @user_function:2.",
-		"return redis.call('GET')":                                 "ERR Wrong number of args calling Redis command from script script: t, on @user_function:2.",
-		"x = 1":                                                    "ERR user_function:2: Attempt to modify a readonly table script: t, on @user_function:2.",
-		"return nope":                                              "ERR user_function:2: Script attempted to access nonexistent global variable 'nope' script: t, on @user_function:2.",
-		"return redis.error_reply('foo')":                          "ERR foo",
-		"return redis.call('SET', keys[1], {})":                    "ERR Lua redis lib command arguments must be strings or integers script: t, on @user_function:2.",
-		"return redis.acl_check_cmd('NOPE')":                       "ERR Invalid command passed to redis.acl_check_cmd() script: t, on @user_function:2.",
-		"return redis.call('MULTI')":                               "ERR This Redis command is not allowed from script script: t, on @user_function:2.",
-		"return redis.pcall('GET', keys[1])":                       "WRONGTYPE Operation against a key holding the wrong kind of value",
-		"local ok, e = pcall(redis.call, 'GET', keys[1]) return e": "",
+	const where = " script: t, on @user_function:2."
+	for body, want := range map[string]any{
+		"return redis.call('GET', keys[1])":                        redis.Error(wrongType + where),
+		"return redis.pcall('GET', keys[1])":                       redis.Error(wrongType),
+		"local ok, e = pcall(redis.call, 'GET', keys[1]) return e": wrongType,
+		"return redis.call('GET')":                                 redis.Error("ERR Wrong number of args calling Redis command from script" + where),
+		"x = 1":                                                    redis.Error("ERR user_function:2: Attempt to modify a readonly table" + where),
+		"return nope":                                              redis.Error("ERR user_function:2: Script attempted to access nonexistent global variable 'nope'" + where),
+		"return redis.error_reply('foo')":                          redis.Error("ERR foo"),
+		"return redis.call('SET', keys[1], {})":                    redis.Error("ERR Lua redis lib command arguments must be strings or integers" + where),
+		"return redis.acl_check_cmd('NOPE')":                       redis.Error("ERR Invalid command passed to redis.acl_check_cmd()" + where),
+		"return redis.call('MULTI')":                               redis.Error("ERR This Redis command is not allowed from script" + where),
 	} {
-		bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-			n := w.Node("a:1")
-			n.Do("RPUSH", "k", "x")
-			got := run(t, n, body, "k")
-			if want == "" {
-				expect(t, got, "WRONGTYPE Operation against a key holding the wrong kind of value")
-				return
-			}
-			expect(t, got, redis.Error(want))
-		})
+		n := redis.New(redis.Options{}).Node("a:1")
+		n.Do("RPUSH", "k", "x")
+		require.Equal(t, want, run(t, n, body, "k"), body)
 	}
 }
 
-func TestRefusals(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := w.Node("a:6379")
-		load(t, n)
-		a := open(t, w, "a", "a:6379")
-		defer a.Close()
-		l := must(a.Acquire(ctx, "x"))
-		for c, code := range map[redis.Condition]string{redis.Full: "OOM", redis.Loading: "LOADING", redis.SaveFailed: "MISCONF", redis.TooFewReplicas: "NOREPLICAS", redis.Busy: "BUSY"} {
-			n.Set(c, true)
-			_, err := a.TryAcquire(ctx, "y")
-			if !errors.Is(err, client.ErrUnreachable) || !strings.Contains(err.Error(), code) {
-				t.Errorf("%s: %v", code, err)
-			}
-			if err := l.Renew(ctx); (err == nil) != (c == redis.Full) { // allow-oom
-				t.Errorf("renew with %s: %v", code, err)
-			}
-			n.Set(c, false)
-		}
-		n.Refuse(func(cmd []string) redis.Error { return "NOPERM not today" })
-		if _, err := a.TryAcquire(ctx, "y"); !errors.Is(err, client.ErrDenied) {
-			t.Errorf("refused: %v", err)
-		}
-		n.Refuse(nil)
-	})
-}
+const wrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
 func TestALostReply(t *testing.T) {
 	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := w.Node("a:6379")
-		load(t, n)
-		c := must(rueidis.NewClient(options(w, "a", "a:6379")))
-		defer c.Close()
+		n := w.Node("a:1")
+		c := dial(t, w, "h", "a:1")
 		n.LoseReply(func(cmd []string) bool { return cmd[0] == "SET" })
-		if err := c.Do(ctx, c.B().Set().Key("k").Value("v").Build()).Error(); err == nil {
-			t.Error("a reply came")
-		}
-		n.LoseReply(nil)
-		expect(t, must(c.Do(ctx, c.B().Get().Key("k").Build()).ToString()), "v")
+		c.send("SET", "k", "v")
+		_, err := c.reply(time.Second)
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+		expect(t, n.Do("GET", "k"), "v")
 	})
 }
 
 func TestDialErrorsLookLikeThoseOfTCP(t *testing.T) {
 	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := w.Node("a:6379")
+		n := w.Node("a:1")
 		check := func(what string, took time.Duration) {
 			t.Helper()
 			start := time.Now()
-			_, err := w.Dial(ctx, "a:6379", &net.Dialer{Timeout: time.Second}, nil)
+			_, err := w.Dial(ctx, "a:1", &net.Dialer{Timeout: time.Second}, nil)
 			var op *net.OpError
-			if !errors.As(err, &op) || op.Op != "dial" {
-				t.Errorf("%s: %v", what, err)
-			}
-			if d := time.Since(start); d < took || d > took+10*time.Millisecond {
-				t.Errorf("%s took %v", what, d)
-			}
+			require.ErrorAs(t, err, &op, what)
+			require.Equal(t, "dial", op.Op)
+			require.InDelta(t, took, time.Since(start), float64(10*time.Millisecond), what)
 		}
 		w.Refuse(redis.Path{}, true)
 		check("refused", 0)
@@ -173,50 +135,38 @@ func TestDialErrorsLookLikeThoseOfTCP(t *testing.T) {
 
 // A message reaches subscribers at replicas, and counts only those here.
 func TestMessagesReachReplicas(t *testing.T) {
-	for name, nodes := range map[string]func(w *redis.World) []*redis.Node{
-		"replica": func(w *redis.World) []*redis.Node { p := w.Node("a:1"); return []*redis.Node{p, w.Replica("b:1", p)} },
-		"cluster": func(w *redis.World) []*redis.Node { return w.Cluster(1, 1) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-				both := nodes(w)
-				opt := options(w, "a", both[1].Addr())
-				opt.ForceSingleClient = true
-				c := must(rueidis.NewClient(opt))
-				defer c.Close()
-				ctx, cancel := context.WithCancel(ctx)
-				defer cancel()
-				got := make(chan string, 1)
-				go func() {
-					_ = c.Receive(ctx, c.B().Ssubscribe().Channel("ch").Build(), func(m rueidis.PubSubMessage) { got <- m.Message })
-				}()
-				time.Sleep(time.Second)
-				expect(t, both[1].Subscribers("ch"), 1)
-				expect(t, both[0].Do("SPUBLISH", "ch", "hello"), int64(0))
-				expect(t, <-got, "hello")
-			})
-		})
-	}
+	each(t, map[string]func(w *redis.World) (p, r *redis.Node){
+		"replica": func(w *redis.World) (p, r *redis.Node) { p = w.Node("a:1"); return p, w.Replica("b:1", p) },
+		"cluster": func(w *redis.World) (p, r *redis.Node) { both := w.Cluster(1, 1); return both[0], both[1] },
+	}, func(t *testing.T, w *redis.World, nodes func(w *redis.World) (p, r *redis.Node)) {
+		p, r := nodes(w)
+		c := dial(t, w, "h", r.Addr())
+		c.send("SSUBSCRIBE", "ch")
+		time.Sleep(time.Second)
+		expect(t, r.Do("PUBSUB", "SHARDNUMSUB", "ch"), []any{"ch", int64(1)})
+		expect(t, p.Do("SPUBLISH", "ch", "hello"), int64(0))
+		for got := ""; got != "hello"; {
+			got = must(c.reply(time.Second))
+		}
+	})
 }
 
 func TestWaitCountsReplicas(t *testing.T) {
 	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		p := w.Node("a:6379")
-		r := w.Replica("b:6379", p)
-		c := must(rueidis.NewClient(options(w, "a", "a:6379")))
-		defer c.Close()
-		set := func() int64 {
-			got := c.DoMulti(ctx, c.B().Set().Key("k").Value("v").Build(), c.B().Wait().Numreplicas(1).Timeout(300).Build())
-			return must(got[1].AsInt64())
+		r := w.Replica("b:1", w.Node("a:1"))
+		c := dial(t, w, "h", "a:1")
+		set := func() string {
+			c.send("SET", "k", "v")
+			c.send("WAIT", "1", "300")
+			expect(t, must(c.reply(time.Second)), "+OK")
+			return must(c.reply(time.Second))
 		}
 		time.Sleep(time.Second)
-		expect(t, set(), int64(1))
+		expect(t, set(), ":1")
 		r.StopReplication()
 		start := time.Now()
-		expect(t, set(), int64(0))
-		if took := time.Since(start); took < 300*time.Millisecond {
-			t.Errorf("WAIT took %v", took)
-		}
+		expect(t, set(), ":0")
+		require.GreaterOrEqual(t, time.Since(start), 300*time.Millisecond)
 		r.StartReplication()
 	})
 }
