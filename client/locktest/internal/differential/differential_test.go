@@ -90,7 +90,7 @@ func embedded(t *testing.T, f redis.Flavour) *side {
 	w := redis.New(redis.Options{Flavour: f, Unmodelled: func(_, text string) { t.Errorf("not modelled: %s", text) }})
 	w.Node("a:1")
 	t.Cleanup(w.Close)
-	return &side{name: "embedded", dial: func() (net.Conn, error) { return w.Dial(context.Background(), "a:1", nil, nil) }}
+	return &side{name: "embedded", dial: func() (net.Conn, error) { return w.Host("").Dial(context.Background(), "a:1", nil, nil) }}
 }
 
 // match is the comparison of two sides.

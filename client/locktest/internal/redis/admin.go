@@ -23,7 +23,7 @@ func init() {
 		&spec{"DISCARD", 1, noScript | always | noMulti, 0, 0, 0, discard},
 		&spec{"CLIENT|SETINFO", 4, noScript | always, 0, 0, 0, setInfo},
 		&spec{"CLIENT|SETNAME", 3, noScript | always, 0, 0, 0, func(c *call) any { c.s.name = c.args[0]; return Status("OK") }},
-		&spec{"CLIENT|GETNAME", 2, noScript | always, 0, 0, 0, func(c *call) any { return orNil(c.s.name, c.s.name != "") }},
+		&spec{"CLIENT|GETNAME", 2, noScript | always, 0, 0, 0, func(c *call) any { return c.s.name }},
 		&spec{"CLIENT|ID", 2, noScript | always, 0, 0, 0, func(c *call) any { return c.s.id }},
 		&spec{"CLIENT|NO-EVICT", 3, noScript | always, 0, 0, 0, ok},
 		&spec{"CLIENT|NO-TOUCH", 3, noScript | always, 0, 0, 0, ok},
@@ -31,7 +31,7 @@ func init() {
 		&spec{"INFO", -1, always, 0, 0, 0, info},
 		&spec{"CONFIG|GET", -3, noScript | always, 0, 0, 0, configGet},
 		&spec{"CONFIG|SET", -4, noScript | always, 0, 0, 0, configSet},
-		&spec{"CONFIG|RESETSTAT", 2, noScript | always, 0, 0, 0, resetStat},
+		&spec{"CONFIG|RESETSTAT", 2, noScript | always, 0, 0, 0, func(c *call) any { clear(c.n.stats); return Status("OK") }},
 		&spec{"DEBUG|SET-ACTIVE-EXPIRE", 3, noScript | always, 0, 0, 0, setActiveExpire},
 		&spec{"COMMAND", -1, always, 0, 0, 0, func(*call) any { return []any{} }},
 	)
@@ -60,17 +60,11 @@ func selectDB(c *call) any {
 }
 
 func (n *Node) serverName() string {
-	if n.world.opt.Flavour == Valkey {
-		return "valkey"
-	}
-	return "redis"
+	return [...]string{"redis", "redis", "valkey"}[n.world.opt.Flavour]
 }
 
 func (n *Node) brand() string {
-	if n.world.opt.Flavour == Valkey {
-		return "Valkey"
-	}
-	return "Redis"
+	return [...]string{"Redis", "Redis", "Valkey"}[n.world.opt.Flavour]
 }
 
 func (n *Node) version() string {
@@ -97,11 +91,6 @@ func (n *Node) roleWord() string {
 	return "master"
 }
 
-func resetStat(c *call) any {
-	clear(c.n.stats)
-	return Status("OK")
-}
-
 // commandStats are the runs of each command, those inside functions included. Times are not
 // measured.
 func (n *Node) commandStats() (lines []string) {
@@ -116,7 +105,7 @@ func info(c *call) any {
 	n := c.n
 	sections := c.args
 	if len(sections) == 0 {
-		sections = []string{"server", "clients", "memory", "persistence", "stats", "replication", "cluster", "errorstats"}
+		sections = []string{"server", "clients", "memory", "persistence", "replication", "cluster"}
 	}
 	var b strings.Builder
 	for _, section := range sections {
@@ -133,13 +122,11 @@ func (n *Node) infoSection(section string) ([]string, bool) {
 	switch section {
 	case "server":
 		_, port := n.hostPort()
-		version := n.version()
 		lines := []string{}
 		if n.world.opt.Flavour == Valkey {
-			lines = append(lines, "server_name:valkey", "valkey_version:"+version)
-			version = "7.2.4"
+			lines = append(lines, "server_name:valkey", "valkey_version:"+n.version())
 		}
-		return append(lines, "redis_version:"+version, "redis_mode:"+n.mode(), "run_id:"+n.runID, fmt.Sprint("process_id:", os.Getpid()), "config_file:"+n.world.opt.ConfigFile, fmt.Sprint("tcp_port:", port),
+		return append(lines, "redis_version:"+[...]string{"7.0.15", "8.0.2", "7.2.4"}[n.world.opt.Flavour], "redis_mode:"+n.mode(), "run_id:"+n.runID, fmt.Sprint("process_id:", os.Getpid()), "config_file:"+n.world.opt.ConfigFile, fmt.Sprint("tcp_port:", port),
 			fmt.Sprint("server_time_usec:", n.clock.us()), fmt.Sprint("uptime_in_seconds:", int(time.Since(n.started).Seconds()))), true
 	case "clients":
 		return []string{fmt.Sprint("connected_clients:", len(n.sessions))}, true
@@ -147,16 +134,12 @@ func (n *Node) infoSection(section string) ([]string, bool) {
 		return []string{"used_memory:1000000", "maxmemory:" + n.config["maxmemory"]}, true
 	case "persistence":
 		return []string{fmt.Sprintf("loading:%d", oneIf(n.conditions[Loading])), fmt.Sprint("rdb_changes_since_last_save:", n.offset)}, true
-	case "stats":
-		return []string{fmt.Sprint("total_commands_processed:", n.calls)}, true
 	case "commandstats":
 		return n.commandStats(), true
 	case "replication":
 		return n.infoReplication(), true
 	case "cluster":
 		return []string{fmt.Sprintf("cluster_enabled:%d", oneIf(n.topo != nil))}, true
-	case "errorstats":
-		return nil, true
 	}
 	return nil, false
 }

@@ -25,7 +25,7 @@ func TestAskAndTryAgainWhileASlotMigrates(t *testing.T) {
 		expect(t, []any{to.Do("DBSIZE"), from.Do("DBSIZE")}, []any{int64(1), int64(1)})
 		both := c.B().Del().Key("{x}1", "{x}2").Build().Pin()
 		require.EqualError(t, c.Do(ctx, both).Error(), "TRYAGAIN Multiple keys request during rehashing of slot")
-		w.MoveKeys(slot, 0)
+		w.MoveKeys(slot)
 		w.FinishMigration(slot)
 		expect(t, must(c.Do(ctx, both).AsInt64()), int64(2))
 	})

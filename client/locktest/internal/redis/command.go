@@ -88,7 +88,6 @@ func arity(sp *spec, words int) Error {
 
 // execute runs a command of a client.
 func (n *Node) execute(s *session, cmd []string) any {
-	n.calls++
 	sp, args, err := find(cmd)
 	if sp == nil && err == "" {
 		err = n.world.unmodelled(n, strings.Join(cmd[:min(2, len(cmd))], " "))
@@ -125,7 +124,7 @@ func (n *Node) afterCommand(s *session, sp *spec) {
 		s.asking = false
 	}
 	if sp.name != "CLIENT|CACHING" && sp.name != "MULTI" {
-		s.caching = nil
+		s.caching = false
 	}
 	if sp.flags&write != 0 || sp.name == "FCALL" {
 		s.offset = n.offset
@@ -159,7 +158,7 @@ func (n *Node) check(s *session, sp *spec, cmd, args []string) Error {
 	if s.multi && sp.name == "MULTI" && n.world.opt.Flavour == Valkey { // the others refuse it as they run it
 		return "ERR Command not allowed inside a transaction"
 	}
-	if !s.enc.resp3 && !s.internal && len(s.channels)+len(s.shards) > 0 && sp.flags&subOK == 0 {
+	if !s.enc.resp3 && !s.internal && s.subscribed() && sp.flags&subOK == 0 {
 		return Error(fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", strings.ToLower(sp.name)))
 	}
 	return ""
@@ -214,7 +213,7 @@ func (n *Node) perform(c *call) any {
 
 // keysOf returns the keys among a command's arguments.
 func (sp *spec) keysOf(args []string) []string {
-	if sp.name == "FCALL" || sp.name == "FCALL_RO" || sp.name == "EVAL" || sp.name == "EVAL_RO" {
+	if sp.name == "FCALL" || sp.name == "FCALL_RO" || sp.name == "EVAL" {
 		keys, _, _ := splitKeys(args[1:])
 		return keys
 	}
@@ -230,6 +229,15 @@ func (sp *spec) keysOf(args []string) []string {
 		out = append(out, args[i-1])
 	}
 	return out
+}
+
+// slotted returns the keys and channels that belong to slots.
+func (sp *spec) slotted(args []string) []string {
+	names := sp.keysOf(args)
+	if sp.flags&sharded != 0 {
+		names = append(names, sp.channelsOf(args)...)
+	}
+	return names
 }
 
 func (sp *spec) channelsOf(args []string) []string {
@@ -266,7 +274,7 @@ func (n *Node) exec(s *session) any {
 	queue, dirty := s.queue, s.dirty
 	s.multi, s.queue, s.dirty = false, nil, false
 	if dirty {
-		s.caching = nil
+		s.caching = false
 		return Error("EXECABORT Transaction discarded because of previous errors.")
 	}
 	n.begin()
@@ -285,6 +293,6 @@ func (n *Node) exec(s *session) any {
 		n.afterCommand(s, sp)
 		s.caching = caching
 	}
-	s.caching = nil
+	s.caching = false
 	return out
 }

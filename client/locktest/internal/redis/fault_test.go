@@ -167,24 +167,6 @@ func TestPauseAndContinue(t *testing.T) {
 	})
 }
 
-func TestMaxClients(t *testing.T) {
-	bubble(t, redis.Options{MaxClients: 2}, func(t *testing.T, w *redis.World) {
-		w.Node("a:1")
-		one, two := dial(t, w, "h", "a:1"), dial(t, w, "h", "a:1")
-		for _, c := range []raw{one, two} {
-			c.ping(t)
-		}
-		three := dial(t, w, "h", "a:1")
-		expect(t, must(three.reply(time.Second)), "-ERR max number of clients reached")
-		_, err := three.reply(time.Second)
-		require.ErrorIs(t, err, io.EOF)
-		expect(t, w.Connections(redis.Path{}), 2)
-		_ = one.Close()
-		time.Sleep(time.Second)
-		dial(t, w, "h", "a:1").ping(t)
-	})
-}
-
 // A stall holds up the end of a connection too, and no longer than it lasts.
 func TestTheEndOfAConnectionArrivesAfterAStall(t *testing.T) {
 	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {

@@ -1,9 +1,6 @@
 package redis
 
-import (
-	"maps"
-	"strconv"
-)
+import "maps"
 
 // image is what a server has on disk, and what it sends to a new replica.
 type image struct {
@@ -78,4 +75,3 @@ func (n *Node) Restart(disk Disk) {
 		n.world.follow(r, n, true)
 	}
 }
-func itoa(n int64) string { return strconv.FormatInt(n, 10) }

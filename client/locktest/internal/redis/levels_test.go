@@ -69,7 +69,7 @@ func faults() map[string]fault {
 	user := func(rule string) func(*testing.T, *redis.Node) {
 		return func(_ *testing.T, n *redis.Node) { n.SetUser("default", rule) }
 	}
-	kill := func(_ *testing.T, n *redis.Node) { n.KillClients(nil) }
+	kill := func(_ *testing.T, n *redis.Node) { n.KillClients() }
 	none := func(*testing.T, *redis.Node) {}
 	return map[string]fault{
 		"the memory is full":       full,

@@ -64,15 +64,11 @@ func (n *Node) localOnly(s *script, sp *spec, args []string) Error {
 	if n.topo == nil {
 		return ""
 	}
-	names := sp.keysOf(args)
-	if sp.flags&sharded != 0 {
-		names = append(names, sp.channelsOf(args)...)
-	}
 	slot := -1
 	if len(s.keys) > 0 {
 		slot = slotOf(s.keys[0])
 	}
-	for _, name := range names {
+	for _, name := range sp.slotted(args) {
 		at := slotOf(name)
 		switch {
 		case !n.serves(at):
@@ -119,7 +115,7 @@ func argument(v lua.LValue) (string, bool) {
 
 func toLua(L *lua.LState, v any) lua.LValue {
 	switch v := v.(type) {
-	case nil, nilArray:
+	case nil:
 		return lua.LFalse
 	case string:
 		return lua.LString(v)
@@ -185,7 +181,7 @@ func eval(c *call) any {
 	sha := hex.EncodeToString(sum[:])
 	if c.n.scripts == nil || c.n.scripts.name != sha {
 		lib := newLibrary(c.n, sha, c.args[0])
-		lib.open("user_script")
+		lib.open()
 		body, bad := lib.state.Load(strings.NewReader("local KEYS, ARGV = ... "+c.args[0]), "user_script")
 		if bad != nil {
 			return Error("ERR Error compiling script (new function): " + oneLine(bad.Error()))

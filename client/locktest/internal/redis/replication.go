@@ -33,7 +33,6 @@ type feed struct {
 
 	mu      sync.Mutex
 	queue   []packetOfUnits
-	lag     time.Duration
 	stopped bool
 	timer   *time.Timer
 	last    time.Time
@@ -51,7 +50,7 @@ type packetOfUnits struct {
 func (f *feed) send(p packetOfUnits) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	p.at = time.Now().Add(f.lag + time.Duration(f.node.index%97+1)*7)
+	p.at = time.Now().Add(lag + time.Duration(f.node.index%97+1)*7)
 	if !p.at.After(f.last) {
 		p.at = f.last.Add(1)
 	}
@@ -109,9 +108,6 @@ func (n *Node) StopReplication() { n.feed.stop(true) }
 
 // StartReplication delivers what was kept.
 func (n *Node) StartReplication() { n.feed.stop(false) }
-
-// SetLag sets how long a write takes to this replica.
-func (n *Node) SetLag(d time.Duration) { n.feed.mu.Lock(); n.feed.lag = d; n.feed.mu.Unlock() }
 
 // Primary returns whom the node follows, nil if it is a primary.
 func (n *Node) Primary() *Node { n.mu.Lock(); defer n.mu.Unlock(); return n.primary }
@@ -181,11 +177,9 @@ func (w *World) Replica(addr string, primary *Node) *Node {
 	return r
 }
 
-// Follow makes a node a replica of another (REPLICAOF). Its connections stay, those of subscribers
+// follow makes a node a replica of another (REPLICAOF). Its connections stay, those of subscribers
 // too. With full it loses its data and its libraries' memory; without, it keeps what it has and
 // hears of what is new (a partial resynchronisation).
-func (w *World) Follow(replica, primary *Node, full bool) { w.follow(replica, primary, full) }
-
 func (w *World) follow(r, primary *Node, full bool) {
 	w.detach(r)
 	r.mu.Lock()
@@ -220,24 +214,12 @@ func (w *World) detach(r *Node) {
 	}
 	primary.mu.Lock()
 	defer primary.mu.Unlock()
-	for i, x := range primary.replicas {
-		if x == r {
-			primary.replicas = append(primary.replicas[:i:i], primary.replicas[i+1:]...)
-			break
-		}
-	}
+	primary.replicas = without(primary.replicas, r)
 	delete(primary.acked, r)
 }
 
-// Promote makes a replica a primary (REPLICAOF NO ONE). What is on its way to it is lost. Its
+// becomePrimary makes a replica a primary (REPLICAOF NO ONE). What is on its way to it is lost. Its
 // libraries keep their memory.
-func (w *World) Promote(r *Node) {
-	w.detach(r)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.becomePrimary()
-}
-
 func (n *Node) becomePrimary() {
 	n.feed.drop()
 	n.primary = nil

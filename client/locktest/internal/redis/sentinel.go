@@ -82,9 +82,9 @@ func (n *Node) following() []*Node {
 func (w *World) switchPrimary(old, to *Node, f Failover) {
 	if !f.Force {
 		w.follow(old, to, false)
-		old.KillClients(nil)
+		old.KillClients()
 	} else if !f.Isolated {
-		time.AfterFunc(w.opt.Gossip+w.jitter(w.opt.Gossip), func() { w.Depose(old, to) })
+		time.AfterFunc(gossip+w.jitter(gossip), func() { w.Depose(old, to) })
 	}
 	if w.master == nil {
 		return
@@ -110,7 +110,7 @@ func (w *World) Depose(old, to *Node) {
 		return
 	}
 	w.follow(old, to, true)
-	old.KillClients(nil)
+	old.KillClients()
 	for _, s := range w.sentinels {
 		host, port := portText(old)
 		toHost, toPort := portText(to)
@@ -122,6 +122,6 @@ func (n *Node) say(channel, message string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.up {
-		n.deliver(channel, message, false, false)
+		n.deliver(ordinary, channel, message, false)
 	}
 }

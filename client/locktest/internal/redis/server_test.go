@@ -116,7 +116,7 @@ func TestDialErrorsLookLikeThoseOfTCP(t *testing.T) {
 		check := func(what string, took time.Duration) {
 			t.Helper()
 			start := time.Now()
-			_, err := w.Dial(ctx, "a:1", &net.Dialer{Timeout: time.Second}, nil)
+			_, err := w.Host("").Dial(ctx, "a:1", &net.Dialer{Timeout: time.Second}, nil)
 			var op *net.OpError
 			require.ErrorAs(t, err, &op, what)
 			require.Equal(t, "dial", op.Op)

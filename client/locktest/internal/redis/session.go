@@ -14,7 +14,7 @@ type session struct {
 	conn     net.Conn
 	id       int64
 	remote   string
-	name     string
+	name     any   // nil: none
 	user     *user // nil: not authenticated
 	internal bool  // Node.Do, scripts of the test: no network, no redirects
 	enc      encoder
@@ -33,12 +33,10 @@ type session struct {
 
 	tracked  bool
 	optin    bool
-	optout   bool
 	noloop   bool
-	caching  *bool // what CLIENT CACHING said of the next command
-	channels map[string]bool
-	shards   map[string]bool
-	offset   int64 // of its last write, for WAIT
+	caching  bool               // CLIENT CACHING YES said so of the next command
+	channels [2]map[string]bool // subscriptions, by kind
+	offset   int64              // of its last write, for WAIT
 }
 
 // serve starts a connection. It returns false if the node takes none.
@@ -48,23 +46,13 @@ func (n *Node) serve(conn net.Conn, serial uint64, done func()) bool {
 	if !n.up {
 		return false
 	}
-	s := &session{node: n, conn: conn, id: int64(serial), remote: conn.RemoteAddr().String(), channels: map[string]bool{}, shards: map[string]bool{}}
+	s := &session{node: n, conn: conn, id: int64(serial), remote: conn.RemoteAddr().String(), channels: [2]map[string]bool{{}, {}}}
 	if u := n.users["default"]; u.on && u.nopass {
 		s.user = u
-	}
-	if len(n.sessions) >= n.world.opt.MaxClients {
-		_, _ = conn.Write([]byte("-ERR max number of clients reached\r\n"))
-		_ = conn.Close()
-		done()
-		return true
 	}
 	n.sessions[s.id] = s
 	go s.loop(done)
 	return true
-}
-
-func (s *session) client() Client {
-	return Client{s.id, s.remote, len(s.channels)+len(s.shards) > 0, s.tracked}
 }
 
 func (s *session) loop(done func()) {
@@ -187,11 +175,10 @@ func (s *session) leave() {
 	if n.sessions[s.id] == s {
 		delete(n.sessions, s.id)
 	}
-	for _, ch := range sortedKeys(s.channels) {
-		removeSubscriber(n.channels, ch, s)
-	}
-	for _, ch := range sortedKeys(s.shards) {
-		removeSubscriber(n.shards, ch, s)
+	for k, mine := range s.channels {
+		for _, ch := range sortedKeys(mine) {
+			s.unsubscribe(kind(k), ch)
+		}
 	}
 	s.untrack()
 }

@@ -19,7 +19,7 @@ func init() {
 // integer reads a number as Redis does: there is one way to write each.
 func integer(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err == nil && strconv.FormatInt(n, 10) != text {
+	if err == nil && itoa(n) != text {
 		err = strconv.ErrSyntax
 	}
 	return n, err
@@ -27,22 +27,22 @@ func integer(text string) (int64, error) {
 
 // text returns the string at the first argument's key.
 func (c *call) text() (string, bool, Error) {
-	e := c.n.lookup(c.args[0])
+	e, err := c.entry("string")
 	if e == nil {
-		return "", false, ""
-	}
-	if e.kind != "string" {
-		return "", false, wrongType
+		return "", false, err
 	}
 	return e.str, true, ""
 }
 
 func get(c *call) any {
 	v, ok, err := c.text()
-	if err != "" {
+	switch {
+	case err != "":
 		return err
+	case !ok:
+		return nil
 	}
-	return orNil(v, ok)
+	return v
 }
 
 func strlen(c *call) any {
@@ -94,7 +94,7 @@ func (c *call) setOptions() (o setOptions, err Error) {
 			o.get = true
 		case "KEEPTTL":
 			o.keep = true
-		case "PX", "EX", "PXAT", "EXAT":
+		case "PX", "PXAT":
 			i++
 			if i == len(c.args) || o.end != 0 {
 				return o, syntaxErr
@@ -112,8 +112,7 @@ func (c *call) setOptions() (o setOptions, err Error) {
 	return o, ""
 }
 
-// expiry reads a time of SET's or EXPIRE's kind: relative or absolute (AT), in seconds or
-// milliseconds (P).
+// expiry reads a time of SET's or PEXPIRE's kind: relative or absolute (AT).
 func (c *call) expiry(text, word, command string) (int64, Error) {
 	v, bad := integer(text)
 	if bad != nil {
@@ -123,13 +122,7 @@ func (c *call) expiry(text, word, command string) (int64, Error) {
 	if command == "set" && v <= 0 {
 		return 0, invalid
 	}
-	if word[0] != 'P' {
-		if v > 1<<53/1000 || v < -1<<53/1000 {
-			return 0, invalid
-		}
-		v *= 1000
-	}
-	if !strings.HasSuffix(word, "AT") {
+	if word == "PX" {
 		base := c.n.stepUS() / 1000
 		if v > 1<<62-base {
 			return 0, invalid
@@ -170,7 +163,7 @@ func set(c *call) any {
 		c.n.setEnd(fresh, end)
 		c.effect = [][]string{{"SET", key, value}}
 		if end != 0 {
-			c.effect[0] = append(c.effect[0], "PXAT", strconv.FormatInt(end, 10))
+			c.effect[0] = append(c.effect[0], "PXAT", itoa(end))
 		}
 	}
 	if o.get {
@@ -191,7 +184,7 @@ func incr(c *call) any {
 			return notInteger
 		}
 	}
-	c.write(strconv.FormatInt(n+1, 10))
+	c.write(itoa(n + 1))
 	return n + 1
 }
 
