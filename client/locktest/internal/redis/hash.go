@@ -17,11 +17,8 @@ func init() {
 		&spec{"HMGET", -3, read, 1, 1, 1, onHash(hmget)},
 		&spec{"HGETALL", 2, read, 1, 1, 1, onHash(hgetall)},
 		&spec{"HLEN", 2, read, 1, 1, 1, onHash(func(_ *call, h map[string]string) any { return len(h) })},
-		&spec{"HEXISTS", 3, read, 1, 1, 1, onHash(func(c *call, h map[string]string) any { return oneIf(field(h, c.args[1]) != nil) })},
 		&spec{"HSET", -4, write | denyOOM, 1, 1, 1, hset},
-		&spec{"HSETNX", 4, write | denyOOM, 1, 1, 1, onHash(hsetnx)},
 		&spec{"HDEL", -3, write, 1, 1, 1, onHash(hdel)},
-		&spec{"HINCRBY", 4, write | denyOOM, 1, 1, 1, hincrby},
 	)
 }
 
@@ -46,16 +43,6 @@ func (c *call) entry(kind string) (*entry, Error) {
 		return nil, wrongType
 	}
 	return e, ""
-}
-
-// hashToWrite returns the fields, which may be those of a new hash, after announcing the change.
-func (c *call) hashToWrite(h map[string]string) map[string]string {
-	c.edit(c.args[0])
-	if h == nil {
-		h = map[string]string{}
-		c.n.keys[c.args[0]] = &entry{kind: "hash", hash: h}
-	}
-	return h
 }
 
 func field(h map[string]string, name string) any {
@@ -87,21 +74,17 @@ func hset(c *call) any {
 		return Error("ERR wrong number of arguments for 'hset' command")
 	}
 	return onHash(func(c *call, h map[string]string) any {
-		h = c.hashToWrite(h)
+		c.edit(c.args[0])
+		if h == nil {
+			h = map[string]string{}
+			c.n.keys[c.args[0]] = &entry{kind: "hash", hash: h}
+		}
 		before := len(h)
 		for pair := range slices.Chunk(c.args[1:], 2) {
 			h[pair[0]] = pair[1]
 		}
 		return len(h) - before
 	})(c)
-}
-
-func hsetnx(c *call, h map[string]string) any {
-	if field(h, c.args[1]) != nil {
-		return 0
-	}
-	c.hashToWrite(h)[c.args[1]] = c.args[2]
-	return 1
 }
 
 func hdel(c *call, h map[string]string) any {
@@ -120,27 +103,6 @@ func hdel(c *call, h map[string]string) any {
 		delete(c.n.keys, c.args[0])
 	}
 	return removed
-}
-
-func hincrby(c *call) any {
-	by, bad := integer(c.args[2])
-	if bad != nil {
-		return notInteger
-	}
-	return onHash(func(c *call, h map[string]string) any {
-		old := int64(0)
-		if v, ok := h[c.args[1]]; ok {
-			if old, bad = integer(v); bad != nil {
-				return Error("ERR hash value is not an integer")
-			}
-		}
-		sum := old + by
-		if by > 0 && sum < old || by < 0 && sum > old {
-			return Error("ERR increment or decrement would overflow")
-		}
-		c.hashToWrite(h)[c.args[1]] = itoa(sum)
-		return sum
-	})(c)
 }
 
 func oneIf(yes bool) int {

@@ -62,16 +62,13 @@ func (lib *library) open() {
 	L.SetGlobal("pcall", L.NewFunction(protectedCall))
 	L.SetGlobal("tonumber", L.NewFunction(toNumber(L.GetGlobal("tonumber").(*lua.LFunction))))
 	quicken(L, L.GetGlobal("string").(*lua.LTable))
-	L.SetGlobal("struct", openStruct(L))
-	api := L.NewTable()
-	for name, f := range map[string]lua.LGFunction{
+	L.SetGlobal("struct", L.SetFuncs(L.NewTable(), map[string]lua.LGFunction{"pack": structPack, "unpack": structUnpack}))
+	api := L.SetFuncs(L.NewTable(), map[string]lua.LGFunction{
 		"call":          func(L *lua.LState) int { return lib.redisCall(L, true) },
 		"pcall":         func(L *lua.LState) int { return lib.redisCall(L, false) },
 		"error_reply":   errorReply,
 		"acl_check_cmd": lib.aclCheck,
-	} {
-		L.SetField(api, name, L.NewFunction(f))
-	}
+	})
 	L.SetGlobal("redis", api)
 	if lib.node.world.opt.Flavour == Valkey {
 		L.SetGlobal("server", api)
