@@ -9,8 +9,8 @@ import (
 
 func init() {
 	register(
-		&spec{"ACL|SETUSER", -3, noScript | always, 0, 0, 0, aclSetUser},
-		&spec{"ACL|DELUSER", -3, noScript | always, 0, 0, 0, aclDelUser},
+		&spec{"ACL|SETUSER", -3, noScript | always, 0, aclSetUser},
+		&spec{"ACL|DELUSER", -3, noScript | always, 0, aclDelUser},
 	)
 }
 

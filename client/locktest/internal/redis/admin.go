@@ -12,28 +12,28 @@ import (
 
 func init() {
 	register(
-		&spec{"PING", -1, subOK | always, 0, 0, 0, ping},
-		&spec{"ECHO", 2, always, 0, 0, 0, func(c *call) any { return c.args[0] }},
-		&spec{"QUIT", -1, noScript | noAuth | subOK | always | noMulti, 0, 0, 0, quit},
-		&spec{"HELLO", -1, noScript | noAuth | always, 0, 0, 0, hello},
-		&spec{"AUTH", -2, noScript | noAuth | always, 0, 0, 0, auth},
-		&spec{"SELECT", 2, always, 0, 0, 0, selectDB},
-		&spec{"MULTI", 1, noScript | always | noMulti, 0, 0, 0, multi},
-		&spec{"EXEC", 1, noScript | always | noMulti, 0, 0, 0, nil},
-		&spec{"DISCARD", 1, noScript | always | noMulti, 0, 0, 0, discard},
-		&spec{"CLIENT|SETINFO", 4, noScript | always, 0, 0, 0, setInfo},
-		&spec{"CLIENT|SETNAME", 3, noScript | always, 0, 0, 0, func(c *call) any { c.s.name = c.args[0]; return Status("OK") }},
-		&spec{"CLIENT|GETNAME", 2, noScript | always, 0, 0, 0, func(c *call) any { return c.s.name }},
-		&spec{"CLIENT|ID", 2, noScript | always, 0, 0, 0, func(c *call) any { return c.s.id }},
-		&spec{"CLIENT|NO-EVICT", 3, noScript | always, 0, 0, 0, ok},
-		&spec{"CLIENT|NO-TOUCH", 3, noScript | always, 0, 0, 0, ok},
-		&spec{"CLIENT|CAPA", -3, noScript | always, 0, 0, 0, ok},
-		&spec{"INFO", -1, always, 0, 0, 0, info},
-		&spec{"CONFIG|GET", -3, noScript | always, 0, 0, 0, configGet},
-		&spec{"CONFIG|SET", -4, noScript | always, 0, 0, 0, configSet},
-		&spec{"CONFIG|RESETSTAT", 2, noScript | always, 0, 0, 0, func(c *call) any { clear(c.n.stats); return Status("OK") }},
-		&spec{"DEBUG|SET-ACTIVE-EXPIRE", 3, noScript | always, 0, 0, 0, setActiveExpire},
-		&spec{"COMMAND", -1, always, 0, 0, 0, func(*call) any { return []any{} }},
+		&spec{"PING", -1, subOK | always, 0, ping},
+		&spec{"ECHO", 2, always, 0, func(c *call) any { return c.args[0] }},
+		&spec{"QUIT", -1, noScript | noAuth | subOK | always | noMulti, 0, quit},
+		&spec{"HELLO", -1, noScript | noAuth | always, 0, hello},
+		&spec{"AUTH", -2, noScript | noAuth | always, 0, auth},
+		&spec{"SELECT", 2, always, 0, selectDB},
+		&spec{"MULTI", 1, noScript | always | noMulti, 0, multi},
+		&spec{"EXEC", 1, noScript | always | noMulti, 0, nil},
+		&spec{"DISCARD", 1, noScript | always | noMulti, 0, discard},
+		&spec{"CLIENT|SETINFO", 4, noScript | always, 0, setInfo},
+		&spec{"CLIENT|SETNAME", 3, noScript | always, 0, func(c *call) any { c.s.name = c.args[0]; return Status("OK") }},
+		&spec{"CLIENT|GETNAME", 2, noScript | always, 0, func(c *call) any { return c.s.name }},
+		&spec{"CLIENT|ID", 2, noScript | always, 0, func(c *call) any { return c.s.id }},
+		&spec{"CLIENT|NO-EVICT", 3, noScript | always, 0, ok},
+		&spec{"CLIENT|NO-TOUCH", 3, noScript | always, 0, ok},
+		&spec{"CLIENT|CAPA", -3, noScript | always, 0, ok},
+		&spec{"INFO", -1, always, 0, info},
+		&spec{"CONFIG|GET", -3, noScript | always, 0, configGet},
+		&spec{"CONFIG|SET", -4, noScript | always, 0, configSet},
+		&spec{"CONFIG|RESETSTAT", 2, noScript | always, 0, func(c *call) any { clear(c.n.stats); return Status("OK") }},
+		&spec{"DEBUG|SET-ACTIVE-EXPIRE", 3, noScript | always, 0, setActiveExpire},
+		&spec{"COMMAND", -1, always, 0, func(*call) any { return []any{} }},
 	)
 }
 
@@ -163,7 +163,7 @@ func configGet(c *call) any {
 // little.
 func configSet(c *call) any {
 	if len(c.args)%2 != 0 {
-		return Error("ERR wrong number of arguments for 'config|set' command")
+		return wrongNumber("config|set")
 	}
 	next := maps.Clone(c.n.config)
 	for i := 0; i < len(c.args); i += 2 {

@@ -3,7 +3,6 @@ package redis
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cluster"
@@ -251,9 +250,4 @@ func (t *topology) ranges(visit func(from, to int, s shard)) {
 		visit(from, to, t.shards[t.slots[from]])
 		from = to + 1
 	}
-}
-
-func portText(n *Node) (string, string) {
-	host, port := n.hostPort()
-	return host, strconv.Itoa(port)
 }

@@ -7,11 +7,11 @@ import (
 
 func init() {
 	register(
-		&spec{"CLUSTER|SLOTS", 2, always, 0, 0, 0, inCluster(clusterSlots)},
-		&spec{"CLUSTER|SHARDS", 2, always, 0, 0, 0, inCluster(clusterShards)},
-		&spec{"CLUSTER|NODES", 2, always, 0, 0, 0, inCluster(clusterNodes)},
-		&spec{"ASKING", 1, noScript | always, 0, 0, 0, inCluster(func(c *call) any { c.s.asking = true; return Status("OK") })},
-		&spec{"READONLY", 1, noScript | always, 0, 0, 0, inCluster(func(c *call) any { c.s.readonly = true; return Status("OK") })},
+		&spec{"CLUSTER|SLOTS", 2, always, 0, inCluster(clusterSlots)},
+		&spec{"CLUSTER|SHARDS", 2, always, 0, inCluster(clusterShards)},
+		&spec{"CLUSTER|NODES", 2, always, 0, inCluster(clusterNodes)},
+		&spec{"ASKING", 1, noScript | always, 0, inCluster(func(c *call) any { c.s.asking = true; return Status("OK") })},
+		&spec{"READONLY", 1, noScript | always, 0, inCluster(func(c *call) any { c.s.readonly = true; return Status("OK") })},
 	)
 }
 

@@ -24,11 +24,11 @@ const (
 // spec describes a command as COMMAND does: arity counts the command's words, negative is 'at
 // least'.
 type spec struct {
-	name              string
-	arity             int
-	flags             flag
-	first, last, step int // keys; 0: none
-	run               func(*call) any
+	name  string
+	arity int
+	flags flag
+	keys  int // 1: the first argument is one; -1: all are
+	run   func(*call) any
 }
 
 // call is one run of a command.
@@ -61,29 +61,25 @@ func register(specs ...*spec) {
 
 // find returns the command of those words, and what follows its own words.
 func find(cmd []string) (*spec, []string, Error) {
-	name := strings.ToUpper(cmd[0])
+	name, own := strings.ToUpper(cmd[0]), 1
 	if containers[name] {
 		if len(cmd) < 2 {
-			return nil, nil, Error("ERR wrong number of arguments for '" + strings.ToLower(name) + "' command")
+			return nil, nil, wrongNumber(name)
 		}
-		sp := commands[name+"|"+strings.ToUpper(cmd[1])]
-		if sp == nil {
-			return nil, nil, ""
-		}
-		return sp, cmd[2:], arity(sp, len(cmd))
+		name, own = name+"|"+strings.ToUpper(cmd[1]), 2
 	}
 	sp := commands[name]
-	if sp == nil {
+	switch {
+	case sp == nil:
 		return nil, nil, ""
+	case sp.arity >= 0 && len(cmd) != sp.arity || len(cmd) < -sp.arity:
+		return sp, nil, wrongNumber(name)
 	}
-	return sp, cmd[1:], arity(sp, len(cmd))
+	return sp, cmd[own:], ""
 }
 
-func arity(sp *spec, words int) Error {
-	if sp.arity >= 0 && words != sp.arity || words < -sp.arity {
-		return Error("ERR wrong number of arguments for '" + strings.ToLower(sp.name) + "' command")
-	}
-	return ""
+func wrongNumber(command string) Error {
+	return Error("ERR wrong number of arguments for '" + strings.ToLower(command) + "' command")
 }
 
 // execute runs a command of a client.
@@ -217,27 +213,21 @@ func (sp *spec) keysOf(args []string) []string {
 		keys, _, _ := splitKeys(args[1:])
 		return keys
 	}
-	if sp.first == 0 {
+	switch sp.keys {
+	case 0:
 		return nil
+	case 1:
+		return args[:1]
 	}
-	last := sp.last
-	if last < 0 {
-		last = len(args) + 1 + last
-	}
-	var out []string
-	for i := sp.first; i <= last && i <= len(args); i += sp.step {
-		out = append(out, args[i-1])
-	}
-	return out
+	return args
 }
 
 // slotted returns the keys and channels that belong to slots.
 func (sp *spec) slotted(args []string) []string {
-	names := sp.keysOf(args)
 	if sp.flags&sharded != 0 {
-		names = append(names, sp.channelsOf(args)...)
+		return sp.channelsOf(args)
 	}
-	return names
+	return sp.keysOf(args)
 }
 
 func (sp *spec) channelsOf(args []string) []string {

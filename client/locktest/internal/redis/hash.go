@@ -13,12 +13,12 @@ const (
 
 func init() {
 	register(
-		&spec{"HGET", 3, read, 1, 1, 1, onHash(func(c *call, h map[string]string) any { return field(h, c.args[1]) })},
-		&spec{"HMGET", -3, read, 1, 1, 1, onHash(hmget)},
-		&spec{"HGETALL", 2, read, 1, 1, 1, onHash(hgetall)},
-		&spec{"HLEN", 2, read, 1, 1, 1, onHash(func(_ *call, h map[string]string) any { return len(h) })},
-		&spec{"HSET", -4, write | denyOOM, 1, 1, 1, hset},
-		&spec{"HDEL", -3, write, 1, 1, 1, onHash(hdel)},
+		&spec{"HGET", 3, read, 1, onHash(func(c *call, h map[string]string) any { return field(h, c.args[1]) })},
+		&spec{"HMGET", -3, read, 1, onHash(hmget)},
+		&spec{"HGETALL", 2, read, 1, onHash(hgetall)},
+		&spec{"HLEN", 2, read, 1, onHash(func(_ *call, h map[string]string) any { return len(h) })},
+		&spec{"HSET", -4, write | denyOOM, 1, hset},
+		&spec{"HDEL", -3, write, 1, onHash(hdel)},
 	)
 }
 
@@ -71,7 +71,7 @@ func hgetall(_ *call, h map[string]string) any {
 
 func hset(c *call) any {
 	if len(c.args)%2 == 0 {
-		return Error("ERR wrong number of arguments for 'hset' command")
+		return wrongNumber("hset")
 	}
 	return onHash(func(c *call, h map[string]string) any {
 		c.edit(c.args[0])

@@ -2,32 +2,33 @@ package redis
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 func init() {
 	register(
-		&spec{"DEL", -2, write, 1, -1, 1, del},
-		&spec{"UNLINK", -2, write, 1, -1, 1, del},
-		&spec{"EXISTS", -2, read, 1, -1, 1, exists},
-		&spec{"TYPE", 2, read, 1, 1, 1, typeOf},
-		&spec{"PTTL", 2, read, 1, 1, 1, func(c *call) any { return c.ttl(false) }},
-		&spec{"PEXPIRETIME", 2, read, 1, 1, 1, func(c *call) any { return c.ttl(true) }},
-		&spec{"PEXPIRE", -3, write, 1, 1, 1, func(c *call) any { return c.expire("PX", "pexpire") }},
-		&spec{"PEXPIREAT", -3, write, 1, 1, 1, func(c *call) any { return c.expire("PXAT", "pexpireat") }},
-		&spec{"PERSIST", 2, write, 1, 1, 1, persist},
-		&spec{"KEYS", 2, 0, 0, 0, 0, func(c *call) any { return c.n.living(c.args[0]) }},
-		&spec{"SCAN", -2, 0, 0, 0, 0, scan},
-		&spec{"DBSIZE", 1, 0, 0, 0, 0, func(c *call) any { return len(c.n.keys) }},
-		&spec{"FLUSHALL", -1, write, 0, 0, 0, flush},
-		&spec{"FLUSHDB", -1, write, 0, 0, 0, flush},
-		&spec{"DUMP", 2, read, 1, 1, 1, dump},
-		&spec{"TIME", 1, always, 0, 0, 0, tellTime},
+		&spec{"DEL", -2, write, -1, del},
+		&spec{"UNLINK", -2, write, -1, del},
+		&spec{"EXISTS", -2, read, -1, exists},
+		&spec{"TYPE", 2, read, 1, typeOf},
+		&spec{"PTTL", 2, read, 1, func(c *call) any { return c.ttl(false) }},
+		&spec{"PEXPIRETIME", 2, read, 1, func(c *call) any { return c.ttl(true) }},
+		&spec{"PEXPIRE", -3, write, 1, func(c *call) any { return c.expire("PX", "pexpire") }},
+		&spec{"PEXPIREAT", -3, write, 1, func(c *call) any { return c.expire("PXAT", "pexpireat") }},
+		&spec{"PERSIST", 2, write, 1, persist},
+		&spec{"KEYS", 2, 0, 0, func(c *call) any { return c.n.living(c.args[0]) }},
+		&spec{"SCAN", -2, 0, 0, scan},
+		&spec{"DBSIZE", 1, 0, 0, func(c *call) any { return len(c.n.keys) }},
+		&spec{"FLUSHALL", -1, write, 0, flush},
+		&spec{"FLUSHDB", -1, write, 0, flush},
+		&spec{"DUMP", 2, read, 1, dump},
+		&spec{"TIME", 1, always, 0, tellTime},
 		// Values that are no lock: they have a type, and nothing else.
-		&spec{"RPUSH", -3, write | denyOOM, 1, 1, 1, func(c *call) any { return c.opaque("list") }},
-		&spec{"SADD", -3, write | denyOOM, 1, 1, 1, func(c *call) any { return c.opaque("set") }},
-		&spec{"ZADD", -4, write | denyOOM, 1, 1, 1, func(c *call) any { return c.opaque("zset") }},
-		&spec{"XADD", -5, write | denyOOM, 1, 1, 1, func(c *call) any { return c.opaque("stream") }},
+		&spec{"RPUSH", -3, write | denyOOM, 1, func(c *call) any { return c.opaque("list") }},
+		&spec{"SADD", -3, write | denyOOM, 1, func(c *call) any { return c.opaque("set") }},
+		&spec{"ZADD", -4, write | denyOOM, 1, func(c *call) any { return c.opaque("zset") }},
+		&spec{"XADD", -5, write | denyOOM, 1, func(c *call) any { return c.opaque("stream") }},
 	)
 }
 
@@ -109,13 +110,7 @@ func persist(c *call) any {
 }
 
 func (n *Node) living(pattern string) []any {
-	out := []any{}
-	for _, key := range sortedKeys(n.keys) {
-		if glob(pattern, key) && n.lookup(key) != nil {
-			out = append(out, key)
-		}
-	}
-	return out
+	return list(slices.DeleteFunc(sortedKeys(n.keys), func(key string) bool { return !glob(pattern, key) || n.lookup(key) == nil }))
 }
 
 // scan gives everything at once, whatever COUNT says.
@@ -135,13 +130,9 @@ func scan(c *call) any {
 			return syntaxErr
 		}
 	}
-	out := []any{}
-	for _, key := range c.n.living(pattern) {
-		if kind == "" || c.n.keys[key.(string)].kind == kind {
-			out = append(out, key)
-		}
-	}
-	return []any{"0", out}
+	return []any{"0", slices.DeleteFunc(c.n.living(pattern), func(key any) bool {
+		return kind != "" && c.n.keys[key.(string)].kind != kind
+	})}
 }
 
 func flush(c *call) any {

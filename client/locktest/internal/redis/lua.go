@@ -35,11 +35,11 @@ func (lib *library) load(body string) Error {
 		api.RawSetString(name, lua.LNil)
 		defer api.RawSetString(name, hidden)
 	}
-	proto, err := compiled(body)
+	main, err := compile(L, body, "user_function")
 	if err != nil {
 		return Error("ERR Error compiling function: " + oneLine(err.Error()))
 	}
-	if err := L.CallByParam(lua.P{Fn: L.NewFunctionFromProto(proto), Protect: true}); err != nil {
+	if err := L.CallByParam(lua.P{Fn: main, Protect: true}); err != nil {
 		text, _ := luaError(err)
 		return Error("ERR Error registering functions: " + text)
 	}
@@ -103,12 +103,7 @@ func (lib *library) registerFunction(L *lua.LState) int {
 		L.RaiseError("wrong arguments to redis.register_function")
 	}
 	for _, flag := range f.flags {
-		switch flag {
-		case "no-writes":
-			f.noWrites = true
-		case "allow-oom":
-			f.anyOOM = true
-		default:
+		if flag != "no-writes" && flag != "allow-oom" {
 			raise(L, string(lib.node.world.unmodelled(lib.node, "the function flag "+flag)))
 		}
 	}

@@ -182,7 +182,7 @@ func eval(c *call) any {
 	if c.n.scripts == nil || c.n.scripts.name != sha {
 		lib := newLibrary(c.n, sha, c.args[0])
 		lib.open()
-		body, bad := lib.state.Load(strings.NewReader("local KEYS, ARGV = ... "+c.args[0]), "user_script")
+		body, bad := compile(lib.state, "local KEYS, ARGV = ... "+c.args[0], "user_script")
 		if bad != nil {
 			return Error("ERR Error compiling script (new function): " + oneLine(bad.Error()))
 		}

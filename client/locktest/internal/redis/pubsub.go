@@ -20,10 +20,10 @@ func init() {
 	for k, prefix := range []string{ordinary: "", ofShard: "S"} {
 		k, belongs, infix := kind(k), []flag{0, sharded}[k], []string{"", "SHARD"}[k]
 		register(
-			&spec{prefix + "SUBSCRIBE", -2, noScript | subOK | channelAll | belongs, 0, 0, 0, func(c *call) any { return c.subscribe(k) }},
-			&spec{prefix + "UNSUBSCRIBE", -1, noScript | subOK | belongs, 0, 0, 0, func(c *call) any { return c.unsubscribe(k) }},
-			&spec{prefix + "PUBLISH", 3, channelArg | belongs, 0, 0, 0, func(c *call) any { return c.n.publish(k, c.args[0], c.args[1]) }},
-			&spec{"PUBSUB|" + infix + "NUMSUB", -2, 0, 0, 0, 0, func(c *call) any { return c.numsub(k) }},
+			&spec{prefix + "SUBSCRIBE", -2, noScript | subOK | channelAll | belongs, 0, func(c *call) any { return c.subscribe(k) }},
+			&spec{prefix + "UNSUBSCRIBE", -1, noScript | subOK | belongs, 0, func(c *call) any { return c.unsubscribe(k) }},
+			&spec{prefix + "PUBLISH", 3, channelArg | belongs, 0, func(c *call) any { return c.n.publish(k, c.args[0], c.args[1]) }},
+			&spec{"PUBSUB|" + infix + "NUMSUB", -2, 0, 0, func(c *call) any { return c.numsub(k) }},
 		)
 	}
 }

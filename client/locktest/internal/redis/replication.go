@@ -10,9 +10,9 @@ import (
 
 func init() {
 	register(
-		&spec{"WAIT", 3, noScript, 0, 0, 0, wait},
-		&spec{"ROLE", 1, noScript | always, 0, 0, 0, role},
-		&spec{"REPLCONF", -1, noScript | always, 0, 0, 0, ok},
+		&spec{"WAIT", 3, noScript, 0, wait},
+		&spec{"ROLE", 1, noScript | always, 0, role},
+		&spec{"REPLCONF", -1, noScript | always, 0, ok},
 	)
 }
 

@@ -8,11 +8,11 @@ import (
 
 func init() {
 	register(
-		&spec{"GET", 2, read, 1, 1, 1, onText(get)},
-		&spec{"GETRANGE", 4, read, 1, 1, 1, getrange},
-		&spec{"SET", -3, write | denyOOM, 1, 1, 1, set},
-		&spec{"INCRBY", 3, write | denyOOM, 1, 1, 1, incrby},
-		&spec{"APPEND", 3, write | denyOOM, 1, 1, 1, onText(appendText)},
+		&spec{"GET", 2, read, 1, onText(get)},
+		&spec{"GETRANGE", 4, read, 1, getrange},
+		&spec{"SET", -3, write | denyOOM, 1, set},
+		&spec{"INCRBY", 3, write | denyOOM, 1, incrby},
+		&spec{"APPEND", 3, write | denyOOM, 1, onText(appendText)},
 	)
 }
 

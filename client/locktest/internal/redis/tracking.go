@@ -4,8 +4,8 @@ import "strings"
 
 func init() {
 	register(
-		&spec{"CLIENT|TRACKING", -3, noScript | always, 0, 0, 0, track},
-		&spec{"CLIENT|CACHING", 3, noScript | always, 0, 0, 0, setCaching},
+		&spec{"CLIENT|TRACKING", -3, noScript | always, 0, track},
+		&spec{"CLIENT|CACHING", 3, noScript | always, 0, setCaching},
 	)
 }
 
