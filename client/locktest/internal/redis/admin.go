@@ -14,7 +14,7 @@ func init() {
 	register(
 		&spec{"PING", -1, subOK | always, 0, ping},
 		&spec{"ECHO", 2, always, 0, func(c *call) any { return c.args[0] }},
-		&spec{"QUIT", -1, noScript | noAuth | subOK | always | noMulti, 0, quit},
+		&spec{"QUIT", -1, noScript | noAuth | subOK | always | noMulti, 0, func(c *call) any { c.s.quit = true; return Status("OK") }},
 		&spec{"HELLO", -1, noScript | noAuth | always, 0, hello},
 		&spec{"AUTH", -2, noScript | noAuth | always, 0, auth},
 		&spec{"SELECT", 2, always, 0, selectDB},
@@ -57,10 +57,6 @@ func selectDB(c *call) any {
 		return c.n.world.unmodelled(c.n, "SELECT "+c.args[0])
 	}
 	return Status("OK")
-}
-
-func (n *Node) serverName() string {
-	return [...]string{"redis", "redis", "valkey"}[n.world.opt.Flavour]
 }
 
 func (n *Node) brand() string {

@@ -100,20 +100,6 @@ func TestResumeDeliversAndDropLoses(t *testing.T) {
 	})
 }
 
-// A call runs, and its reply is on its way for ever: one direction stalls.
-func TestOneWayStall(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := w.Node("a:1")
-		c := dial(t, w, "h", "a:1")
-		w.Stall(redis.Path{Node: n}, redis.ToClient)
-		c.send("SET", "k", "v")
-		c.silent(t, time.Minute)
-		expect(t, n.Do("EXISTS", "k"), int64(1))
-		w.Resume(redis.Path{})
-		expect(t, must(c.reply(time.Second)), "+OK")
-	})
-}
-
 func TestDelay(t *testing.T) {
 	bubble(t, redis.Options{Latency: time.Millisecond}, func(t *testing.T, w *redis.World) {
 		w.Node("a:1")

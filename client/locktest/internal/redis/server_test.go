@@ -150,23 +150,3 @@ func TestMessagesReachReplicas(t *testing.T) {
 		}
 	})
 }
-
-func TestWaitCountsReplicas(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		r := w.Replica("b:1", w.Node("a:1"))
-		c := dial(t, w, "h", "a:1")
-		set := func() string {
-			c.send("SET", "k", "v")
-			c.send("WAIT", "1", "300")
-			expect(t, must(c.reply(time.Second)), "+OK")
-			return must(c.reply(time.Second))
-		}
-		time.Sleep(time.Second)
-		expect(t, set(), ":1")
-		r.StopReplication()
-		start := time.Now()
-		expect(t, set(), ":0")
-		require.GreaterOrEqual(t, time.Since(start), 300*time.Millisecond)
-		r.StartReplication()
-	})
-}

@@ -215,24 +215,13 @@ func (s *session) await(w waitAcks) any {
 	return n.ackedBy(w.offset)
 }
 
-func quit(c *call) any {
-	c.s.quit = true
-	return Status("OK")
-}
-
 func hello(c *call) any {
-	a := c.args
-	resp3 := c.s.enc.resp3
+	a, resp3 := c.args, c.s.enc.resp3
 	if len(a) > 0 {
-		switch a[0] {
-		case "2":
-			resp3 = false
-		case "3":
-			resp3 = true
-		default:
+		if a[0] != "2" && a[0] != "3" {
 			return Error("NOPROTO unsupported protocol version")
 		}
-		a = a[1:]
+		resp3, a = a[0] == "3", a[1:]
 	}
 	for len(a) > 0 {
 		switch {
@@ -251,9 +240,5 @@ func hello(c *call) any {
 		return Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 	}
 	c.s.enc.resp3 = resp3
-	proto := 2
-	if resp3 {
-		proto = 3
-	}
-	return pairs{"server", c.n.serverName(), "version", c.n.version(), "proto", proto, "id", c.s.id, "mode", c.n.mode(), "role", c.n.roleWord(), "modules", []any{}}
+	return pairs{"server", strings.ToLower(c.n.brand()), "version", c.n.version(), "proto", 2 + oneIf(resp3), "id", c.s.id, "mode", c.n.mode(), "role", c.n.roleWord(), "modules", []any{}}
 }
