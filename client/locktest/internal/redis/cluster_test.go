@@ -17,7 +17,7 @@ func TestAskAndTryAgainWhileASlotMigrates(t *testing.T) {
 	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
 		nodes := w.Cluster(2, 0)
 		from, to := ownerOf(w, "{x}1", nodes)
-		c := plain(t, w, from.Addr(), false)
+		c := openWith(t, options(w, "a", from.Addr()), client.Config{}).Redis()
 		slot := int(cluster.Slot("{x}1"))
 		must(c.Do(ctx, c.B().Set().Key("{x}1").Value("one").Build()).ToString())
 		w.StartMigration(slot, to)

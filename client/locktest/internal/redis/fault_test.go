@@ -129,13 +129,8 @@ func TestDelay(t *testing.T) {
 
 // A paused server accepts, answers nothing, deletes nothing, and then executes what it was sent.
 func TestPauseAndContinue(t *testing.T) {
-	expired := 0
-	hooks := redis.Hooks{Write: func(w redis.Write) {
-		if w.Expired {
-			expired++
-		}
-	}}
-	bubble(t, redis.Options{Hooks: hooks}, func(t *testing.T, w *redis.World) {
+	var gone time.Time
+	bubble(t, redis.Options{Hooks: whenExpired(&gone)}, func(t *testing.T, w *redis.World) {
 		n := w.Node("a:1")
 		c := dial(t, w, "h", "a:1")
 		n.Do("SET", "old", "v", "PX", "1000")
@@ -144,12 +139,13 @@ func TestPauseAndContinue(t *testing.T) {
 		late := dial(t, w, "h", "a:1")
 		late.send("GET", "old")
 		c.silent(t, time.Minute)
-		expect(t, n.Hash("k") == nil, true)
+		require.Nil(t, n.Hash("k"))
+		require.Zero(t, gone)
 		n.Continue()
 		expect(t, must(c.reply(time.Second)), "+OK")
 		expect(t, must(late.reply(time.Second)), "$-1")
 		n.Do("PING")
-		expect(t, expired, 1)
+		require.NotZero(t, gone)
 	})
 }
 

@@ -113,16 +113,6 @@ func openWith(t *testing.T, opt rueidis.ClientOption, cfg client.Config) *client
 	return c
 }
 
-// plain returns a client of a server that is no client of locks.
-func plain(t *testing.T, w *redis.World, addr string, single bool) rueidis.Client {
-	t.Helper()
-	opt := options(w, "plain", addr)
-	opt.ForceSingleClient = single
-	c := must(rueidis.NewClient(opt))
-	t.Cleanup(c.Close)
-	return c
-}
-
 func expect(t *testing.T, got, want any) {
 	t.Helper()
 	if g, w := fmt.Sprintf("%#v", got), fmt.Sprintf("%#v", want); g != w {

@@ -56,6 +56,7 @@ type Node struct {
 func newNode(w *World, addr string, index uint64) *Node {
 	n := &Node{world: w, addr: addr, index: index, stats: map[string]int64{}, rng: rand.New(rand.NewPCG(w.opt.Seed, index+1000))}
 	n.cond = sync.NewCond(&n.mu)
+	n.users, n.config = map[string]*user{"default": allPowerful()}, defaultConfig()
 	n.replication.feed = &feed{node: n}
 	n.start()
 	return n
@@ -69,12 +70,6 @@ func (n *Node) start() {
 	n.tracking = map[string]map[int64]*session{}
 	n.channels = [2]map[string][]*session{{}, {}}
 	n.conditions, n.scripts = [conditions]bool{}, nil
-	if n.users == nil {
-		n.users = map[string]*user{"default": allPowerful()}
-	}
-	if n.config == nil {
-		n.config = defaultConfig()
-	}
 }
 
 func (n *Node) hexID() string {

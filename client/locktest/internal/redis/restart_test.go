@@ -16,12 +16,7 @@ import (
 func TestDrift(t *testing.T) {
 	for _, drift := range []float64{0.1, -0.1} {
 		var gone time.Time
-		hooks := redis.Hooks{Write: func(w redis.Write) {
-			if w.Expired {
-				gone = time.Now()
-			}
-		}}
-		bubble(t, redis.Options{Hooks: hooks, Early: true}, func(t *testing.T, w *redis.World) {
+		bubble(t, redis.Options{Hooks: whenExpired(&gone), Early: true}, func(t *testing.T, w *redis.World) {
 			n := w.Node("a:1")
 			n.SetClock(time.Hour, drift)
 			start := time.Now()

@@ -143,7 +143,8 @@ func (h *Host) Dial(ctx context.Context, to string, d *net.Dialer, _ *tls.Config
 	w.mu.Lock()
 	w.serial++
 	id, n := w.serial, w.nodes[to]
-	state := w.state(Path{h.name, n})
+	p := Path{h.name, n}
+	state := w.state(p)
 	w.mu.Unlock()
 	from := fmt.Sprintf("%s:%d", cmp.Or(h.name, "client"), id)
 	refused := netError("dial", from, to, syscall.ECONNREFUSED)
@@ -156,7 +157,7 @@ func (h *Host) Dial(ctx context.Context, to string, d *net.Dialer, _ *tls.Config
 			return nil, dialError(from, to, err)
 		}
 		w.mu.Lock()
-		state = w.state(Path{h.name, n})
+		state = w.state(p)
 		w.mu.Unlock()
 	}
 	if latency > 0 {
@@ -167,11 +168,11 @@ func (h *Host) Dial(ctx context.Context, to string, d *net.Dialer, _ *tls.Config
 	if state.refuse || !n.accepting() {
 		return nil, refused
 	}
-	return w.connect(Path{h.name, n}, from, latency, id, refused)
+	return w.connect(p, from, id, refused)
 }
 
-func (w *World) connect(p Path, from string, latency time.Duration, id uint64, refused error) (net.Conn, error) {
-	client, server := newLink(from, p.Node.addr, latency, w.opt.Seed, id)
+func (w *World) connect(p Path, from string, id uint64, refused error) (net.Conn, error) {
+	client, server := newLink(from, p.Node.addr, w.opt.Seed, id)
 	l := &wire{Path: p, client: client}
 	client.closed = sync.OnceFunc(func() { w.end(l, &l.hungUp, true) })
 	w.mu.Lock()
