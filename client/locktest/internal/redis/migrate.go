@@ -132,7 +132,7 @@ func (w *World) Failover(to *Node, f Failover) *Node {
 			r.catchUp()
 		}
 	}
-	to.takeOver()
+	w.Promote(to)
 	for _, r := range without(others, to) {
 		w.follow(r, to, f.Force)
 	}
@@ -169,12 +169,6 @@ func (n *Node) catchUp() {
 	if n.up {
 		n.apply(n.feed.due(true))
 	}
-}
-
-func (n *Node) takeOver() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.becomePrimary()
 }
 
 func (w *World) announceFailover(old, to *Node, f Failover) {

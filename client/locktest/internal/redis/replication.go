@@ -218,9 +218,12 @@ func (w *World) detach(r *Node) {
 	delete(primary.acked, r)
 }
 
-// becomePrimary makes a replica a primary (REPLICAOF NO ONE). What is on its way to it is lost. Its
-// libraries keep their memory.
-func (n *Node) becomePrimary() {
+// Promote makes a node a primary with a history of its own (REPLICAOF NO ONE). What is on its way to
+// it is lost. Its libraries keep their memory.
+func (w *World) Promote(n *Node) {
+	w.detach(n)
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.feed.drop()
 	n.primary = nil
 	n.replID = n.hexID()
