@@ -155,23 +155,15 @@ func configGet(c *call) any {
 	return out
 }
 
-// configSet changes what configGet says. Only maxmemory does something: anything but 0 is too
-// little.
+// configSet changes maxmemory: anything but 0 is too little.
 func configSet(c *call) any {
-	if len(c.args)%2 != 0 {
-		return wrongNumber("config|set")
+	_, bad := strconv.ParseUint(c.args[1], 10, 64)
+	switch {
+	case len(c.args) != 2 || !strings.EqualFold(c.args[0], "maxmemory"):
+		return c.n.world.unmodelled(c.n, "CONFIG SET "+strings.Join(c.args, " "))
+	case bad != nil:
+		return Error("ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be a memory value")
 	}
-	next := maps.Clone(c.n.config)
-	for i := 0; i < len(c.args); i += 2 {
-		name := strings.ToLower(c.args[i])
-		if name != "maxmemory" {
-			return c.n.world.unmodelled(c.n, "CONFIG SET "+name)
-		}
-		if _, err := strconv.ParseUint(c.args[i+1], 10, 64); err != nil {
-			return Error("ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be a memory value")
-		}
-		next[name] = c.args[i+1]
-	}
-	c.n.config = next
+	c.n.config["maxmemory"] = c.args[1]
 	return Status("OK")
 }

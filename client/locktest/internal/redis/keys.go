@@ -115,24 +115,18 @@ func (n *Node) living(pattern string) []any {
 
 // scan gives everything at once, whatever COUNT says.
 func scan(c *call) any {
-	pattern, kind := "*", ""
-	for i := 1; i < len(c.args); i += 2 {
-		if i+1 == len(c.args) {
+	pattern := "*"
+	for pair := range slices.Chunk(c.args[1:], 2) {
+		switch word := strings.ToUpper(pair[0]); {
+		case len(pair) < 2:
 			return syntaxErr
-		}
-		switch strings.ToUpper(c.args[i]) {
-		case "MATCH":
-			pattern = c.args[i+1]
-		case "TYPE":
-			kind = c.args[i+1]
-		case "COUNT":
-		default:
-			return syntaxErr
+		case word == "MATCH":
+			pattern = pair[1]
+		case word != "COUNT":
+			return c.n.world.unmodelled(c.n, "SCAN "+word)
 		}
 	}
-	return []any{"0", slices.DeleteFunc(c.n.living(pattern), func(key any) bool {
-		return kind != "" && c.n.keys[key.(string)].kind != kind
-	})}
+	return []any{"0", c.n.living(pattern)}
 }
 
 func flush(c *call) any {

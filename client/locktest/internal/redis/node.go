@@ -57,7 +57,7 @@ func newNode(w *World, addr string, index uint64) *Node {
 	n := &Node{world: w, addr: addr, index: index, stats: map[string]int64{}, rng: rand.New(rand.NewPCG(w.opt.Seed, index+1000))}
 	n.cond = sync.NewCond(&n.mu)
 	n.users, n.config = map[string]*user{"default": allPowerful()}, defaultConfig()
-	n.replication.feed = &feed{node: n}
+	n.acked, n.feed = map[*Node]int64{}, &feed{node: n}
 	n.start()
 	return n
 }

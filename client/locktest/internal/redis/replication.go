@@ -138,10 +138,8 @@ func (n *Node) drain() {
 	n.mu.Unlock()
 	from.mu.Lock()
 	defer from.mu.Unlock()
-	if from.acked != nil {
-		from.acked[n] = offset
-		from.cond.Broadcast()
-	}
+	from.acked[n] = offset
+	from.cond.Broadcast()
 }
 
 func (n *Node) apply(packets []packetOfUnits) {
@@ -192,9 +190,6 @@ func (w *World) follow(r, primary *Node, full bool) {
 	defer primary.mu.Unlock()
 	if !primary.up {
 		return
-	}
-	if primary.acked == nil {
-		primary.acked = map[*Node]int64{}
 	}
 	primary.replicas = append(primary.replicas, r)
 	p := packetOfUnits{from: primary, offset: primary.offset, replID: primary.replID}

@@ -3,7 +3,6 @@ package redis_test
 import (
 	"net"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -92,18 +91,6 @@ func TestErrorsOfFunctions(t *testing.T) {
 }
 
 const wrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
-
-func TestALostReply(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := w.Node("a:1")
-		c := dial(t, w, "h", "a:1")
-		n.LoseReply(func(cmd []string) bool { return cmd[0] == "SET" })
-		c.send("SET", "k", "v")
-		_, err := c.reply(time.Second)
-		require.ErrorIs(t, err, syscall.ECONNRESET)
-		expect(t, n.Do("GET", "k"), "v")
-	})
-}
 
 func TestDialErrorsLookLikeThoseOfTCP(t *testing.T) {
 	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {

@@ -13,7 +13,6 @@ type session struct {
 	node     *Node
 	conn     net.Conn
 	id       int64
-	remote   string
 	name     any   // nil: none
 	user     *user // nil: not authenticated
 	internal bool  // Node.Do, scripts of the test: no network, no redirects
@@ -22,21 +21,19 @@ type session struct {
 	busy     bool  // it executes: its node's current client
 	told     []any // messages, and
 	behind   []any // invalidations that follow the reply of the command that caused them
-	ended    bool
-	quit     bool
 
-	multi    bool
-	queue    [][]string
-	dirty    bool // an error while queueing
-	asking   bool
-	readonly bool
+	ended, quit bool
 
-	tracked  bool
-	optin    bool
-	noloop   bool
-	caching  bool               // CLIENT CACHING YES said so of the next command
-	channels [2]map[string]bool // subscriptions, by kind
-	offset   int64              // of its last write, for WAIT
+	multi bool
+	queue [][]string
+	dirty bool // an error while queueing
+
+	asking, readonly bool
+
+	tracked, optin, noloop bool
+	caching                bool               // CLIENT CACHING YES said so of the next command
+	channels               [2]map[string]bool // subscriptions, by kind
+	offset                 int64              // of its last write, for WAIT
 }
 
 // serve starts a connection. It returns false if the node takes none.
@@ -46,7 +43,7 @@ func (n *Node) serve(conn net.Conn, serial uint64, done func()) bool {
 	if !n.up {
 		return false
 	}
-	s := &session{node: n, conn: conn, id: int64(serial), remote: conn.RemoteAddr().String(), channels: [2]map[string]bool{{}, {}}}
+	s := &session{node: n, conn: conn, id: int64(serial), channels: [2]map[string]bool{{}, {}}}
 	if u := n.users["default"]; u.on && u.nopass {
 		s.user = u
 	}
