@@ -114,11 +114,12 @@ func (n *Node) permits(u *user, sp *spec, args []string, inFunction bool) Error 
 // denials are what a user may not, in the words of Redis 7.0 for a function and for a client, and in those of
 // all others.
 var denials = map[string][3]string{
-	"command": {"run this command or subcommand", "run the '%s' command", "User %s has no permissions to run the '%s' command"},
-	"key": {"access at least one of the keys mentioned in the command arguments", "access one of the keys used as arguments",
-		"No permissions to access a key"},
-	"channel": {"publish to the channel mentioned in the command", "access one of the channels used as arguments",
-		"No permissions to access a channel"},
+	"command": {"run this command or subcommand", "run the '%s' command",
+		"User %s has no permissions to run the '%s' command"},
+	"key": {"access at least one of the keys mentioned in the command arguments",
+		"access one of the keys used as arguments", "No permissions to access a key"},
+	"channel": {"publish to the channel mentioned in the command",
+		"access one of the channels used as arguments", "No permissions to access a channel"},
 }
 
 func (n *Node) denied(u *user, sp *spec, what string, inFunction bool) Error {

@@ -14,7 +14,7 @@ func init() {
 	register(
 		&spec{"PING", -1, subOK | always, 0, ping},
 		&spec{"ECHO", 2, always, 0, func(c *call) any { return c.args[0] }},
-		&spec{"QUIT", -1, noScript | noAuth | subOK | always | noMulti, 0, func(c *call) any { c.s.quit = true; return Status("OK") }},
+		&spec{"QUIT", -1, noScript | noAuth | subOK | always | noMulti, 0, quit},
 		&spec{"HELLO", -1, noScript | noAuth | always, 0, hello},
 		&spec{"AUTH", -2, noScript | noAuth | always, 0, auth},
 		&spec{"SELECT", 2, always, 0, selectDB},
@@ -35,6 +35,11 @@ func init() {
 		&spec{"DEBUG|SET-ACTIVE-EXPIRE", 3, noScript | always, 0, setActiveExpire},
 		&spec{"COMMAND", -1, always, 0, func(*call) any { return []any{} }},
 	)
+}
+
+func quit(c *call) any {
+	c.s.quit = true
+	return Status("OK")
 }
 
 func ok(*call) any { return Status("OK") }
@@ -67,24 +72,19 @@ func (n *Node) version() string {
 	return [...]string{"7.0.15", "8.0.2", "8.1.1"}[n.world.opt.Flavour]
 }
 
-func (n *Node) mode() string {
+func (n *Node) mode() (mode, role string) {
 	switch {
 	case n.sentinel:
-		return "sentinel"
+		return "sentinel", "sentinel"
 	case n.topo != nil:
-		return "cluster"
+		mode = "cluster"
+	default:
+		mode = "standalone"
 	}
-	return "standalone"
-}
-
-func (n *Node) roleWord() string {
-	switch {
-	case n.sentinel:
-		return "sentinel"
-	case n.primary != nil:
-		return "replica"
+	if n.primary != nil {
+		return mode, "replica"
 	}
-	return "master"
+	return mode, "master"
 }
 
 // commandStats are the runs of each command, those inside functions included. Times are not
@@ -122,8 +122,12 @@ func (n *Node) infoSection(section string) ([]string, bool) {
 		if n.world.opt.Flavour == Valkey {
 			lines = append(lines, "server_name:valkey", "valkey_version:"+n.version())
 		}
-		return append(lines, "redis_version:"+[...]string{"7.0.15", "8.0.2", "7.2.4"}[n.world.opt.Flavour], "redis_mode:"+n.mode(), "run_id:"+n.runID, fmt.Sprint("process_id:", os.Getpid()), "config_file:"+n.world.opt.ConfigFile, fmt.Sprint("tcp_port:", port),
-			fmt.Sprint("server_time_usec:", n.clock.us()), fmt.Sprint("uptime_in_seconds:", int(time.Since(n.started).Seconds()))), true
+		mode, _ := n.mode()
+		compatible := [...]string{"7.0.15", "8.0.2", "7.2.4"}[n.world.opt.Flavour]
+		return append(lines, "redis_version:"+compatible, "redis_mode:"+mode, "run_id:"+n.runID,
+			fmt.Sprint("process_id:", os.Getpid()), "config_file:"+n.world.opt.ConfigFile, fmt.Sprint("tcp_port:", port),
+			fmt.Sprint("server_time_usec:", n.clock.us()),
+			fmt.Sprint("uptime_in_seconds:", int(time.Since(n.started).Seconds()))), true
 	case "clients":
 		return []string{fmt.Sprint("connected_clients:", len(n.sessions))}, true
 	case "memory":

@@ -199,7 +199,8 @@ func TestAServerForgetsAtEveryLevel(t *testing.T) {
 // The clock of a server goes forward by more than a lease: of the primary, or of a replica that is
 // promoted then.
 func TestLeasesEndEarlyAtEveryLevel(t *testing.T) {
-	atEveryLevel(t, map[string]bool{"its clock": false, "that of its successor": true}, func(t *testing.T, w *redis.World, lv level, successor bool) {
+	whose := map[string]bool{"its clock": false, "that of its successor": true}
+	atEveryLevel(t, whose, func(t *testing.T, w *redis.World, lv level, successor bool) {
 		if lv.cfg.Guard > 0 && successor {
 			t.Skip("a promotion is a pause")
 		}
@@ -291,16 +292,20 @@ var deletions = map[string]func(n *redis.Node, c *client.Client){
 
 // A key is deleted, as by eviction, or a lock is broken. Who is told learns of it at once.
 func TestADeletedLockIsAnothersAtEveryLevel(t *testing.T) {
-	kinds := map[string]error{"deleted": client.ErrTaken, "broken": client.ErrBroken}
-	atEveryLevel(t, map[string]string{"deleted": "deleted", "broken": "broken"}, func(t *testing.T, w *redis.World, lv level, how string) {
+	type end struct {
+		how  string
+		kind error
+	}
+	ways := map[string]end{"a DEL": {"deleted", client.ErrTaken}, "a break": {"broken", client.ErrBroken}}
+	atEveryLevel(t, ways, func(t *testing.T, w *redis.World, lv level, e end) {
 		n := oldPrimary(t, w)
 		a, b := onServer(t, w, "a", n.Addr(), lv.cfg), onServer(t, w, "b", n.Addr(), lv.cfg)
 		l := must(a.Acquire(ctx, "x"))
 		time.Sleep(moment)
-		deletions[how](n, b)
+		deletions[e.how](n, b)
 		m := must(b.TryAcquire(ctx, "x"))
 		require.Greater(t, m.Fence(), l.Fence())
-		require.Less(t, ends(t, l, kinds[how]), time.Second)
+		require.Less(t, ends(t, l, e.kind), time.Second)
 		require.NoError(t, m.Context().Err())
 		require.NoError(t, m.Release(ctx))
 	})

@@ -69,8 +69,8 @@ func TestSentinelSwitchesThePrimary(t *testing.T) {
 
 // rueidis asks a Redis 8 for CLUSTER SHARDS, and others for CLUSTER SLOTS.
 func TestLocksAreWhereTheirSlotsAre(t *testing.T) {
-	for flavour, other := range map[redis.Flavour]string{redis.Redis70: "SHARDS", redis.Redis80: "SLOTS", redis.Valkey: "SLOTS"} {
-		bubble(t, redis.Options{Flavour: flavour}, func(t *testing.T, w *redis.World) {
+	for flavour, other := range []string{redis.Redis70: "SHARDS", redis.Redis80: "SLOTS", redis.Valkey: "SLOTS"} {
+		bubble(t, redis.Options{Flavour: redis.Flavour(flavour)}, func(t *testing.T, w *redis.World) {
 			nodes := w.Cluster(2, 1)
 			load(t, nodes[:2]...)
 			for _, n := range nodes {

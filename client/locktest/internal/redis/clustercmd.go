@@ -48,7 +48,8 @@ func clusterShards(c *call) any {
 		})
 		for _, n := range s.nodes() {
 			host, port := n.hostPort()
-			nodes = append(nodes, pairs{"id", n.id(), "port", port, "ip", host, "endpoint", host, "role", role, "health", "online"})
+			nodes = append(nodes, pairs{"id", n.id(), "port", port, "ip", host, "endpoint", host, "role", role,
+				"health", "online"})
 			role = "replica"
 		}
 		out = append(out, pairs{"slots", ranges, "nodes", nodes})

@@ -7,7 +7,8 @@ import (
 
 // unquoted undoes what regexp.QuoteMeta does to what a pattern of Redis means by * ? [a-z] [^a] and \ before
 // a character.
-var unquoted = strings.NewReplacer(`\\\*`, `\*`, `\\\?`, `\?`, `\\\[`, `\[`, `\*`, `.*`, `\?`, `.`, `\[\^`, `[^`, `\[`, `[`, `\]`, `]`)
+var unquoted = strings.NewReplacer(`\\\*`, `\*`, `\\\?`, `\?`, `\\\[`, `\[`,
+	`\*`, `.*`, `\?`, `.`, `\[\^`, `[^`, `\[`, `[`, `\]`, `]`)
 
 // glob matches as Redis' stringmatchlen does. A set without an end matches nothing.
 func glob(pattern, s string) bool {

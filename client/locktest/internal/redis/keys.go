@@ -110,7 +110,9 @@ func persist(c *call) any {
 }
 
 func (n *Node) living(pattern string) []any {
-	return list(slices.DeleteFunc(sortedKeys(n.keys), func(key string) bool { return !glob(pattern, key) || n.lookup(key) == nil }))
+	return list(slices.DeleteFunc(sortedKeys(n.keys), func(key string) bool {
+		return !glob(pattern, key) || n.lookup(key) == nil
+	}))
 }
 
 // scan gives everything at once, whatever COUNT says.

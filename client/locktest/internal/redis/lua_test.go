@@ -27,11 +27,11 @@ func TestPatternsMatchAsInLua(t *testing.T) {
 		for _, text := range []string{"", "0", "10", "1x", "xY9", "a b", "12\n", "\x00", "\x7f", "héllo", "\xff1"} {
 			got := n.Do("EVAL", `local p, s = ARGV[1], ARGV[2]
 				local from, to = s:find(p)
-				local _, _, own = s:find((p:gsub('^^', '^()'))) 
+				local _, _, own = s:find((p:gsub('^^', '^()')))
 				return { tostring(from) == tostring(own), not from or to == #s }`, "0", pattern, text)
 			require.Equal(t, []any{int64(1), int64(1)}, got, "%q in %q", pattern, text)
 		}
 	}
-	require.Equal(t, "-7 1152921504606847488 2 +Inf", n.Do("EVAL",
-		"local f = string.format return f('%d', -7) .. ' ' .. f('%d', 2^60 + 512) .. ' ' .. f('%.0f', 1.5) .. ' ' .. f('%.0f', 1/0)", "0"))
+	require.Equal(t, []any{"-7", "1152921504606847488", "0"}, n.Do("EVAL",
+		"local n = {} for i, x in ipairs({ -7, 2^60 + 512, 0 }) do n[i] = ('%d'):format(x) end return n", "0"))
 }

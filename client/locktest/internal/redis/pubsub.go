@@ -19,11 +19,12 @@ func (k kind) word(w string) string { return [...]string{"", "s"}[k] + w }
 func init() {
 	for k, prefix := range []string{ordinary: "", ofShard: "S"} {
 		k, belongs, infix := kind(k), []flag{0, sharded}[k], []string{"", "SHARD"}[k]
+		of := func(run func(*call, kind) any) func(*call) any { return func(c *call) any { return run(c, k) } }
 		register(
-			&spec{prefix + "SUBSCRIBE", -2, noScript | subOK | channelAll | belongs, 0, func(c *call) any { return c.subscribe(k) }},
-			&spec{prefix + "UNSUBSCRIBE", -1, noScript | subOK | belongs, 0, func(c *call) any { return c.unsubscribe(k) }},
-			&spec{prefix + "PUBLISH", 3, channelArg | belongs, 0, func(c *call) any { return c.n.publish(k, c.args[0], c.args[1]) }},
-			&spec{"PUBSUB|" + infix + "NUMSUB", -2, 0, 0, func(c *call) any { return c.numsub(k) }},
+			&spec{prefix + "SUBSCRIBE", -2, noScript | subOK | channelAll | belongs, 0, of((*call).subscribe)},
+			&spec{prefix + "UNSUBSCRIBE", -1, noScript | subOK | belongs, 0, of((*call).unsubscribe)},
+			&spec{prefix + "PUBLISH", 3, channelArg | belongs, 0, of((*call).publish)},
+			&spec{"PUBSUB|" + infix + "NUMSUB", -2, 0, 0, of((*call).numsub)},
 		)
 	}
 }
@@ -72,7 +73,8 @@ func (s *session) subscribed() bool { return len(s.channels[ordinary])+len(s.cha
 
 // publish delivers a message here, and sends it on: to the replicas, or over the cluster's bus. It
 // returns how many connections of this node got it.
-func (n *Node) publish(k kind, channel, message string) int {
+func (c *call) publish(k kind) any {
+	n, channel, message := c.n, c.args[0], c.args[1]
 	got := n.deliver(k, channel, message, false)
 	if n.topo != nil {
 		n.forward(k, channel, message)

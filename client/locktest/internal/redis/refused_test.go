@@ -91,7 +91,8 @@ func TestWhatWasRefusedIsGivenBackWhereItWasGranted(t *testing.T) {
 // A client that waited at the deposed primary stands in line there still. That is not the lock, which
 // the new one granted.
 func TestAPlaceInLineAtTheWrongServerIsNotTheLock(t *testing.T) {
-	each(t, map[string][]client.Option{"plain": nil, "a hold": {client.WithOwner("job")}}, func(t *testing.T, w *redis.World, opts []client.Option) {
+	ways := map[string][]client.Option{"plain": nil, "a hold": {client.WithOwner("job")}}
+	each(t, ways, func(t *testing.T, w *redis.World, opts []client.Option) {
 		granter, deposed := w.Node("a:1"), w.Node("b:1")
 		load(t, granter, deposed)
 		other := open(t, w, "other", "b:1")

@@ -80,23 +80,6 @@ func TestRestartFromDisk(t *testing.T) {
 	})
 }
 
-// A replica keeps what it has while its primary is away, and is told anew by a restarted one.
-func TestRestartOfAPrimaryWithAReplica(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		p := w.Node("a:1")
-		r := w.Replica("b:1", p)
-		p.Do("SET", "k", "v")
-		p.Save()
-		p.Do("SET", "new", "v")
-		time.Sleep(time.Second)
-		p.Kill()
-		expect(t, r.Do("EXISTS", "k", "new"), int64(2))
-		p.Restart(redis.FromSave)
-		time.Sleep(time.Second)
-		expect(t, r.Do("EXISTS", "k", "new"), int64(1))
-	})
-}
-
 // A primary that was deposed behind its back goes on, until it is told: then its writes are gone.
 func TestDepose(t *testing.T) {
 	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {

@@ -71,18 +71,20 @@ func TestTimeInFunctions(t *testing.T) {
 }
 
 func TestErrorsOfFunctions(t *testing.T) {
-	const where = " script: t, on @user_function:2."
+	raised := func(text string) redis.Error { return redis.Error(text + " script: t, on @user_function:2.") }
 	for body, want := range map[string]any{
-		"return redis.call('GET', keys[1])":                        redis.Error(wrongType + where),
-		"return redis.pcall('GET', keys[1])":                       redis.Error(wrongType),
+		"return redis.call('GET', keys[1])":     raised(wrongType),
+		"return redis.pcall('GET', keys[1])":    redis.Error(wrongType),
+		"return redis.call('GET')":              raised("ERR Wrong number of args calling Redis command from script"),
+		"x = 1":                                 raised("ERR user_function:2: Attempt to modify a readonly table"),
+		"return redis.error_reply('foo')":       redis.Error("ERR foo"),
+		"return redis.call('SET', keys[1], {})": raised("ERR Lua redis lib command arguments must be strings or integers"),
+		"return redis.acl_check_cmd('NOPE')":    raised("ERR Invalid command passed to redis.acl_check_cmd()"),
+		"return redis.call('MULTI')":            raised("ERR This Redis command is not allowed from script"),
+
 		"local ok, e = pcall(redis.call, 'GET', keys[1]) return e": wrongType,
-		"return redis.call('GET')":                                 redis.Error("ERR Wrong number of args calling Redis command from script" + where),
-		"x = 1":                                                    redis.Error("ERR user_function:2: Attempt to modify a readonly table" + where),
-		"return nope":                                              redis.Error("ERR user_function:2: Script attempted to access nonexistent global variable 'nope'" + where),
-		"return redis.error_reply('foo')":                          redis.Error("ERR foo"),
-		"return redis.call('SET', keys[1], {})":                    redis.Error("ERR Lua redis lib command arguments must be strings or integers" + where),
-		"return redis.acl_check_cmd('NOPE')":                       redis.Error("ERR Invalid command passed to redis.acl_check_cmd()" + where),
-		"return redis.call('MULTI')":                               redis.Error("ERR This Redis command is not allowed from script" + where),
+
+		"return nope": raised("ERR user_function:2: Script attempted to access nonexistent global variable 'nope'"),
 	} {
 		n := redis.New(redis.Options{}).Node("a:1")
 		n.Do("RPUSH", "k", "x")

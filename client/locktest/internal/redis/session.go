@@ -237,5 +237,7 @@ func hello(c *call) any {
 		return Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 	}
 	c.s.enc.resp3 = resp3
-	return pairs{"server", strings.ToLower(c.n.brand()), "version", c.n.version(), "proto", 2 + oneIf(resp3), "id", c.s.id, "mode", c.n.mode(), "role", c.n.roleWord(), "modules", []any{}}
+	mode, role := c.n.mode()
+	return pairs{"server", strings.ToLower(c.n.brand()), "version", c.n.version(), "proto", 2 + oneIf(resp3),
+		"id", c.s.id, "mode", mode, "role", role, "modules", []any{}}
 }
