@@ -76,11 +76,9 @@ virtual: compiled differential
 	cd client/locktest && nice -n 10 go test -p 1 -count=1 -timeout 15m $(VIRTUAL)
 	cd client/locktest && nice -n 10 $(TEST) -p 1 $(DETECTED)
 
-# What these need of a server is not modelled behind a port: Cluster, a replica, files on disk, MONITOR,
-# the commands of the guard library.
+# What these need of a server is not modelled behind a port: Cluster, a replica, files on disk, MONITOR.
 UNMODELLED := TestCluster TestReplicaHasTheSameLock TestTokensSurviveARestart \
-	TestWaiterSubscribedAtAReplicaIsNeverGranted TestHoldsAreWrittenWhenTheyChange TestAMemoryIsThePrimarys \
-	TestFenced.*
+	TestWaiterSubscribedAtAReplicaIsNeverGranted TestHoldsAreWrittenWhenTheyChange TestAMemoryIsThePrimarys
 
 test-embedded: ## Run the contract's tests on the embedded Redis in place of a real one
 	@echo "skipped, not modelled: $(UNMODELLED)"
