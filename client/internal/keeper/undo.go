@@ -34,7 +34,8 @@ type Undo struct {
 // UndoOf is for a Holding that was not released: its lease is over, or a server said that it is not
 // ours. Another one may have it.
 func UndoOf(h *holding.Holding) *Undo {
-	u := &Undo{Key: h.Key, Owner: h.Owner, Hold: h.Hold, Worked: true, Again: true, Until: h.Latest()}
+	seen := h.Seen()
+	u := &Undo{Key: h.Key, Owner: h.Owner, Hold: h.Hold, Worked: true, Again: true, Until: seen.Latest()}
 	if h.Top > h.First {
 		u.Token = h.Holder().Fence
 	}
