@@ -23,7 +23,7 @@ func (k *Keeper) step(h *holding.Holding, now time.Time) {
 		case lease.Renew, lease.Verify, lease.Look:
 			k.pipelines.add(k, sending{holding: h, action: action})
 		case lease.Expire, lease.GiveBack:
-			k.Undo(UndoOf(h))
+			k.GiveUp(h, h.Holder().Fence)
 		}
 	}
 }
