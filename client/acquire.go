@@ -45,9 +45,9 @@ func (c *Client) acquire(ctx context.Context, name string, opts []Option) (*Lock
 		return again, nil, err
 	}
 	defer c.inflight.leave()
-	if w.set.maxWait > 0 {
+	if w.set.MaxWait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, w.set.maxWait, errMaxWait)
+		ctx, cancel = context.WithTimeoutCause(ctx, w.set.MaxWait, errMaxWait)
 		defer cancel()
 	}
 	began := time.Now()
@@ -158,7 +158,7 @@ func (c *Client) want(ctx context.Context, name string, opts []Option) (want, er
 
 // request is what the queue of the key is asked for.
 func (w *want) request() queue.Request {
-	return queue.Request{Name: w.name, Key: w.key, Terms: w.set.terms, Owner: w.set.owner, GiveUpEarly: w.set.giveUpEarly}
+	return queue.Request{Name: w.name, Key: w.key, Terms: w.set.terms, Owner: w.set.owner, GiveUpEarly: w.set.GiveUpEarly}
 }
 
 // begun is the error of a call whose contexts had ended before it began.

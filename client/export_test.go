@@ -3,7 +3,7 @@ package client
 // Line is how many goroutines of this process wait behind the one that holds the lock, or that the
 // server is asked for, and whether there is one.
 func (c *Client) Line(name string) (waiting int, led bool) {
-	key := c.cfg.Prefix + name
+	key := c.settings.Prefix + name
 	waiting, led = c.queues.Waiting(key)
 	if waiting > 0 && c.queues.Holder(key) == nil {
 		waiting--

@@ -62,9 +62,9 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	if set.parent != nil {
 		parent = set.parent
 	}
-	if set.maxWait > 0 {
+	if set.MaxWait > 0 {
 		var cancel context.CancelFunc
-		until, cancel = context.WithTimeoutCause(ctx, set.maxWait, errMaxWait)
+		until, cancel = context.WithTimeoutCause(ctx, set.MaxWait, errMaxWait)
 		defer cancel()
 	}
 	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
