@@ -36,6 +36,9 @@ func (u *user) clone() *user {
 	return &c
 }
 
+// everything is what words that begin anew let a user do, nothing where they are not named.
+var everything = map[string][]string{"allkeys": {"*"}, "allchannels": {"*"}}
+
 // rule applies one word of ACL SETUSER. It returns false if it is not one that this package knows.
 func (u *user) rule(word string) bool {
 	switch word {
@@ -43,10 +46,10 @@ func (u *user) rule(word string) bool {
 		u.on = word == "on"
 	case "nopass", "resetpass":
 		u.nopass, u.passwords = word == "nopass", nil
-	case "allkeys":
-		u.keys = []string{"*"}
-	case "allchannels":
-		u.channels = []string{"*"}
+	case "allkeys", "resetkeys":
+		u.keys = everything[word]
+	case "allchannels", "resetchannels":
+		u.channels = everything[word]
 	case "+@all", "-@all":
 		u.all, u.commands = word == "+@all", map[string]bool{}
 	default:

@@ -50,7 +50,11 @@ func TestClockJumps(t *testing.T) {
 // What a restart finds: everything, the last save without what is over by now, or nothing.
 func TestRestartFromDisk(t *testing.T) {
 	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := loaded(t, w, "a:1")
+		n := w.Node("a:1")
+		n.Do("SET", "k", "v")
+		n.Restart(redis.FromSave)
+		expect(t, n.Do("EXISTS", "k"), int64(0))
+		load(t, n)
 		call := func() any { return n.Do("FCALL", "holdfast_version", "0") }
 		n.Do("HSET", "k", "f", "saved")
 		n.Do("SET", "short", "v", "PX", "1000")
@@ -71,12 +75,6 @@ func TestRestartFromDisk(t *testing.T) {
 		n.Restart(redis.Nothing)
 		expect(t, n.Do("DBSIZE"), int64(0))
 		expect(t, call(), redis.Error("ERR Function not found"))
-	})
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := w.Node("a:1")
-		n.Do("SET", "k", "v")
-		n.Restart(redis.FromSave)
-		expect(t, n.Do("EXISTS", "k"), int64(0))
 	})
 }
 
