@@ -211,11 +211,11 @@ type span struct{ from, to time.Time }
 func spans(a, b map[string]time.Time) []span {
 	var out []span
 	for name, x := range a {
-		if y, known := b[name]; known {
-			out = append(out, span{earlier(x, y), later(x, y)})
-		} else {
-			out = append(out, span{x, x})
+		y, known := b[name]
+		if !known {
+			y = x
 		}
+		out = append(out, span{earlier(x, y), later(x, y)})
 	}
 	for name, y := range b {
 		if _, known := a[name]; !known {
