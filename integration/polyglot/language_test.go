@@ -2,6 +2,7 @@ package polyglot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -55,15 +56,17 @@ type worker struct {
 	env  []string
 }
 
-var installing sync.Once
+var (
+	installing sync.Once
+	errCompile = errors.New("compile")
+)
 
 // ready finds the program, installs it if that is possible here, and compiles what must be. The
 // error says why the language cannot be tested.
-func (l language) ready(tb testing.TB) (worker, error) {
-	tb.Helper()
+func (l language) ready() (worker, error) {
 	program, err := l.find()
 	if err != nil {
-		if why := install(tb, l.packages); why != nil {
+		if why := install(l.packages); why != nil {
 			return worker{}, fmt.Errorf("%w; %w", err, why)
 		}
 		if program, err = l.find(); err != nil {
@@ -74,10 +77,10 @@ func (l language) ready(tb testing.TB) (worker, error) {
 	if !l.compiled {
 		return worker{l.name, append([]string{program, source}, l.args...), l.env}, nil
 	}
-	binary := filepath.Join(tb.TempDir(), "worker")
+	binary := filepath.Join(bed.dir, "worker")
 	if out, err := exec.Command(program, "-Wall", "-Wextra", "-Werror", "-O", "-o", binary,
 		source, filepath.Join("c", "holdfast.c"), "-lhiredis").CombinedOutput(); err != nil {
-		tb.Fatalf("compile %s: %v\n%s", source, err, out)
+		return worker{}, fmt.Errorf("%w %s: %w\n%s", errCompile, source, err, out)
 	}
 	return worker{l.name, []string{binary}, l.env}, nil
 }
@@ -97,8 +100,7 @@ func (l language) find() (program string, err error) {
 }
 
 // install installs packages where that is possible without asking: as root on Debian and its kin.
-func install(tb testing.TB, packages []string) error {
-	tb.Helper()
+func install(packages []string) error {
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Getuid() != 0 {
 		return fmt.Errorf("install %s to test it", strings.Join(packages, " "))
 	}
@@ -108,7 +110,6 @@ func install(tb testing.TB, packages []string) error {
 		// if that fails, so does the next
 		_ = exec.CommandContext(ctx, "apt-get", "-qq", "update").Run()
 	})
-	tb.Logf("apt-get install %s", strings.Join(packages, " "))
 	cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-qq", "-y", "--no-install-recommends", "install"}, packages...)...)
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -117,18 +118,29 @@ func install(tb testing.TB, packages []string) error {
 	return nil
 }
 
-// workers returns the languages that can be tested here, and prints why the others cannot.
-func workers(t *testing.T) []worker {
-	t.Helper()
-	var all []worker
+// ready are the languages that can be tested here. It says why the others cannot. A worker that does
+// not compile is no reason.
+var ready = sync.OnceValues(func() (all []worker, err error) {
 	for _, l := range languages() {
-		w, err := l.ready(t)
+		w, err := l.ready()
+		if errors.Is(err, errCompile) {
+			return nil, err
+		}
 		if err != nil {
-			t.Logf("skipped: %s: %v", l.name, err)
 			fmt.Fprintf(os.Stderr, "polyglot: %s is skipped: %v\n", l.name, err)
 			continue
 		}
 		all = append(all, w)
+	}
+	return all, nil
+})
+
+// workers returns the languages that can be tested here.
+func workers(t *testing.T) []worker {
+	t.Helper()
+	all, err := ready()
+	if err != nil {
+		t.Fatal(err)
 	}
 	if len(all) == 0 {
 		t.Skip("no language can be tested here, for the reasons above")
