@@ -15,6 +15,7 @@ import (
 // The server does not tell a client of its own renewals: what it keeps of its own lock must not
 // grow old.
 func TestInspectCachedOfAnOwnLock(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, e *env) {
 		const lease = 3 * time.Second
 		c := e.open(client.Config{Lease: lease, RenewEvery: 300 * time.Millisecond})

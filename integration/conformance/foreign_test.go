@@ -13,6 +13,7 @@ import (
 )
 
 func TestAPlainStringIsALockToo(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, e *env) {
 		c := e.open(client.Config{Lease: testbed.Long})
 		require.NoError(t, e.Do("a", "SET", "old service 7", "NX", "PX", "700").Error())

@@ -152,6 +152,7 @@ func TestErrLooksAtTheClock(t *testing.T) {
 // A lock that ended here, and was prolonged there by a renewal that the network held up, is given
 // back at once.
 func TestAnExpiredLockIsGivenBack(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, e *env) {
 		c, other := e.open(client.Config{Lease: 3 * time.Second}), e.open(client.Config{Lease: testbed.Long})
 		l := e.Take(c, "a", client.WithoutRenewal())

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// Tests here wait more than they compute: all deployments at once, whatever the number of
 	// processors.
-	_ = flag.Set("test.parallel", "8")
+	_ = flag.Set("test.parallel", "16")
 	code := m.Run()
 	shared.Range(func(_, start any) bool {
 		if d, err := start.(func() (*server.Deployment, error))(); err == nil {
@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(leaks.Check(code))
 }
 
-// each runs a test on every deployment, all at once. Within one top-level test a deployment serves
-// that test alone.
+// each runs a test on every deployment, all at once. A deployment serves one top-level test alone, but for
+// the parallel ones: those wait long, and count no calls.
 func each(t *testing.T, test func(t *testing.T, e *env)) {
 	t.Helper()
 	eachFlavour(t, test)

@@ -34,6 +34,7 @@ func (e *env) renewals(name string, n int) {
 }
 
 func TestALockIsRenewedOverManyLeases(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, e *env) {
 		const lease = 6 * time.Second // a busy machine stands still for seconds at times
 		c := e.open(client.Config{Lease: lease, RenewEvery: lease / 8})
@@ -134,6 +135,7 @@ func TestRenewForOfAJoinedLock(t *testing.T) {
 }
 
 func TestMinHold(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, e *env) {
 		const least, short = 3 * time.Second, 500 * time.Millisecond
 		c, other := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long, MinHold: short})
@@ -163,6 +165,7 @@ func TestMinHold(t *testing.T) {
 }
 
 func TestMaxRenewalsEndTheWorkAndThenTheLock(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, e *env) {
 		c, other := e.open(client.Config{Lease: 4 * time.Second, RenewEvery: 200 * time.Millisecond, Grace: time.Second}), e.open(client.Config{Lease: testbed.Long})
 		started := time.Now()
