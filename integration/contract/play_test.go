@@ -3,7 +3,6 @@ package contract
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/functions"
@@ -17,11 +16,10 @@ type player struct {
 	channels []string
 	played   int
 	log      []string // the last calls
-	seen     map[string]int
 }
 
 func newPlayer(b *bed) *player {
-	p := &player{bed: b, world: world{alive: map[string]bool{}}, sub: b.dial(2), seen: map[string]int{}}
+	p := &player{bed: b, world: world{alive: map[string]bool{}}, sub: b.dial(2)}
 	for i := range 3 {
 		p.locks = append(p.locks, &model{key: b.key(fmt.Sprint("lock", i))})
 	}
@@ -117,7 +115,6 @@ func (p *player) step(c call) {
 	p.learn(m, got, now)
 	p.checkMessages(m, floor)
 	p.checkPositions(c.lock)
-	p.count(c.function, got)
 }
 
 // run makes a call, looks at the key and inspects it.
@@ -150,20 +147,6 @@ func (p *player) learn(m *model, got, now any) {
 			m.granted = g[2].(int64)
 		}
 	}
-}
-
-// count notes which replies of which functions were seen.
-func (p *player) count(function string, got any) {
-	what := "yes"
-	switch g := got.(type) {
-	case failure:
-		what, _, _ = strings.Cut(string(g), " ")
-	case []any:
-		if why, ok := g[min(4, len(g)-1)].(string); ok && g[0] == int64(0) {
-			what, _, _ = strings.Cut(why, " ")
-		}
-	}
-	p.seen[function+" "+what]++
 }
 
 // checkKey asserts that there is a key exactly if the model has a lock, with the TTL that README

@@ -36,7 +36,6 @@ func TestRandomCalls(t *testing.T) {
 	t.Logf("HOLDFAST_SEED=%d", seed)
 	each(t, func(t *testing.T, b *bed) {
 		p := random(t, b, seed, 60_000)
-		t.Logf("%d calls, %v", p.played, p.seen)
 		if p.played < 6000 {
 			t.Errorf("only %d calls in 60000 bytes", p.played)
 		}
