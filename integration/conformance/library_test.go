@@ -12,11 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
-func defaultSpec(tb testing.TB) server.Spec {
-	tb.Helper()
-	return server.Spec{Kind: server.KindSingle, Flavour: server.Matrix(tb)[0]}
-}
-
 // bare runs a test on deployments of its own, without the library.
 func bare(t *testing.T, test func(t *testing.T, e *env)) {
 	t.Helper()

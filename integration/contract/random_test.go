@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
 func randomBytes(seed uint64, n int) []byte {
@@ -55,6 +56,6 @@ func FuzzCalls(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		newPlayer(lay(t, share(t, ff))).play(data[:min(len(data), 4000)])
+		newPlayer(lay(t, testbed.Share(t, server.Spec{Flavour: ff}))).play(data[:min(len(data), 4000)])
 	})
 }

@@ -1,10 +1,7 @@
 package writeups
 
 import (
-	"context"
 	"crypto/rand"
-	"fmt"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -13,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
-	"github.com/holdfast-go/holdfast/integration/leaks"
 	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
@@ -25,37 +21,17 @@ const (
 	keyOutlives = time.Millisecond
 )
 
-// shared is the server of the tests that only use keys of their own.
-var shared *server.Deployment
-
-func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(leaks.Check(code))
-}
-
-func run(m *testing.M) (code int, err error) {
-	if shared, err = server.Start(context.Background(), server.Spec{Own: true}); err != nil {
-		return 0, err
-	}
-	if err = shared.LoadFunctions(context.Background()); err == nil {
-		code = m.Run()
-	}
-	if closed := shared.Close(); err == nil {
-		err = closed
-	}
-	return code, err
-}
+func TestMain(m *testing.M) { testbed.Main(m) }
 
 // bed is a server with plain commands, which naive locks are made of. Each of its clients is as in a process
 // of its own.
 type bed struct{ *testbed.Bed }
 
 // open prepares a test on the server that the tests share.
-func open(t *testing.T) *bed { return openAt(t, shared) }
+func open(t *testing.T) *bed {
+	t.Helper()
+	return openAt(t, testbed.Share(t, server.Spec{Own: true}))
+}
 
 // openOwn prepares a test on a server of its own, with the library loaded.
 func openOwn(t *testing.T) *bed {
