@@ -218,7 +218,8 @@ func (s *sale) lastWords(e event) {
 	switch e.Kind {
 	case refused:
 		s.stale = true
-		s.out.say("  resumed it: its write with token %d was refused, token %d was here; it says %q", e.Fence, s.next.Fence, e.Text)
+		s.out.say("  resumed it: its write with token %d was refused, token %d was here; it says %q",
+			e.Fence, s.next.Fence, e.Text)
 	case sold:
 		s.out.say("  resumed it: its write with token %d went through", e.Fence)
 	}

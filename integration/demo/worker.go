@@ -40,7 +40,8 @@ type job struct {
 
 // urlOf is the URL of a server, for rueidis.ParseURL.
 func urlOf(o rueidis.ClientOption) string {
-	u := url.URL{Scheme: "redis", User: url.UserPassword(o.Username, o.Password), Host: o.InitAddress[0], Path: strconv.Itoa(o.SelectDB)}
+	user := url.UserPassword(o.Username, o.Password)
+	u := url.URL{Scheme: "redis", User: user, Host: o.InitAddress[0], Path: strconv.Itoa(o.SelectDB)}
 	if o.TLSConfig != nil {
 		u.Scheme = "rediss"
 	}

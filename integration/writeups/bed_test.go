@@ -109,7 +109,8 @@ func (b *bed) del(name string) bool { b.TB.Helper(); return b.number("DEL", name
 func (b *bed) unset(name, value string) bool {
 	b.TB.Helper()
 	const script = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
-	n, err := b.Redis.Do(b.Ctx, b.Redis.B().Eval().Script(script).Numkeys(1).Key(b.Prefix+name).Arg(value).Build()).AsInt64()
+	unset := b.Redis.B().Eval().Script(script).Numkeys(1).Key(b.Prefix + name).Arg(value).Build()
+	n, err := b.Redis.Do(b.Ctx, unset).AsInt64()
 	require.NoError(b.TB, err)
 	return n == 1
 }
