@@ -19,7 +19,9 @@ func TestInspectCachedOfAnOwnLock(t *testing.T) {
 		const lease = 3 * time.Second
 		c := e.open(client.Config{Lease: lease, RenewEvery: 300 * time.Millisecond})
 		l := e.Take(c, "a")
-		for began := time.Now(); time.Since(began) < 2*lease; {
+		pace := time.NewTicker(2 * time.Millisecond)
+		defer pace.Stop()
+		for began := time.Now(); time.Since(began) < 2*lease; <-pace.C {
 			info, err := c.InspectCached(e.Ctx, "a")
 			require.NoError(t, err)
 			require.True(t, info.Held)

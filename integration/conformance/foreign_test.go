@@ -29,7 +29,7 @@ func TestAPlainStringIsALockToo(t *testing.T) {
 		e.Release(o.Lock)
 
 		require.NoError(t, e.Do("b", "SET", "forever").Error())
-		_, err = c.Acquire(e.Ctx, "b", client.WithMaxWait(120*time.Millisecond))
+		_, err = c.Acquire(e.Ctx, "b", client.WithMaxWait(2*time.Second))
 		only(t, client.ErrTimeout, err)
 		require.Negative(t, as[*client.WaitError](e, err).Last.Remaining, "it has none")
 		waiting := e.Acquire(e.Ctx, c, "b")

@@ -16,7 +16,7 @@ import (
 func TestGuardedLocks(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, e *env) {
-		const lease, guard = 3 * time.Second, 4 * time.Second
+		const lease, guard = 5 * time.Second, 6 * time.Second
 		level := client.WithOptions(client.WithLease(lease), client.WithGuard(guard))
 		a, b := e.open(client.Config{}), e.open(client.Config{})
 		first, err := a.TryAcquire(e.Ctx, "x", level, client.WithFreshAnswer())
@@ -138,7 +138,7 @@ func TestTooFewReplicas(t *testing.T) {
 		free()
 
 		l := e.Take(other, "x")
-		waiting := e.Acquire(e.Ctx, c, "x", level, client.WithMaxWait(2*time.Second))
+		waiting := e.Acquire(e.Ctx, c, "x", level, client.WithMaxWait(5*time.Second))
 		e.Line(other, "x", 1)
 		e.Release(l)
 		err = (<-waiting).Err

@@ -154,7 +154,7 @@ func TestErrLooksAtTheClock(t *testing.T) {
 func TestAnExpiredLockIsGivenBack(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, e *env) {
-		c, other := e.open(client.Config{Lease: 3 * time.Second}), e.open(client.Config{Lease: testbed.Long})
+		c, other := e.open(client.Config{Lease: 5 * time.Second}), e.open(client.Config{Lease: testbed.Long})
 		l := e.Take(c, "a", client.WithoutRenewal())
 		require.NoError(t, e.fcall(functions.Renew, "a", l.Owner(), "60000").Error())
 		waiting := e.Acquire(e.Ctx, other, "a")

@@ -158,14 +158,14 @@ func TestMinHold(t *testing.T) {
 		e.Release(o.Lock)
 		o = e.Locked(third)
 		require.GreaterOrEqual(t, o.At.Sub(taken), least+short, "it is not passed on earlier")
-		e.Eventually("longer than that", func() bool { return time.Since(o.At) > short })
+		// the server keeps it through the millisecond in which the interval ends
+		e.Eventually("longer than that", func() bool { return time.Since(o.At) > short+2*time.Millisecond })
 		e.Release(o.Lock)
 		require.False(t, e.Exists("a"), "held for long enough: free at once")
 	})
 }
 
 func TestMaxRenewalsEndTheWorkAndThenTheLock(t *testing.T) {
-	t.Parallel()
 	each(t, func(t *testing.T, e *env) {
 		c, other := e.open(client.Config{Lease: 4 * time.Second, RenewEvery: 200 * time.Millisecond, Grace: time.Second}), e.open(client.Config{Lease: testbed.Long})
 		started := time.Now()
