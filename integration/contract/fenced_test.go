@@ -115,13 +115,6 @@ func TestFencedWhenTheResourceIsGone(t *testing.T) {
 		want(t, f.c.do("PTTL", f.key), between{1, 600000})
 		want(t, f.call(functions.SetIf, "20", "v"), []any{1, 20})
 		want(t, f.c.do("PTTL", f.key), -1)
-
-		// Somebody lets the fence expire. It does, unless a newer holder comes.
-		want(t, f.c.do("PEXPIRE", f.fence, long), 1)
-		want(t, f.call(functions.Claim, "20"), []any{1, 20})
-		want(t, f.c.do("PTTL", f.fence), between{1, 600000})
-		want(t, f.call(functions.Claim, "21"), []any{1, 21})
-		want(t, f.c.do("PTTL", f.fence), -1)
 	})
 }
 
