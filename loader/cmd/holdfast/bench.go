@@ -178,7 +178,7 @@ func (a *app) openBench(ctx context.Context, f *benchFlags) (clients bench.Clien
 		at, err = a.surroundings(ctx, f.quorum, clients[0])
 	}
 	if err == nil {
-		err = clients[0].Do(ctx, "probe", func(context.Context) error { return nil })
+		err = a.probe(ctx, f, clients[0])
 	}
 	if err != nil {
 		for _, c := range clients {
@@ -188,6 +188,18 @@ func (a *app) openBench(ctx context.Context, f *benchFlags) (clients bench.Clien
 		}
 	}
 	return clients, at, err
+}
+
+// probe takes a lock and gives it back. Unlike Do it fails when nobody can say that the lock is free.
+func (a *app) probe(ctx context.Context, f *benchFlags, c *client.Client) error {
+	lock, err := c.Acquire(ctx, "probe")
+	if err != nil {
+		return err
+	}
+	if err = lock.Release(ctx); err != nil {
+		a.sayLeft(f, 1)
+	}
+	return err
 }
 
 // explain adds what can be done about an error.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/bench"
@@ -147,22 +148,37 @@ func TestBenchForPeople(t *testing.T) {
 	leavesNothing(t, d)
 }
 
-// interrupted runs a bench that would take an hour, and interrupts it when keys match the pattern.
-func interrupted(t *testing.T, d *server.Deployment, pattern string, args ...string) result {
+// benching begins a bench that would take an hour.
+func benching(t *testing.T, args ...string) (cmd *exec.Cmd, out, errs *bytes.Buffer) {
 	t.Helper()
-	cmd := exec.Command(binary, append([]string{"bench", "--addr", all(d), "--for", "1h"}, args...)...)
+	cmd = exec.Command(binary, append([]string{"bench", "--for", "1h"}, args...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
+	out, errs = &bytes.Buffer{}, &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = out, errs
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd, out, errs
+}
+
+// benched waits until a bench has a key that matches the pattern, and returns its prefix.
+func benched(t *testing.T, d *server.Deployment, pattern string) string {
+	t.Helper()
+	var found []string
 	require.Eventually(t, func() bool {
 		keys, err := d.Nodes()[0].Do(context.Background(), "KEYS", "holdfast-bench:"+pattern)
 		require.NoError(t, err)
-		found, err := keys.AsStrSlice()
+		found, err = keys.AsStrSlice()
 		require.NoError(t, err)
 		return len(found) > 0
 	}, soon, pollEvery)
+	return found[0][:strings.LastIndex(found[0], ":")+1]
+}
+
+// interrupted runs a bench, and interrupts it when keys match the pattern.
+func interrupted(t *testing.T, d *server.Deployment, pattern string, args ...string) result {
+	t.Helper()
+	cmd, out, errs := benching(t, append(args, "--addr", all(d))...)
+	benched(t, d, pattern)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	_ = cmd.Wait() // the exit code says it
 	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
@@ -232,17 +248,14 @@ func TestBenchNeedsTheRightsOfAClient(t *testing.T) {
 
 func TestABenchCountsFailures(t *testing.T) {
 	d, where := loaded(t)
-	cmd := exec.Command(binary, append([]string{"bench", "--for", "1h", "--only", "parallel", "--json", "--timeout", "4s"}, where...)...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
-	var out bytes.Buffer
-	cmd.Stdout = &out
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	cmd, out, _ := benching(t, append(where, "--only", "parallel", "--json", "--timeout", "4s")...)
+	// One of its workers waits, so that a call is under way when the server dies.
+	other := open(t, d.ClientOption(), client.Config{Prefix: benched(t, d, "*:lock-*")})
+	_, err := other.Acquire(context.Background(), "lock-0")
+	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		size, err := d.Nodes()[0].Do(context.Background(), "DBSIZE")
-		require.NoError(t, err)
-		n, err := size.AsInt64()
-		return err == nil && n > 0
+		info, err := other.Inspect(context.Background(), "lock-0")
+		return err == nil && info.Waiters > 0
 	}, soon, pollEvery)
 	require.NoError(t, d.Nodes()[0].Kill())
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
@@ -255,4 +268,18 @@ func TestABenchCountsFailures(t *testing.T) {
 	require.NotZero(t, got.Parallel.Errors[0].Count)
 	require.NotEmpty(t, got.Parallel.Errors[0].Kind)
 	require.NotZero(t, got.Left, "nobody can say that they are free")
+}
+
+// The lock that is tried before anything is measured counts too.
+func TestABenchInterruptedAtItsFirstLock(t *testing.T) {
+	d, _ := loaded(t)
+	proxy := server.NewProxy(t, d.Addrs()[0])
+	proxy.DropReplies(1_000_000, "holdfast_release")
+	cmd, out, errs := benching(t, "--addr", proxy.Addr)
+	require.Eventually(t, func() bool { return proxy.Dropped() > 0 }, soon, pollEvery)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	_ = cmd.Wait() // the exit code says it
+	require.Equal(t, 130, cmd.ProcessState.ExitCode(), errs.String())
+	require.Empty(t, out.String(), "nothing was measured")
+	require.Contains(t, errs.String(), "that may be left: 1")
 }
