@@ -61,7 +61,8 @@ trips in parallel than alone are queues, of the server or of this host.
 Give it the --lease, --guard, --replicas and --quorum of your clients, because those are what locks cost. Calls that
 fail are counted by kind; then the exit code is 3.
 
-The user needs the rights of a client under the prefix. This prints them, --cluster, --guard and --replicas as needed:
+The user needs the rights of a client under the prefix. This prints them, with --cluster, --sentinel, --guard and
+--replicas as needed:
   holdfast acl --for client --prefix holdfast-bench:`,
 		Example: `  holdfast bench --addr redis-1:6379
   holdfast bench --for 1m --workers 64 --replicas 1
