@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,7 +25,7 @@ import (
 )
 
 const (
-	soon      = 20 * time.Second
+	soon      = time.Minute
 	pollEvery = 20 * time.Millisecond
 )
 
@@ -38,6 +39,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // tests here wait more than they compute
 	// Children begin with a signal as the system has it, also if these tests were started by nohup.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	os.Exit(buildAndRun(m))
@@ -94,33 +96,87 @@ func whole(t *testing.T, d *server.Deployment) {
 	}, soon, pollEvery)
 }
 
+// kinds are the deployments that the command is tried on.
+var kinds = map[string]func(testing.TB, ...server.Option) *server.Deployment{
+	"single": server.Single,
+	"replicated": func(tb testing.TB, opts ...server.Option) *server.Deployment {
+		return server.Replicated(tb, 1, opts...)
+	},
+	"sentinel": server.Sentinel,
+	"cluster":  server.Cluster,
+}
+
+// addresses are the flags that name a deployment. Of several servers each is one of its own.
+func addresses(d *server.Deployment) []string {
+	addrs := d.Addrs()
+	if d.Kind == server.KindSeveral {
+		addrs = nil
+		for _, n := range d.Nodes() {
+			addrs = append(addrs, n.Addr)
+		}
+	}
+	where := []string{"--addr", strings.Join(addrs, ",")}
+	if d.SentinelMaster != "" {
+		where = append(where, "--sentinel-master", d.SentinelMaster)
+	}
+	return where
+}
+
+// doer runs the command on one deployment.
+type doer func(command string, more ...string) result
+
+// doing is for the user that env has the password of, "" for the default one.
+func doing(t *testing.T, d *server.Deployment, env []string, user string) doer {
+	where := addresses(d)
+	if user != "" {
+		where = append(where, "--user", user)
+	}
+	return func(command string, more ...string) result {
+		t.Helper()
+		return holdfast(t, env, append(append([]string{command}, where...), more...)...)
+	}
+}
+
+var ran = result{0, "ran\n", ""}
+
+// Users with exactly the rights that "acl" prints can do all that their roles are for.
 func TestEveryKindOfDeployment(t *testing.T) {
+	t.Parallel()
 	server.Each(t, func(t *testing.T, f server.Flavour) {
-		for name, start := range map[string]func(testing.TB, ...server.Option) *server.Deployment{
-			"single":   server.Single,
-			"sentinel": server.Sentinel,
-			"cluster":  server.Cluster,
-			"replicated": func(tb testing.TB, opts ...server.Option) *server.Deployment {
-				return server.Replicated(tb, 2, opts...)
-			},
-		} {
-			t.Run(name, func(t *testing.T) {
+		for kind, start := range kinds {
+			t.Run(kind, func(t *testing.T) {
+				t.Parallel()
 				d := start(t, server.WithFlavour(f), server.Owned())
 				whole(t, d)
-				where := []string{"--addr", strings.Join(d.Addrs(), ",")}
-				if d.SentinelMaster != "" {
-					where = append(where, "--sentinel-master", d.SentinelMaster)
+				as := func(user, role string, flags ...string) doer {
+					flags = append(flags, "--for", role)
+					if kind == "cluster" || kind == "sentinel" {
+						flags = append(flags, "--"+kind)
+					}
+					return doing(t, d, grant(t, d, user, flags), user)
 				}
-				fromNothingToUnloaded(t, d, where)
+				load := as("loader", "loader", "--unload")
+				fromNothingToUnloaded(t, d, load)
+				require.Equal(t, 0, load("load").code)
+
+				deployment, more := kind, []string(nil)
+				if kind == "replicated" {
+					deployment, more = "single", []string{"--replicas", "1"}
+				}
+				bench := as("bench", "client", "--replicas", "--prefix", "holdfast-bench:")
+				benchAt(t, d, deployment, bench, more...)
+				run := as("client", "client", "--guard", "--replicas")
+				require.Equal(t, ran, run("run", append(more, "a", "--", "echo", "ran")...))
+
+				option := d.ClientOption()
+				option.Username, option.Password = "client", "PASSWORD"
+				seeAndBreak(t, option, as("operator", "operator"))
 			})
 		}
 	})
 }
 
-func fromNothingToUnloaded(t *testing.T, d *server.Deployment, where []string) {
-	do := func(command string, more ...string) result {
-		return holdfast(t, nil, append(append([]string{command}, where...), more...)...)
-	}
+func fromNothingToUnloaded(t *testing.T, d *server.Deployment, do doer) {
 	nodes := len(d.Nodes())
 
 	require.Equal(t, 3, do("verify").code)
@@ -162,6 +218,7 @@ func fromNothingToUnloaded(t *testing.T, d *server.Deployment, where []string) {
 }
 
 func TestSeveralServers(t *testing.T) {
+	t.Parallel()
 	one, two := server.Single(t, server.Owned()), server.Replicated(t, 1)
 	whole(t, two)
 	// The replica is seen through its primary; naming it too changes nothing.
@@ -178,6 +235,7 @@ func TestSeveralServers(t *testing.T) {
 }
 
 func TestRefusalAndForce(t *testing.T) {
+	t.Parallel()
 	d := server.Single(t, server.Owned())
 	newer := strings.Replace(functions.Source, "local VERSION = '"+functions.Version+"'", "local VERSION = '99.0.0'", 1)
 	_, err := d.Nodes()[0].Do(context.Background(), "FUNCTION", "LOAD", newer)
@@ -192,6 +250,7 @@ func TestRefusalAndForce(t *testing.T) {
 }
 
 func TestPasswords(t *testing.T) {
+	t.Parallel()
 	d := server.Single(t, server.WithACL("user deployer on >s3cret -@all +ping +role +function|list +function|load",
 		"user reader on >s3cret -@all +ping +role +function|list"))
 	where := []string{"--addr", d.Addrs()[0], "--user", "deployer"}
@@ -213,6 +272,7 @@ func TestPasswords(t *testing.T) {
 }
 
 func TestSentinelPassword(t *testing.T) {
+	t.Parallel()
 	d := server.Sentinel(t)
 	whole(t, d)
 	for _, s := range d.Sentinels() {
@@ -257,6 +317,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestNoServer(t *testing.T) {
+	t.Parallel()
 	d := server.Single(t, server.Owned())
 	require.NoError(t, d.Nodes()[0].Kill())
 	for _, command := range []string{"load", "verify", "unload", "version"} {
@@ -267,6 +328,7 @@ func TestNoServer(t *testing.T) {
 }
 
 func TestAServerThatHangs(t *testing.T) {
+	t.Parallel()
 	d := server.Single(t, server.Owned())
 	require.NoError(t, d.Nodes()[0].Pause())
 	start := time.Now()

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -78,14 +77,12 @@ func TestRunAsConsulLock(t *testing.T) {
 	require.Equal(t, 0, code)
 	require.Equal(t, "hello\nservice/lock\n", out)
 	// -monitor-retry: an outage that is shorter than the lease ends nothing
-	r := begin(t, where, "service/lock", "--lease", "12s", "--verbose", "--", "sh", "-c", "echo started; cat")
+	r := begin(t, where, "service/lock", "--lease", "1m", "--verbose", "--", "sh", "-c", "echo started; cat")
 	r.hear("started")
 	require.NoError(t, d.Nodes()[0].Pause())
-	began := time.Now()
 	_, err := r.stdin.Write([]byte("still here\n"))
 	require.NoError(t, err)
 	r.hear("still here")
-	require.Less(t, time.Since(began), 8*time.Second, "the machine is too busy for this test")
 	require.NoError(t, d.Nodes()[0].Resume())
 	r.finish()
 }

@@ -14,14 +14,13 @@ import (
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-// loaded starts a server that has the library, and returns the flags that find it.
-func loaded(t *testing.T, opts ...server.Option) (*server.Deployment, []string) {
+// loaded starts a server that has the library, and returns the flags that find it. The test runs beside others.
+func loaded(t *testing.T) (*server.Deployment, []string) {
 	t.Helper()
-	d := server.Single(t, append(opts, server.Owned())...)
-	where := []string{"--addr", d.Addrs()[0]}
-	r := holdfast(t, nil, append([]string{"load"}, where...)...)
-	require.Equal(t, 0, r.code, r)
-	return d, where
+	t.Parallel()
+	d := server.Single(t, server.Owned())
+	d.Load(t)
+	return d, addresses(d)
 }
 
 // running is the command in the background. The test hears it by lines.
