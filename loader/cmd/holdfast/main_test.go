@@ -217,6 +217,31 @@ func fromNothingToUnloaded(t *testing.T, d *server.Deployment, do doer) {
 	require.Equal(t, 3, do("verify").code)
 }
 
+// A load that begins before the Cluster is made waits for it.
+func TestAClusterThatIsBeingMade(t *testing.T) {
+	t.Parallel()
+	n := server.Cluster(t).Nodes()[5]
+	do := func(words ...string) string {
+		t.Helper()
+		reply, err := n.Do(t.Context(), words...)
+		require.NoError(t, err)
+		text, err := reply.ToString()
+		require.NoError(t, err)
+		return text
+	}
+	do("CLUSTER", "RESET", "HARD")
+	do("CONFIG", "RESETSTAT")
+	done := make(chan result, 1)
+	go func() { done <- holdfast(t, nil, "load", "--addr", n.Addr, "--timeout", "2m") }()
+	require.Eventually(t, func() bool { // it has asked for slots, or shards
+		return strings.Contains(do("INFO", "commandstats"), "cmdstat_cluster|s")
+	}, soon, pollEvery)
+	do("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+	r := <-done
+	require.Equal(t, 0, r.code, r)
+	require.Equal(t, 1, strings.Count(r.out, " loaded "), r.out)
+}
+
 func TestSeveralServers(t *testing.T) {
 	t.Parallel()
 	one, two := server.Single(t, server.Owned()), server.Replicated(t, 1)
