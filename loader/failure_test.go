@@ -201,7 +201,7 @@ func TestOnePrimaryHangs(t *testing.T) {
 func TestAReplicaHangs(t *testing.T) {
 	d := server.Replicated(t, 2)
 	client, opt := connect(t, d)
-	opt.Timeout = time.Second
+	opt.Timeout = 3 * time.Second
 	require.NoError(t, d.Nodes()[2].Pause())
 	report, err := loader.Load(ctx, client, opt)
 	require.Error(t, err)

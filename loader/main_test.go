@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	soon      = 20 * time.Second
+	soon      = time.Minute
 	pollEvery = 20 * time.Millisecond
 )
 
