@@ -112,7 +112,7 @@ func benchAt(t *testing.T, d *server.Deployment, kind string, do doer, more ...s
 
 func TestBenchForPeople(t *testing.T) {
 	d, where := loaded(t)
-	r := holdfast(t, nil, append([]string{"bench", "--for", "300ms", "--only", "contended", "--only", "renewal"}, where...)...)
+	r := where.do(t, "bench", "--for", "300ms", "--only", "contended", "--only", "renewal")
 	require.Equal(t, 0, r.code, r)
 	require.Empty(t, r.errors)
 	require.NotContains(t, r.out, "\x1b", "no colours but on a terminal")

@@ -90,7 +90,7 @@ func TestAPrimaryThatHangsBehindSentinel(t *testing.T) {
 	for command, sees := range map[string]string{"doctor": "no-persistence", "verify": "unchanged", "ls": "", "load": ""} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
-			r := doing(t, d, nil, "")(command, "--timeout", "8s")
+			r := addresses(d).do(t, command, "--timeout", "8s")
 			require.Equal(t, 1, r.code, r)
 			require.Contains(t, r.errors, primary.Addr+": the primary that the sentinels name does not answer")
 			require.NotContains(t, r.errors, "--tls")
@@ -113,7 +113,7 @@ func TestVerifyOfACutOffReplica(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return replica.Info(context.Background(), "replication", "master_link_status") == "down"
 	}, soon, pollEvery)
-	r := holdfast(t, nil, append([]string{"verify"}, addresses(d)...)...)
+	r := addresses(d).do(t, "verify")
 	require.Equal(t, 0, r.code, r)
 	require.Contains(t, r.out, replica.Addr)
 	require.Contains(t, r.out, fmt.Sprintf("is on all %d nodes", len(d.Nodes())))

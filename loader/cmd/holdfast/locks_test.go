@@ -172,7 +172,7 @@ func TestManyLocks(t *testing.T) {
 		require.NoError(t, reply.Error())
 	}
 
-	look := decode[locks.Look](t, holdfast(t, nil, append([]string{"watch", "--json", "--count", "1"}, where...)...))
+	look := decode[locks.Look](t, where.do(t, "watch", "--json", "--count", "1"))
 	require.Equal(t, []int{many + 1, many + 1, 4}, []int{look.Total, look.Held, look.Waiting})
 	require.True(t, look.More)
 	waited := func(all []locks.Lock) (names []string) {
@@ -186,13 +186,13 @@ func TestManyLocks(t *testing.T) {
 	require.Len(t, look.Locks, 1000)
 	require.Equal(t, []string{"order:0007", "order:2999", "zebra"}, waited(look.Locks))
 
-	list := decode[listed](t, holdfast(t, nil, append([]string{"ls", "--json"}, where...)...))
+	list := decode[listed](t, where.do(t, "ls", "--json"))
 	require.Len(t, list.Locks, 1000)
 	require.Equal(t, []string{"order:0007", "order:2999", "zebra"}, waited(list.Locks))
 	require.Equal(t, []int{many + 1, many + 1, 4}, []int{list.Total, list.Held, list.Waiting})
-	list = decode[listed](t, holdfast(t, nil, append([]string{"ls", "--json", "--limit", "1"}, where...)...))
+	list = decode[listed](t, where.do(t, "ls", "--json", "--limit", "1"))
 	require.Equal(t, []string{"order:2999"}, list.names(), "the one with most waiters")
-	r := holdfast(t, nil, append([]string{"ls"}, where...)...)
+	r := where.do(t, "ls")
 	require.Equal(t, 0, r.code, r)
 	require.Contains(t, r.errors, "2001 more")
 	require.Contains(t, r.errors, "4 wait")
@@ -216,23 +216,23 @@ func TestKeysThatAreNoLocks(t *testing.T) {
 	do("FCALL", "holdfast_acquire", "1", "lb:other", "me", "60000")
 	do("FCALL", "holdfast_acquire", "1", "lock:", "me", "60000") // no name is left of it
 
-	r := holdfast(t, nil, append([]string{"ls"}, where...)...)
+	r := where.do(t, "ls")
 	require.Equal(t, 0, r.code, r)
 	require.NotContains(t, r.out, "\x1b")
 	require.Contains(t, r.out, `red\x1b[31m`)
 	require.Contains(t, r.errors, "3 keys")
 	require.Regexp(t, `endless +"theirs" +- +no end +- `, r.out)
-	list := decode[listed](t, holdfast(t, nil, append([]string{"ls", "--json"}, where...)...))
+	list := decode[listed](t, where.do(t, "ls", "--json"))
 	require.Equal(t, []string{"endless", "plain", "red\x1b[31m"}, list.names())
 	require.Equal(t, 3, list.Skipped)
 
-	list = decode[listed](t, holdfast(t, nil, append([]string{"ls", "--json", "--prefix", "l[a-z]*:"}, where...)...))
+	list = decode[listed](t, where.do(t, "ls", "--json", "--prefix", "l[a-z]*:"))
 	require.Equal(t, []string{"mine"}, list.names(), "a prefix is no pattern")
-	list = decode[listed](t, holdfast(t, nil, append([]string{"ls", "--json", "--prefix", ""}, where...)...))
+	list = decode[listed](t, where.do(t, "ls", "--json", "--prefix", ""))
 	require.Contains(t, list.names(), "lb:other", "the whole key is the name")
 	require.NotContains(t, list.names(), "other", "without a prefix, strings are not taken for locks")
 
-	r = holdfast(t, nil, append([]string{"inspect", "list"}, where...)...)
+	r = where.do(t, "inspect", "list")
 	require.Equal(t, 1, r.code, r)
 	require.Contains(t, r.errors, `"list"`)
 }
@@ -240,7 +240,7 @@ func TestKeysThatAreNoLocks(t *testing.T) {
 func TestAQuorum(t *testing.T) {
 	t.Parallel()
 	d := server.Several(t, 3, server.Owned())
-	do := doing(t, d, nil, "")
+	do := func(command string, more ...string) result { return addresses(d).do(t, command, more...) }
 	require.Equal(t, 0, do("load").code)
 	r := do("ls")
 	require.Equal(t, 2, r.code, r)

@@ -106,8 +106,11 @@ var kinds = map[string]func(testing.TB, ...server.Option) *server.Deployment{
 	"cluster":  server.Cluster,
 }
 
-// addresses are the flags that name a deployment. Of several servers each is one of its own.
-func addresses(d *server.Deployment) []string {
+// place has the flags that name a deployment.
+type place []string
+
+// addresses name each of several servers.
+func addresses(d *server.Deployment) place {
 	addrs := d.Addrs()
 	if d.Kind == server.KindSeveral {
 		addrs = nil
@@ -115,27 +118,27 @@ func addresses(d *server.Deployment) []string {
 			addrs = append(addrs, n.Addr)
 		}
 	}
-	where := []string{"--addr", strings.Join(addrs, ",")}
+	p := place{"--addr", strings.Join(addrs, ",")}
 	if d.SentinelMaster != "" {
-		where = append(where, "--sentinel-master", d.SentinelMaster)
+		p = append(p, "--sentinel-master", d.SentinelMaster)
 	}
-	return where
+	return p
+}
+
+// do runs the command there.
+func (p place) do(t *testing.T, command string, more ...string) result {
+	t.Helper()
+	return p.as(t, nil, command, more...)
+}
+
+// as is for the user that env has the password of.
+func (p place) as(t *testing.T, env []string, command string, more ...string) result {
+	t.Helper()
+	return holdfast(t, env, append(append([]string{command}, p...), more...)...)
 }
 
 // doer runs the command on one deployment.
 type doer func(command string, more ...string) result
-
-// doing is for the user that env has the password of, "" for the default one.
-func doing(t *testing.T, d *server.Deployment, env []string, user string) doer {
-	where := addresses(d)
-	if user != "" {
-		where = append(where, "--user", user)
-	}
-	return func(command string, more ...string) result {
-		t.Helper()
-		return holdfast(t, env, append(append([]string{command}, where...), more...)...)
-	}
-}
 
 var ran = result{0, "ran\n", ""}
 
@@ -153,7 +156,8 @@ func TestEveryKindOfDeployment(t *testing.T) {
 					if kind == "cluster" || kind == "sentinel" {
 						flags = append(flags, "--"+kind)
 					}
-					return doing(t, d, grant(t, d, user, flags), user)
+					env, at := grant(t, d, user, flags), append(addresses(d), "--user", user)
+					return func(command string, more ...string) result { return at.as(t, env, command, more...) }
 				}
 				load := as("loader", "loader", "--unload")
 				fromNothingToUnloaded(t, d, load)
@@ -278,13 +282,13 @@ func TestPasswords(t *testing.T) {
 	t.Parallel()
 	d := server.Single(t, server.WithACL("user deployer on >s3cret -@all +ping +role +function|list +function|load",
 		"user reader on >s3cret -@all +ping +role +function|list"))
-	where := []string{"--addr", d.Addrs()[0], "--user", "deployer"}
-	r := holdfast(t, []string{"HOLDFAST_PASSWORD=s3cret"}, append([]string{"load"}, where...)...)
+	where := append(addresses(d), "--user", "deployer")
+	r := where.as(t, []string{"HOLDFAST_PASSWORD=s3cret"}, "load")
 	require.Equal(t, 0, r.code, r)
 
 	file := filepath.Join(t.TempDir(), "password")
 	require.NoError(t, os.WriteFile(file, []byte("s3cret\n"), 0o600))
-	r = holdfast(t, nil, append([]string{"verify", "--password-file", file}, where...)...)
+	r = where.do(t, "verify", "--password-file", file)
 	require.Equal(t, 0, r.code, r)
 
 	r = holdfast(t, []string{"HOLDFAST_PASSWORD=s3cret"}, "unload", "--addr", d.Addrs()[0], "--user", "reader")

@@ -14,7 +14,7 @@ func TestRunThatNobodyMayHaveYet(t *testing.T) {
 		"nobody gets it yet": {"--guard", "1h"},
 		"replica":            {"--replicas", "1", "--timeout", "3s"},
 	} {
-		r := holdfast(t, nil, append(append([]string{"run", "a", "-n", "--print-holder"}, where...), append(flags, "--", "echo", "ran")...)...)
+		r := where.do(t, "run", append(flags, "-n", "--print-holder", "a", "--", "echo", "ran")...)
 		require.Equal(t, map[string]int{"--guard": 1, "--replicas": 69}[flags[0]], r.code, r)
 		require.Empty(t, r.out)
 		require.Contains(t, r.errors, says)
@@ -33,17 +33,17 @@ func TestRunAndBenchNeedTheRightsOfAClient(t *testing.T) {
 	require.NoError(t, err)
 	shop := append(where, "--user", "shop")
 	password := []string{"HOLDFAST_PASSWORD=s3cret"}
-	require.Equal(t, ran, holdfast(t, password, append(append([]string{"run", "a"}, shop...), "--", "echo", "ran")...))
+	require.Equal(t, ran, shop.as(t, password, "run", "a", "--", "echo", "ran"))
 
 	h := holding(t, where, "a", "--label", "nightly")
-	r = holdfast(t, password, append(append([]string{"run", "a", "-n", "--print-holder"}, shop...), "--", "echo", "ran")...)
+	r = shop.as(t, password, "run", "a", "-n", "--print-holder", "--", "echo", "ran")
 	require.Equal(t, 1, r.code, r)
 	require.Contains(t, r.errors, "(nightly) has it since")
 	h.finish()
-	r = holdfast(t, password, append(append([]string{"run", "a", "--prefix", "other:"}, shop...), "--", "echo", "ran")...)
+	r = shop.as(t, password, "run", "a", "--prefix", "other:", "--", "echo", "ran")
 	require.Equal(t, 77, r.code, r)
 	require.Contains(t, r.errors, "acl --for client")
-	r = holdfast(t, password, append([]string{"bench", "--prefix", "other:"}, shop...)...)
+	r = shop.as(t, password, "bench", "--prefix", "other:")
 	require.Equal(t, 1, r.code, r)
 	require.Contains(t, r.errors, "acl --for client --prefix other:")
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // script runs a shell with the command on its path, and the server in its environment.
-func script(t *testing.T, where []string, dir, text string) (int, string) {
+func script(t *testing.T, where place, dir, text string) (int, string) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", text)
 	cmd.Dir = dir

@@ -12,9 +12,9 @@ import (
 )
 
 // breakLock takes a lock from who has it.
-func breakLock(t *testing.T, where []string, name string) {
+func breakLock(t *testing.T, where place, name string) {
 	t.Helper()
-	r := holdfast(t, nil, append([]string{"break", name, "--yes", "--reason", "INC-1234"}, where...)...)
+	r := where.do(t, "break", name, "--yes", "--reason", "INC-1234")
 	require.Equal(t, 0, r.code, r)
 }
 
@@ -44,7 +44,7 @@ func TestRunOfACommandThatASignalEnds(t *testing.T) {
 		r := holding(t, where, fmt.Sprint("by ", code))
 		require.NoError(t, r.cmd.Process.Signal(s))
 		require.Equal(t, code, r.code())
-		after := holdfast(t, nil, append(append([]string{"run"}, where...), "-n", fmt.Sprint("by ", code), "true")...)
+		after := where.do(t, "run", "-n", fmt.Sprint("by ", code), "true")
 		require.Equal(t, 0, after.code, "the lock was given back")
 	}
 }
@@ -171,6 +171,6 @@ func TestRunForTooLong(t *testing.T) {
 	r.hear("stopping")
 	r.silent()
 	require.Equal(t, 124, r.code())
-	after := holdfast(t, nil, append(append([]string{"run"}, where...), "-n", "a", "true")...)
+	after := where.do(t, "run", "-n", "a", "true")
 	require.Equal(t, 0, after.code, "the lock was given back")
 }

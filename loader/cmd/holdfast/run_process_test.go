@@ -15,7 +15,7 @@ import (
 )
 
 // loaded starts a server that has the library, and returns the flags that find it. The test runs beside others.
-func loaded(t *testing.T) (*server.Deployment, []string) {
+func loaded(t *testing.T) (*server.Deployment, place) {
 	t.Helper()
 	t.Parallel()
 	d := server.Single(t, server.Owned())
@@ -33,7 +33,7 @@ type running struct {
 }
 
 // begin starts "holdfast run" with these arguments.
-func begin(t *testing.T, where []string, args ...string) *running {
+func begin(t *testing.T, where place, args ...string) *running {
 	t.Helper()
 	r := &running{t: t, lines: make(chan string, 100)}
 	r.cmd = exec.Command(binary, append(append([]string{"run"}, where...), args...)...)
@@ -99,7 +99,7 @@ func (r *running) code() int {
 }
 
 // holding begins a command that has the lock until finish.
-func holding(t *testing.T, where []string, args ...string) *running {
+func holding(t *testing.T, where place, args ...string) *running {
 	t.Helper()
 	r := begin(t, where, append(args, "--", "sh", "-c", "echo started; cat")...)
 	r.hear("started")
