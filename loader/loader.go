@@ -57,9 +57,9 @@ type Options struct {
 // It first looks at all primaries. If one of them refuses (ErrDowngrade, ErrContract,
 // ErrForeign), nothing is written anywhere. Then it writes to all primaries whose code differs, at once. A primary that
 // fails does not stop the others: an upgrade within a major number is compatible with its callers,
-// so a mixture of versions is safe until Load is called again. If a primary was demoted meanwhile, its successor is
-// loaded, once, and so is a primary that joined meanwhile. Finally Load looks at every node. That look decides about a write whose outcome is
-// unknown, because the connection broke.
+// so a mixture of versions is safe until Load is called again. If a primary was demoted meanwhile, its
+// successor is loaded, once, and so is a primary that joined meanwhile. Finally Load looks at every node.
+// That look decides about a write whose outcome is unknown, because the connection broke.
 //
 // The report has an entry for every node, also when an error is returned. The error joins a
 // *NodeError for each node that failed or refused. FUNCTION LOAD REPLACE is atomic on each server:

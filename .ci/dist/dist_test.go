@@ -55,7 +55,8 @@ func results(t *testing.T, r release) map[string][]byte {
 // The same input gives the same files; each is what its name says.
 func TestARelease(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "holdfast")
-	out, err := exec.Command("go", "-C", "loader/cmd/holdfast", "build", "-ldflags", "-s -w", "-o", binary, ".").CombinedOutput()
+	build := exec.Command("go", "-C", "loader/cmd/holdfast", "build", "-ldflags", "-s -w", "-o", binary, ".")
+	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
 	command, err := os.ReadFile(binary)
 	require.NoError(t, err)

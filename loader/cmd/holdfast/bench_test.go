@@ -164,7 +164,8 @@ func interrupted(t *testing.T, d *server.Deployment, name string, args ...string
 func TestAnInterruptedBenchLeavesNothing(t *testing.T) {
 	d, _ := loaded(t)
 	t.Cleanup(func() { leavesNothing(t, d) })
-	for part, lock := range map[string]string{"alone": "lock-", "parallel": "lock-", "contended": "contended", "renewal": "renewed"} {
+	for part, lock := range map[string]string{"alone": "lock-", "parallel": "lock-", "contended": "contended",
+		"renewal": "renewed"} {
 		t.Run(part, func(t *testing.T) {
 			t.Parallel()
 			r := interrupted(t, d, lock, "--only", part, "--json")

@@ -15,7 +15,8 @@ import (
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	d := server.Replicated(t, 1, server.WithConfig("appendonly", "yes"), server.WithConfig("appendfsync", "always"),
-		server.WithConfig("min-replicas-to-write", "1"), server.WithConfig("slowlog-log-slower-than", "-1")) // the machine may be busy
+		server.WithConfig("min-replicas-to-write", "1"),
+		server.WithConfig("slowlog-log-slower-than", "-1")) // the machine may be busy
 	whole(t, d)
 	d.Load(t)
 	n := d.Nodes()[0]

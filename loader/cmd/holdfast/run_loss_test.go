@@ -5,6 +5,7 @@ package main_test
 import (
 	"fmt"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -77,7 +78,8 @@ func TestRunWhenTheLockIsBroken(t *testing.T) {
 	t.Run("it stops", func(t *testing.T) {
 		t.Parallel()
 		before := holding(t, where, "it stops") // who has waited is told the reason of a break
-		r := begin(t, where, "it stops", "--grace", "1h", "--", "sh", "-c", `trap "echo stopping; exit 0" TERM; echo started; sleep 1000 & wait`)
+		r := begin(t, where, "it stops", "--grace", "1h", "--", "sh", "-c",
+			`trap "echo stopping; exit 0" TERM; echo started; sleep 1000 & wait`)
 		waiters(t, where, "it stops", 1)
 		before.finish()
 		r.hear("started")
@@ -87,47 +89,23 @@ func TestRunWhenTheLockIsBroken(t *testing.T) {
 		r.silent()
 		require.Contains(t, r.errs.String(), "INC-1234")
 	})
-	t.Run("it does not stop", func(t *testing.T) {
-		t.Parallel()
-		r := begin(t, where, "it does not stop", "--grace", "100ms", "--", "sh", "-c", `trap "" TERM; echo started; sleep 1000 & wait; wait`)
-		r.hear("started")
-		breakLock(t, where, "it does not stop")
-		r.silent() // the child that ignores SIGTERM too is gone
-		require.Equal(t, 75, r.code())
-		require.Contains(t, r.errs.String(), "still runs after 100ms")
-	})
-	t.Run("its child does not stop", func(t *testing.T) {
-		t.Parallel()
-		r := begin(t, where, "its child does not stop", "--grace", "1h", "--", "sh", "-c", `(trap "" TERM; echo started; sleep 1000; sleep 1000) & wait`)
-		r.hear("started")
-		breakLock(t, where, "its child does not stop")
-		r.silent()
-		require.Equal(t, 75, r.code())
-	})
-	t.Run("at once", func(t *testing.T) {
-		t.Parallel()
-		r := begin(t, where, "at once", "--grace", "0", "--", "sh", "-c", `trap "echo stopping" TERM; echo started; sleep 1000`)
-		r.hear("started")
-		breakLock(t, where, "at once")
-		r.silent()
-		require.Equal(t, 75, r.code())
-	})
-	t.Run("once", func(t *testing.T) {
-		t.Parallel()
-		r := begin(t, where, "daily", "--once", "1h", "--", "sh", "-c", `echo started; sleep 1000`)
-		r.hear("started")
-		breakLock(t, where, "daily")
-		r.silent()
-		require.Equal(t, 75, r.code())
-	})
-	t.Run("while it is stopped", func(t *testing.T) {
-		t.Parallel()
-		r := begin(t, where, "while it is stopped", "--grace", "1h", "--", "sh", "-c", `echo started; kill -STOP $$; echo goes on`)
-		r.hear("started")
-		breakLock(t, where, "while it is stopped")
-		r.silent()
-		require.Equal(t, 75, r.code())
-	})
+	for name, c := range map[string]struct{ flag, value, script string }{
+		"it does not stop":        {"--grace", "100ms", `trap "" TERM; echo started; sleep 1000 & wait; wait`},
+		"its child does not stop": {"--grace", "1h", `(trap "" TERM; echo started; sleep 1000; sleep 1000) & wait`},
+		"at once":                 {"--grace", "0", `trap "echo stopping" TERM; echo started; sleep 1000`},
+		"once":                    {"--once", "1h", `echo started; sleep 1000`},
+		"while it is stopped":     {"--grace", "1h", `echo started; kill -STOP $$; echo goes on`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := begin(t, where, name, c.flag, c.value, "--", "sh", "-c", c.script)
+			r.hear("started")
+			breakLock(t, where, name)
+			r.silent() // its children are gone too
+			require.Equal(t, 75, r.code())
+			require.Equal(t, name == "it does not stop", strings.Contains(r.errs.String(), "still runs after 100ms"))
+		})
+	}
 }
 
 func TestRunStopsBeforeTheLeaseEnds(t *testing.T) {
@@ -153,7 +131,8 @@ func TestRunStopsBeforeTheLeaseEnds(t *testing.T) {
 
 func TestRunThatWasPausedKillsAtOnce(t *testing.T) {
 	_, where := loaded(t)
-	r := begin(t, where, "a", "--lease", "5s", "--grace", "1h", "--", "sh", "-c", `trap "echo stopping" TERM; echo started; sleep 1000; sleep 1000`)
+	r := begin(t, where, "a", "--lease", "5s", "--grace", "1h", "--", "sh", "-c",
+		`trap "echo stopping" TERM; echo started; sleep 1000; sleep 1000`)
 	r.hear("started")
 	require.NoError(t, r.cmd.Process.Signal(syscall.SIGSTOP))
 	second := begin(t, where, "a", "--", "echo", "second")
@@ -166,7 +145,8 @@ func TestRunThatWasPausedKillsAtOnce(t *testing.T) {
 
 func TestRunForTooLong(t *testing.T) {
 	_, where := loaded(t)
-	r := begin(t, where, "a", "--max-hold", "4s", "--grace", "4s", "--", "sh", "-c", `trap "echo stopping" TERM; echo started; while :; do sleep 1000 & wait; done`)
+	r := begin(t, where, "a", "--max-hold", "4s", "--grace", "4s", "--", "sh", "-c",
+		`trap "echo stopping" TERM; echo started; while :; do sleep 1000 & wait; done`)
 	r.hear("started")
 	r.hear("stopping")
 	r.silent()
