@@ -32,7 +32,7 @@ HALF   := ^Test[A-G]
 LONG   := ./integration/conformance ./integration/failure
 # Of these the race detector has nothing to see, and much to slow down: machines without goroutines that
 # are walked through, and calls of other programs.
-UNRACED := ./integration/polyglot ./integration/contract ./integration/readme ./client/internal/queue ./client/internal/lease
+UNRACED := ./.ci/dist ./integration/polyglot ./integration/contract ./integration/readme ./client/internal/queue ./client/internal/lease
 OTHERS   = ./loader $(filter-out $(LONG) $(UNRACED),$(shell go list ./... | sed 's|^github.com/holdfast-go/holdfast|.|'))
 
 # Tests in virtual time are several times slower with the race detector: of these, what drives the
