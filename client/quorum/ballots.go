@@ -115,13 +115,6 @@ func (b *ballot) matters(server int) bool {
 	return b.seats[server].matters()
 }
 
-// spent reports whether any server may have something to give back.
-func (b *ballot) spent() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.ContainsFunc(b.seats, func(s seat) bool { return s.matters() })
-}
-
 // leaves notes that a giving back leaves for a server. It returns what left is to be called with: how
 // many requests it covers. While one is under way that is none: both can wait for one connection, and
 // then nobody knows which of them the server heard first.
@@ -197,15 +190,25 @@ func (all *ballots) find(owner string) *ballot {
 	return all.by[owner]
 }
 
-// settle drops an owner's ballot if nothing is left of it. It reports whether that is so.
+// settle drops an owner's ballot if nothing is left of it. It reports whether that is so: no further
+// request for a vote may leave then, as of a goroutine that was late.
 func (all *ballots) settle(owner string, b *ballot) bool {
-	if b != nil && b.spent() {
+	if b != nil && !b.close() {
 		return false
 	}
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	delete(all.by, owner)
 	return true
+}
+
+// close ends the ballot, unless a server may have something to give back.
+func (b *ballot) close() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	left := slices.ContainsFunc(b.seats, func(s seat) bool { return s.matters() })
+	b.over = b.over || !left
+	return !left
 }
 
 // known is the token of an owner whose lock was won here; else 0.

@@ -72,6 +72,18 @@ func TestAGivingBackDoesNotCoverWhatIsUnderWay(t *testing.T) {
 	}
 }
 
+// A goroutine can be so late that the lock is given up before it asks. Nobody would take that vote back.
+func TestNobodyAsksForAVoteOfAnOwnerOfWhomNothingIsLeft(t *testing.T) {
+	all, b := open3()
+	require.True(t, b.asks(0))
+	require.False(t, all.settle("a", b), "it is under way")
+	require.True(t, b.asks(1))
+	b.answered(0, time.Now(), no)
+	b.answered(1, time.Now(), no)
+	require.True(t, all.settle("a", b))
+	require.False(t, b.asks(2))
+}
+
 // Of two requests to a server, the later one was a vote: what the earlier one said, and is heard of
 // after that, is older. Else the vote is not given back.
 func TestANoThatIsHeardLateIsNotTheLastWord(t *testing.T) {
