@@ -12,15 +12,13 @@ import (
 // ballot is what is known here of the votes for one owner. An owner string is for one lock, once: it is
 // never used again after it was given back. So a giving back can be repeated at any time.
 type ballot struct {
-	guard   string // of its request
-	minimum time.Duration
+	request fcall.Call // for a vote
 
 	mu    sync.Mutex
 	lease time.Duration
 	over  bool // it is given back
 	seats []seat
 	used  time.Time
-	token int64     // of the lock, when it was won
 	kept  time.Time // the end of its minimum, when it was won
 }
 
@@ -93,15 +91,12 @@ func (b *ballot) lapsed(server int, now time.Time) bool {
 }
 
 // again is the request for a vote that a server has lost: with what is left of the minimum.
-func (b *ballot) again(renewal fcall.Call, now time.Time) fcall.Call {
+func (b *ballot) again(ttl string, now time.Time) fcall.Call {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	call := fcall.Call{Verb: fcall.Acquire, Key: renewal.Key, Owner: renewal.Owner, TTL: renewal.TTL, Guard: b.guard}
-	if b.guard != "" && length(b.guard) < length(renewal.TTL) {
-		call.Guard = renewal.TTL
-	}
-	if left := b.kept.Sub(now); left > 0 {
-		call.MinHold = fcall.TTL(left)
+	call := b.request
+	if call.TTL, call.MinHold = ttl, ""; b.kept.After(now) {
+		call.MinHold = fcall.TTL(b.kept.Sub(now))
 	}
 	return call
 }
@@ -137,18 +132,17 @@ func (b *ballot) left(server, covers int) {
 	}
 }
 
-// won notes the token that a majority has, and when the votes were asked for.
-func (b *ballot) won(token int64, sent time.Time) {
+// won notes when the votes of a majority were asked for.
+func (b *ballot) won(sent time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.token, b.kept = token, sent.Add(b.minimum)
+	b.kept = sent.Add(length(b.request.MinHold))
 }
 
 // ballots are those of all owners who may have votes.
 type ballots struct {
-	mu     sync.Mutex
-	opened int
-	by     map[string]*ballot
+	mu sync.Mutex
+	by map[string]*ballot
 }
 
 const sweepEvery = 1024 // ballots
@@ -160,9 +154,9 @@ func (all *ballots) open(call fcall.Call, servers int) *ballot {
 	defer all.mu.Unlock()
 	b := all.by[call.Owner]
 	if b == nil {
-		b = &ballot{guard: call.Guard, minimum: length(call.MinHold), seats: make([]seat, servers)}
-		all.by[call.Owner] = b
-		if all.opened++; all.opened%sweepEvery == 0 {
+		b = &ballot{seats: make([]seat, servers), request: fcall.Call{Verb: fcall.Acquire, Key: call.Key, Owner: call.Owner,
+			TTL: call.TTL, Guard: call.Guard, MinHold: call.MinHold}}
+		if all.by[call.Owner] = b; len(all.by)%sweepEvery == 0 {
 			all.sweep(now)
 		}
 	}
@@ -209,15 +203,4 @@ func (b *ballot) close() bool {
 	left := slices.ContainsFunc(b.seats, func(s seat) bool { return s.matters() })
 	b.over = b.over || !left
 	return !left
-}
-
-// known is the token of an owner whose lock was won here; else 0.
-func (all *ballots) known(owner string) int64 {
-	b := all.find(owner)
-	if b == nil {
-		return 0
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.token
 }

@@ -32,19 +32,16 @@ func TestAVoteIsAskedForAgainALeaseAfterTheLastYes(t *testing.T) {
 	require.False(t, b.asks(2))
 }
 
-// A server that comes back keeps what is left of the minimum, and its guard covers the lease.
+// A server that comes back keeps what is left of the minimum.
 func TestAVoteThatIsAskedForAgainHasTheRestOfTheMinimum(t *testing.T) {
 	_, b := open3()
 	now := time.Now()
-	b.won(7, now)
-	renewal := fcall.Call{Verb: fcall.Renew, Owner: "a", TTL: "1000"}
-	again := b.again(renewal, now.Add(2*time.Second))
+	b.won(now)
+	again := b.again("4000", now.Add(2*time.Second))
 	require.Equal(t, "3000", again.MinHold)
 	require.Equal(t, "2000", again.Guard)
-	renewal.TTL = "4000"
-	again = b.again(renewal, now.Add(5*time.Second))
-	require.Empty(t, again.MinHold)
-	require.Equal(t, "4000", again.Guard)
+	require.Equal(t, "4000", again.TTL)
+	require.Empty(t, b.again("1000", now.Add(5*time.Second)).MinHold)
 }
 
 // A request and a giving back can wait for the same connection, and leave in any order: a server that

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,13 +73,10 @@ func (n *network) connect(options []rueidis.ClientOption) error {
 		}
 		return wrong != nil
 	})
-	if wrong != nil {
-		return wrong
-	}
 	if err == nil && p.answered() < n.need {
 		err = p.failure()
 	}
-	return err
+	return cmp.Or(wrong, err)
 }
 
 // keepTrying connects, again and again, and reports the first outcome. The log has that, and what is
@@ -112,11 +110,9 @@ func (n *network) keepTrying(m *member, option rueidis.ClientOption, first chan<
 func (n *network) once(m *member, option rueidis.ClientOption) error {
 	redis, err := rueidis.NewClient(option)
 	if err != nil {
-		m.failed.Store(&err)
 		return fcall.Classify(context.Background(), err)
 	}
 	if err = n.independent(redis); err != nil {
-		m.failed.Store(&err)
 		redis.Close()
 		return err
 	}

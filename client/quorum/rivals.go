@@ -28,9 +28,9 @@ type rivals struct {
 }
 
 type rival struct {
-	holder      string
-	since, last time.Time
-	backoff     time.Duration
+	holder  string
+	since   time.Time
+	backoff time.Duration
 }
 
 // first is the server that is asked first for a lock.
@@ -50,17 +50,15 @@ func (r *rivals) met(key, holder string, now time.Time) bool {
 		if len(r.by) >= rivalsMost {
 			clear(r.by)
 		}
-		known = &rival{}
+		known = &rival{holder: holder, since: now, backoff: firstBackoff / 2}
 		r.by[key] = known
 	}
-	switch {
-	case known.holder == holder && now.Sub(known.last) < time.Minute:
+	if known.holder == holder {
 		known.backoff = min(2*known.backoff, lastBackoff)
-	default: // the lock moves
+	} else { // the lock moves
 		known.holder, known.since = holder, now
 		known.backoff = max(known.backoff/2, firstBackoff)
 	}
-	known.last = now
 	return now.Sub(known.since) < believed
 }
 
@@ -88,8 +86,8 @@ func (r *rivals) gone(key string) {
 }
 
 // refuse is the answer to an owner who does not get the lock.
-func (s *servers) refuse(call fcall.Call, b *ballot, r fcall.Reply) fcall.Reply {
-	r.Again = s.rivals.again(call.Key, r.Remaining)
-	r.Spent = !s.ballots.settle(call.Owner, b)
+func (s *servers) refuse(b *ballot, r fcall.Reply) fcall.Reply {
+	r.Again = s.rivals.again(b.request.Key, r.Remaining)
+	r.Spent = !s.ballots.settle(b.request.Owner, b)
 	return r
 }

@@ -39,9 +39,8 @@ var errOwing = fcall.NewKind("not given back everywhere yet", fcall.ErrUnreachab
 
 // member is one server.
 type member struct {
-	wires  *dial.Wires // of Open; nil: the rueidis client is the caller's
-	caller atomic.Pointer[fcall.Caller]
-	failed atomic.Pointer[error] // why there is no caller yet
+	wires  *dial.Wires                  // of Open; nil: the rueidis client is the caller's
+	caller atomic.Pointer[fcall.Caller] // nil: no connection yet
 
 	mu     sync.Mutex
 	flying int       // calls under way
@@ -54,7 +53,7 @@ var errConnecting, errSilent = errors.New("no connection yet"), errors.New("it h
 func (m *member) begin() (*fcall.Caller, error) {
 	c := m.caller.Load()
 	if c == nil {
-		return nil, fcall.NotConnected(*m.failed.Load())
+		return nil, fcall.NotConnected(errConnecting)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,9 +101,7 @@ var _ fcall.Backend = (*servers)(nil)
 func newServers(members int) *servers {
 	s := &servers{need: members/2 + 1, ballots: ballots{by: map[string]*ballot{}}, rivals: rivals{by: map[string]*rival{}}}
 	for range members {
-		m := &member{}
-		m.failed.Store(&errConnecting)
-		s.members = append(s.members, m)
+		s.members = append(s.members, &member{})
 	}
 	s.closing, s.stop = context.WithCancelCause(context.Background())
 	s.done, s.end = context.WithCancel(context.Background())
@@ -119,31 +116,13 @@ func (s *servers) Do(ctx context.Context, call fcall.Call) (fcall.Reply, error) 
 	if call.Verb == fcall.Acquire || call.Verb == fcall.Wait {
 		return s.acquire(ctx, call)
 	}
-	outcomes, ended := s.pipeline(ctx, []fcall.Call{call}, true)
-	o := outcomes[0]
-	if o.Err != nil && ended != nil {
-		o.Err = ended
-	}
+	o := s.pipeline(ctx, []fcall.Call{call}, true)[0]
 	return o.Reply, o.Err
 }
 
-// Send makes calls as one pipeline to each server. What takes a lock is done before, one by one.
+// Send makes calls as one pipeline to each server. None of them takes a lock.
 func (s *servers) Send(ctx context.Context, calls []fcall.Call) []fcall.Outcome {
-	outcomes := make([]fcall.Outcome, len(calls))
-	var piped []fcall.Call
-	var at []int
-	for i, call := range calls {
-		if call.Verb == fcall.Acquire || call.Verb == fcall.Wait {
-			outcomes[i].Reply, outcomes[i].Err = s.acquire(ctx, call)
-		} else {
-			piped, at = append(piped, call), append(at, i)
-		}
-	}
-	said, _ := s.pipeline(ctx, piped, false)
-	for i, o := range said {
-		outcomes[at[i]] = o
-	}
-	return outcomes
+	return s.pipeline(ctx, calls, false)
 }
 
 // answer is what a server said, or why it did not.
@@ -187,6 +166,9 @@ func receive[T any](ctx, closing context.Context, answers <-chan answer[T], need
 	enough func(answer[T]) bool) error {
 	began, heard := time.Now(), 0
 	var patience <-chan time.Time
+	if needs == 0 {
+		patience = time.After(moment)
+	}
 	for range cap(answers) {
 		select {
 		case a := <-answers:

@@ -77,11 +77,11 @@ func (p *poll) decided() bool {
 
 // busy is the answer of a round that was not won: who has the lock, or until when too few servers vote.
 func (p *poll) busy() fcall.Reply {
+	if r := p.refusal(); r.Holder != "" {
+		return r
+	}
 	var closed []time.Duration
 	for _, r := range p.no {
-		if r.Holder != "" {
-			return r
-		}
 		closed = append(closed, r.Remaining)
 	}
 	return fcall.Reply{Remaining: nth(closed, max(1, p.need-len(p.yes))), Why: functions.WhySettling}
