@@ -16,7 +16,7 @@ const tries = 5
 // acquire takes the lock if a majority gives it. One server is asked first: without its vote nobody asks
 // the others, so two that come at once do not keep the lock from each other.
 func (s *servers) acquire(ctx context.Context, call fcall.Call) (fcall.Reply, error) {
-	b, began := s.ballots.open(call, len(s.members)), time.Now()
+	b, began := s.ballots.open(call), time.Now()
 	votes := make([]fcall.Reply, len(s.members))
 	lead, err := s.lead(ctx, b, votes)
 	if err != nil {
@@ -126,24 +126,27 @@ func (s *servers) round(ctx context.Context, b *ballot, votes []fcall.Reply, tok
 func granted(token int64) fcall.Reply { return fcall.Reply{Yes: true, Fence: token, Top: token} }
 
 // vote asks one server for its vote.
-func (b *ballot) vote(ctx context.Context, i int, c *fcall.Caller) (o fcall.Reply, err error) {
+func (b *ballot) vote(ctx context.Context, i int, c *fcall.Caller) (fcall.Reply, error) {
 	if !b.asks(i) {
-		return o, fcall.NotConnected(errOver)
+		return fcall.Reply{}, fcall.NotConnected(errOver)
 	}
-	sent := time.Now()
-	o, err = c.Do(ctx, b.request)
-	b.answered(i, sent, fcall.Outcome{Reply: o, Err: err})
-	return o, err
+	return b.ask(ctx, i, c, b.request)
 }
 
 var errOver = errors.New("the lock is given back")
 
+func (b *ballot) ask(ctx context.Context, i int, c *fcall.Caller, call fcall.Call) (fcall.Reply, error) {
+	sent := time.Now()
+	r, err := c.Do(ctx, call)
+	b.heard(i, sent, call, fcall.Outcome{Reply: r, Err: err})
+	return r, err
+}
+
 // raise has a server that has voted raise its token. One whose clock is too far behind keeps its own.
 func (b *ballot) raise(had fcall.Reply, token int64) calling[fcall.Reply] {
 	return func(ctx context.Context, i int, c *fcall.Caller) (fcall.Reply, error) {
-		sent := time.Now()
-		r, err := c.Do(ctx, raising(b.request, token))
-		if b.renewed(i, sent, b.request.TTL, err == nil && r.Yes); errors.Is(err, fcall.ErrArgument) {
+		r, err := b.ask(ctx, i, c, raising(b.request, token))
+		if errors.Is(err, fcall.ErrArgument) {
 			return had, nil
 		}
 		return r, err

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
@@ -27,14 +28,14 @@ func several(t *testing.T, n int) *bed {
 	t.Helper()
 	d := server.Several(t, n)
 	b := &bed{t: t, nodes: d.Nodes()}
-	b.servers = newServers(n)
+	b.servers = newServers(n, client.Config{AutoLoad: true})
 	for i, option := range d.ClientOptions() {
 		option.DisableCache = true
 		option.PipelineMultiplex = -1
 		redis, err := rueidis.NewClient(option)
 		require.NoError(t, err)
 		t.Cleanup(redis.Close)
-		(&network{servers: b.servers, autoLoad: true}).use(b.members[i], redis)
+		b.use(b.members[i], redis)
 	}
 	t.Cleanup(b.end)
 	return b
@@ -137,7 +138,7 @@ func TestALockOfAMajority(t *testing.T) {
 	require.Equal(t, first.Fence, r.Fence)
 
 	require.True(t, b.release(owner).Yes)
-	require.Nil(t, b.ballots.find(owner))
+	require.Empty(t, b.ballots.by)
 	require.False(t, b.do(b.call(fcall.Inspect, "")).Yes)
 	_, second := b.take()
 	require.Greater(t, second.Fence, first.Fence)

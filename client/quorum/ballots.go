@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -45,82 +46,53 @@ func (b *ballot) asks(server int) bool {
 	return !b.over
 }
 
-// answered notes the outcome of that. A no says nothing about a vote: it can be older than a yes that
-// was heard of before.
-func (b *ballot) answered(server int, sent time.Time, o fcall.Outcome) {
+// heard notes the outcome of a request for a vote, or of a renewal. A no says nothing about a vote: it
+// can be older than a yes that was heard of before.
+func (b *ballot) heard(server int, sent time.Time, call fcall.Call, o fcall.Outcome) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := &b.seats[server]
-	s.heard++
-	switch {
-	case o.Err == nil && o.Yes:
-		s.maybe, s.last = true, later(s.last, sent.Add(b.lease))
-	case o.Err != nil && fcall.Unknown(o.Err):
-		s.maybe = true
+	s, yes, ttl := &b.seats[server], o.Err == nil && o.Yes, length(call.TTL)
+	if call.Verb == fcall.Acquire {
+		s.heard++
+		s.maybe = s.maybe || yes || o.Err != nil && fcall.Unknown(o.Err)
+	}
+	b.used = sent
+	if end := sent.Add(ttl); yes && end.After(s.last) {
+		b.lease, s.last = max(b.lease, ttl), end
 	}
 }
 
-// renewed notes the answer to a renewal.
-func (b *ballot) renewed(server int, sent time.Time, ttl string, yes bool) {
+// again returns the request for a vote that a server has lost: with what is left of the minimum. It notes
+// that it leaves, if it may: the server never voted, or what it voted for has ended by now. Before that
+// it may have been told to break the lock.
+func (b *ballot) again(server int, renewal fcall.Call, now time.Time) (call fcall.Call, may bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.used = sent; yes {
-		b.lease = max(b.lease, length(ttl))
-		b.seats[server].last = later(b.seats[server].last, sent.Add(length(ttl)))
-	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-// lapsed reports whether a server that has nobody for the lock may be asked for its vote again, and
-// notes that it is: it never voted, or what it voted for has ended by now. Before that it may have been
-// told to break the lock.
-func (b *ballot) lapsed(server int, now time.Time) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.over || !now.After(b.seats[server].last) {
-		return false
+	if renewal.Verb != fcall.Renew || b.over || !now.After(b.seats[server].last) {
+		return call, false
 	}
 	b.seats[server].asked++
-	return true
-}
-
-// again is the request for a vote that a server has lost: with what is left of the minimum.
-func (b *ballot) again(ttl string, now time.Time) fcall.Call {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	call := b.request
-	if call.TTL, call.MinHold = ttl, ""; b.kept.After(now) {
+	call = b.request
+	if call.TTL, call.MinHold = renewal.TTL, ""; b.kept.After(now) {
 		call.MinHold = fcall.TTL(b.kept.Sub(now))
 	}
-	return call
+	return call, true
 }
 
 func (s *seat) matters() bool { return s.maybe || s.heard < s.asked }
 
-// matters reports whether a server may have something to give back.
-func (b *ballot) matters(server int) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.seats[server].matters()
-}
-
-// leaves notes that a giving back leaves for a server. It returns what left is to be called with: how
-// many requests it covers. While one is under way that is none: both can wait for one connection, and
-// then nobody knows which of them the server heard first.
-func (b *ballot) leaves(server int) (covers int) {
+// leaves notes that a giving back leaves for a server, and reports whether that may have something. It
+// returns what left is to be called with: how many requests it covers. While one is under way that is
+// none: both can wait for one connection, and then nobody knows which of them the server heard first.
+func (b *ballot) leaves(server int) (covers int, matters bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.over = true
-	if s := b.seats[server]; s.heard == s.asked {
-		return s.asked
+	s := &b.seats[server]
+	if covers = -1; s.heard == s.asked {
+		covers = s.asked
 	}
-	return -1
+	return covers, s.matters()
 }
 
 // left notes that a server has done a giving back.
@@ -141,23 +113,29 @@ func (b *ballot) won(sent time.Time) {
 
 // ballots are those of all owners who may have votes.
 type ballots struct {
-	mu sync.Mutex
-	by map[string]*ballot
+	servers int
+	mu      sync.Mutex
+	by      map[string]*ballot
 }
 
 const sweepEvery = 1024 // ballots
 
 // open returns the ballot of a request's owner.
-func (all *ballots) open(call fcall.Call, servers int) *ballot {
+func (all *ballots) open(call fcall.Call) *ballot {
 	now := time.Now()
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	b := all.by[call.Owner]
 	if b == nil {
-		b = &ballot{seats: make([]seat, servers), request: fcall.Call{Verb: fcall.Acquire, Key: call.Key, Owner: call.Owner,
+		b = &ballot{seats: make([]seat, all.servers), request: fcall.Call{Verb: fcall.Acquire, Key: call.Key, Owner: call.Owner,
 			TTL: call.TTL, Guard: call.Guard, MinHold: call.MinHold}}
 		if all.by[call.Owner] = b; len(all.by)%sweepEvery == 0 {
-			all.sweep(now)
+			// those of which nothing is left anywhere, although nobody could say so
+			maps.DeleteFunc(all.by, func(_ string, b *ballot) bool {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				return now.Sub(b.used) > 2*b.lease
+			})
 		}
 	}
 	b.mu.Lock()
@@ -166,28 +144,20 @@ func (all *ballots) open(call fcall.Call, servers int) *ballot {
 	return b
 }
 
-// sweep drops those of which nothing is left anywhere, although nobody could say so.
-func (all *ballots) sweep(now time.Time) {
-	for owner, b := range all.by {
-		b.mu.Lock()
-		if now.Sub(b.used) > 2*b.lease {
-			delete(all.by, owner)
-		}
-		b.mu.Unlock()
-	}
-}
-
-// find returns an owner's ballot, or nil: nothing is left of it.
+// find returns an owner's ballot. If nothing is left of it that is over.
 func (all *ballots) find(owner string) *ballot {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	return all.by[owner]
+	if b := all.by[owner]; b != nil {
+		return b
+	}
+	return &ballot{over: true, seats: make([]seat, all.servers)}
 }
 
-// settle drops an owner's ballot if nothing is left of it. It reports whether that is so: no further
-// request for a vote may leave then, as of a goroutine that was late.
+// settle drops a ballot if nothing is left of it. It reports whether that is so: no further request for a
+// vote may leave then, as of a goroutine that was late.
 func (all *ballots) settle(owner string, b *ballot) bool {
-	if b != nil && !b.close() {
+	if !b.close() {
 		return false
 	}
 	all.mu.Lock()

@@ -60,7 +60,7 @@ type count struct {
 	all    *ballots
 	call   fcall.Call
 	waited bool
-	ballot *ballot // of its owner; nil: nothing is left of it
+	ballot *ballot // of its owner
 }
 
 // gives reports whether the call gives something back.
@@ -72,70 +72,57 @@ func (c *count) gives() bool { return c.call.Verb == fcall.Release || c.call.Ver
 //
 // Owners are never used twice, so no token needs to be named, and a server can have another one.
 func (c *count) to(server int) (call fcall.Call, covers int, concerned bool) {
-	call = c.call
-	call.Tracked, call.Replicas = false, 0
+	call, concerned = c.call, true
+	call.Tracked = false
 	switch {
 	case call.Verb == fcall.Renew:
 		call = raising(call, call.Fence)
-	case c.gives() && c.ballot != nil:
-		call.Fence, concerned = 0, c.waited || c.ballot.matters(server)
-		return call, c.ballot.leaves(server), concerned
 	case c.gives():
 		call.Fence = 0
-		return call, 0, c.waited
+		covers, concerned = c.ballot.leaves(server)
 	}
-	return call, 0, true
+	return call, covers, concerned || c.waited
 }
 
-// deliver is the pipeline to one server.
+// deliver is the pipeline to one server. A vote that it has lost, or never gave, is asked for before it is
+// renewed.
 func deliver(ctx context.Context, server int, c *fcall.Caller, counts []count) (outcomes []fcall.Outcome, err error) {
 	outcomes = make([]fcall.Outcome, len(counts))
-	var wanted, covers []int
+	var of, covers []int
 	var calls []fcall.Call
+	sent := time.Now()
 	for i := range counts {
-		if call, covered, concerned := counts[i].to(server); concerned {
-			wanted, covers, calls = append(wanted, i), append(covers, covered), append(calls, call)
-		} else {
+		call, covered, concerned := counts[i].to(server)
+		if !concerned {
 			outcomes[i].Yes = true // nothing to give back
+			continue
 		}
+		if vote, lost := counts[i].ballot.again(server, call, sent); lost {
+			of, covers, calls = append(of, i), append(covers, 0), append(calls, vote)
+		}
+		of, covers, calls = append(of, i), append(covers, covered), append(calls, call)
 	}
 	if len(calls) == 0 {
 		return outcomes, nil
 	}
-	sent := time.Now()
 	for n, o := range c.Send(ctx, calls) {
-		of := &counts[wanted[n]]
+		i, b, again := of[n], counts[of[n]].ballot, n > 0 && of[n-1] == of[n]
 		if n == 0 {
 			err = o.Err
 		}
-		switch b := of.ballot; {
-		case b == nil || o.Err != nil:
-		case of.gives():
+		switch {
+		case calls[n].Verb == fcall.Acquire || calls[n].Verb == fcall.Renew:
+			b.heard(server, sent, calls[n], o)
+		case counts[i].gives() && o.Err == nil:
 			b.left(server, covers[n])
-		case of.call.Verb == fcall.Renew:
-			b.renewed(server, sent, calls[n].TTL, o.Yes)
-			if !o.Yes && o.Holder == "" && o.Why != functions.WhyBroken && b.lapsed(server, sent) {
-				o = of.restore(ctx, server, c, o)
-			}
 		}
-		outcomes[wanted[n]] = o
+		if again && o.Err == nil && !o.Yes && o.Holder == "" && o.Why != functions.WhyBroken {
+			// it has forgotten the vote, and nobody else has it: no reason to give the lock up
+			o.Err = fmt.Errorf("%w: it grants nothing for %v", fcall.ErrUnreachable, outcomes[i].Remaining)
+		}
+		outcomes[i] = o
 	}
 	return outcomes, err
-}
-
-// restore asks for a vote that a server has lost. It counts when its token is raised too.
-func (c *count) restore(ctx context.Context, server int, caller *fcall.Caller, o fcall.Outcome) fcall.Outcome {
-	sent := time.Now()
-	both := caller.Send(ctx, []fcall.Call{c.ballot.again(c.call.TTL, sent), raising(c.call, c.call.Fence)})
-	c.ballot.answered(server, sent, both[0])
-	switch taken := both[0]; {
-	case taken.Err == nil && taken.Yes:
-		return both[1]
-	case taken.Err == nil && taken.Holder == "":
-		// it has forgotten the vote, and nobody else has it: no reason to give the lock up
-		o.Err = fmt.Errorf("%w: it grants nothing for %v", fcall.ErrUnreachable, taken.Remaining)
-	}
-	return o
 }
 
 // decided reports whether further answers change nothing. Of a question all count that come in time,

@@ -1,13 +1,16 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/internal/dial"
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 )
@@ -90,6 +93,11 @@ type servers struct {
 	ballots ballots
 	rivals  rivals
 
+	autoLoad   bool
+	log        *slog.Logger
+	histories  sync.Map // the replication ids of those that have been connected to
+	connecting sync.WaitGroup
+
 	closing context.Context // ends the calls of Do, by its cause
 	stop    context.CancelCauseFunc
 	done    context.Context // ends the rest
@@ -98,8 +106,9 @@ type servers struct {
 
 var _ fcall.Backend = (*servers)(nil)
 
-func newServers(members int) *servers {
-	s := &servers{need: members/2 + 1, ballots: ballots{by: map[string]*ballot{}}, rivals: rivals{by: map[string]*rival{}}}
+func newServers(members int, cfg client.Config) *servers {
+	s := &servers{need: members/2 + 1, ballots: ballots{servers: members, by: map[string]*ballot{}},
+		rivals: rivals{by: map[string]*rival{}}, autoLoad: cfg.AutoLoad, log: cmp.Or(cfg.Logger, slog.Default())}
 	for range members {
 		s.members = append(s.members, &member{})
 	}
@@ -148,8 +157,7 @@ func ask[T any](ctx context.Context, s *servers, limit time.Duration, call calli
 func askOne[T any](ctx context.Context, s *servers, limit time.Duration, i int, call calling[T]) answer[T] {
 	a := answer[T]{from: i}
 	c, err := s.members[i].begin()
-	if err != nil {
-		a.err = err
+	if a.err = err; err != nil {
 		return a
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)

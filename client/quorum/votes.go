@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,16 +37,15 @@ func (p *poll) spare() int { return p.servers - p.need }
 // failure is the error of a call that too few servers answered: of the kind that most of those had
 // that did not.
 func (p *poll) failure() error {
-	first := "the others are late"
-	if len(p.failed) > 0 {
-		first = p.failed[0].Error()
-	}
 	invalid := slices.DeleteFunc(slices.Clone(p.failed), func(err error) bool { return !errors.Is(err, fcall.ErrInvalid) })
 	if len(invalid) > p.spare() {
 		return invalid[0]
 	}
-	return fmt.Errorf("%w: %d of %d servers answered, and %d must: %s", fcall.ErrUnreachable, p.answered(), p.servers, p.need, first)
+	return fmt.Errorf("%w: %d of %d servers answered, and %d must: %v", fcall.ErrUnreachable, p.answered(), p.servers, p.need,
+		cmp.Or(append(p.failed, errLate)...))
 }
+
+var errLate = errors.New("the others are late")
 
 // token is the one that the owner can have: the highest of a majority of votes, and the lowest such.
 // Of two majorities, the later one has a server that knew the token of the earlier one, and its own is
@@ -118,8 +118,7 @@ func (p *poll) owned() (r fcall.Reply) {
 	for i, one := range of {
 		left[i], tokens[i] = one.Remaining, one.Fence
 	}
-	slices.Sort(tokens)
 	// that of the majority: one that voted late can have a higher token, or a lower one
 	return fcall.Reply{Yes: true, Holder: most, Holds: 1, Why: of[0].Why,
-		Remaining: nth(left, max(1, len(of)-p.need+1)), Fence: tokens[min(p.need, len(of))-1]}
+		Remaining: nth(left, max(1, len(of)-p.need+1)), Fence: nth(tokens, min(p.need, len(of)))}
 }
