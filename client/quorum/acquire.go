@@ -70,7 +70,7 @@ func (s *servers) lead(ctx context.Context, b *ballot, votes []fcall.Reply) (sai
 		if m := s.members[i]; m.caller.Load() == nil || m.silent(headStart) {
 			continue
 		}
-		go func() { answers <- askOne(ctx, s, length(b.request.TTL), i, b.vote) }()
+		go func() { answers <- askOne(ctx, s, length(b.request.TTL), i, b.vote(fcall.Reply{}, 0)) }()
 		err = receive(ctx, s.closing, answers, 0, patience, func(a answer[fcall.Reply]) bool {
 			switch r := a.value; {
 			case a.err != nil || !r.Yes && r.Holder == "": // no say
@@ -107,11 +107,7 @@ func (s *servers) round(ctx context.Context, b *ballot, votes []fcall.Reply, tok
 		if left++; s.members[i].silent(headStart) {
 			silent++
 		}
-		what := b.vote
-		if had.Yes {
-			what = b.raise(had, token)
-		}
-		go func() { answers <- askOne(ctx, s, length(b.request.TTL), i, what) }()
+		go func() { answers <- askOne(ctx, s, length(b.request.TTL), i, b.vote(had, token)) }()
 	}
 	err := receive(ctx, s.closing, answers, s.need-len(p.yes), fellows, func(a answer[fcall.Reply]) bool {
 		if left--; a.err == nil && a.value.Yes {
@@ -125,33 +121,27 @@ func (s *servers) round(ctx context.Context, b *ballot, votes []fcall.Reply, tok
 
 func granted(token int64) fcall.Reply { return fcall.Reply{Yes: true, Fence: token, Top: token} }
 
-// vote asks one server for its vote.
-func (b *ballot) vote(ctx context.Context, i int, c *fcall.Caller) (fcall.Reply, error) {
-	if !b.asks(i) {
-		return fcall.Reply{}, fcall.NotConnected(errOver)
-	}
-	return b.ask(ctx, i, c, b.request)
-}
-
-var errOver = errors.New("the lock is given back")
-
-func (b *ballot) ask(ctx context.Context, i int, c *fcall.Caller, call fcall.Call) (fcall.Reply, error) {
-	sent := time.Now()
-	r, err := c.Do(ctx, call)
-	b.heard(i, sent, call, fcall.Outcome{Reply: r, Err: err})
-	return r, err
-}
-
-// raise has a server that has voted raise its token. One whose clock is too far behind keeps its own.
-func (b *ballot) raise(had fcall.Reply, token int64) calling[fcall.Reply] {
-	return func(ctx context.Context, i int, c *fcall.Caller) (fcall.Reply, error) {
-		r, err := b.ask(ctx, i, c, raising(b.request, token))
-		if errors.Is(err, fcall.ErrArgument) {
+// vote asks a server for its vote, or to raise the token of the one that it gave. One whose clock is too
+// far behind keeps its own.
+func (b *ballot) vote(had fcall.Reply, token int64) calling[fcall.Reply] {
+	return func(ctx context.Context, i int, c *fcall.Caller) (r fcall.Reply, err error) {
+		call := b.request
+		if had.Yes {
+			call = raising(call, token)
+		} else if !b.asks(i) {
+			return r, fcall.NotConnected(errOver)
+		}
+		sent := time.Now()
+		r, err = c.Do(ctx, call)
+		b.heard(i, sent, call, fcall.Outcome{Reply: r, Err: err})
+		if had.Yes && errors.Is(err, fcall.ErrArgument) {
 			return had, nil
 		}
 		return r, err
 	}
 }
+
+var errOver = errors.New("the lock is given back")
 
 // raising starts the lease anew with at least that token. A server can have a higher one of its own, so
 // it names none.

@@ -113,8 +113,8 @@ func (b *bed) takeAll() (owner string, r fcall.Reply) {
 	owner, r = b.take()
 	of := b.ballots.find(owner)
 	b.until(func() bool {
-		of.mu.Lock()
-		defer of.mu.Unlock()
+		of.all.mu.Lock()
+		defer of.all.mu.Unlock()
 		return !slices.ContainsFunc(of.seats, func(s seat) bool { return s.last.IsZero() })
 	})
 	return owner, r
@@ -202,9 +202,9 @@ func TestAVoteIsRestored(t *testing.T) {
 	_, err := b.nodes[lost].Do(t.Context(), "DEL", "lock:x")
 	require.NoError(t, err)
 	of := b.ballots.find(owner)
-	of.mu.Lock()
+	of.all.mu.Lock()
 	of.seats[lost].last = time.Time{} // a lease ago
-	of.mu.Unlock()
+	of.all.mu.Unlock()
 	renewal := b.call(fcall.Renew, owner)
 	renewal.Fence = r.Fence
 	require.True(t, b.do(renewal).Yes)

@@ -15,7 +15,7 @@ import (
 type ballot struct {
 	request fcall.Call // for a vote
 
-	mu    sync.Mutex
+	all   *ballots // its mutex is that of what follows
 	lease time.Duration
 	over  bool // it is given back
 	seats []seat
@@ -38,8 +38,8 @@ func length(ttl string) time.Duration {
 
 // asks notes that a request for a vote leaves for a server. It reports whether that may be.
 func (b *ballot) asks(server int) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
 	if !b.over {
 		b.seats[server].asked++
 	}
@@ -49,8 +49,8 @@ func (b *ballot) asks(server int) bool {
 // heard notes the outcome of a request for a vote, or of a renewal. A no says nothing about a vote: it
 // can be older than a yes that was heard of before.
 func (b *ballot) heard(server int, sent time.Time, call fcall.Call, o fcall.Outcome) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
 	s, yes, ttl := &b.seats[server], o.Err == nil && o.Yes, length(call.TTL)
 	if call.Verb == fcall.Acquire {
 		s.heard++
@@ -66,8 +66,8 @@ func (b *ballot) heard(server int, sent time.Time, call fcall.Call, o fcall.Outc
 // that it leaves, if it may: the server never voted, or what it voted for has ended by now. Before that
 // it may have been told to break the lock.
 func (b *ballot) again(server int, renewal fcall.Call, now time.Time) (call fcall.Call, may bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
 	if renewal.Verb != fcall.Renew || b.over || !now.After(b.seats[server].last) {
 		return call, false
 	}
@@ -85,8 +85,8 @@ func (s *seat) matters() bool { return s.maybe || s.heard < s.asked }
 // returns what left is to be called with: how many requests it covers. While one is under way that is
 // none: both can wait for one connection, and then nobody knows which of them the server heard first.
 func (b *ballot) leaves(server int) (covers int, matters bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
 	b.over = true
 	s := &b.seats[server]
 	if covers = -1; s.heard == s.asked {
@@ -97,8 +97,8 @@ func (b *ballot) leaves(server int) (covers int, matters bool) {
 
 // left notes that a server has done a giving back.
 func (b *ballot) left(server, covers int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
 	if s := &b.seats[server]; s.asked == covers {
 		s.maybe = false
 	}
@@ -106,8 +106,8 @@ func (b *ballot) left(server, covers int) {
 
 // won notes when the votes of a majority were asked for.
 func (b *ballot) won(sent time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
 	b.kept = sent.Add(length(b.request.MinHold))
 }
 
@@ -118,7 +118,7 @@ type ballots struct {
 	by      map[string]*ballot
 }
 
-const sweepEvery = 1024 // ballots
+const many = 1024 // ballots, or rivals, of which some can be dropped
 
 // open returns the ballot of a request's owner.
 func (all *ballots) open(call fcall.Call) *ballot {
@@ -127,19 +127,13 @@ func (all *ballots) open(call fcall.Call) *ballot {
 	defer all.mu.Unlock()
 	b := all.by[call.Owner]
 	if b == nil {
-		b = &ballot{seats: make([]seat, all.servers), request: fcall.Call{Verb: fcall.Acquire, Key: call.Key, Owner: call.Owner,
-			TTL: call.TTL, Guard: call.Guard, MinHold: call.MinHold}}
-		if all.by[call.Owner] = b; len(all.by)%sweepEvery == 0 {
+		b = &ballot{all: all, seats: make([]seat, all.servers), request: fcall.Call{Verb: fcall.Acquire, Key: call.Key,
+			Owner: call.Owner, TTL: call.TTL, Guard: call.Guard, MinHold: call.MinHold}}
+		if all.by[call.Owner] = b; len(all.by)%many == 0 {
 			// those of which nothing is left anywhere, although nobody could say so
-			maps.DeleteFunc(all.by, func(_ string, b *ballot) bool {
-				b.mu.Lock()
-				defer b.mu.Unlock()
-				return now.Sub(b.used) > 2*b.lease
-			})
+			maps.DeleteFunc(all.by, func(_ string, b *ballot) bool { return now.Sub(b.used) > 2*b.lease })
 		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.lease, b.used = max(b.lease, length(call.TTL)), now
 	return b
 }
@@ -151,26 +145,18 @@ func (all *ballots) find(owner string) *ballot {
 	if b := all.by[owner]; b != nil {
 		return b
 	}
-	return &ballot{over: true, seats: make([]seat, all.servers)}
+	return &ballot{all: all, over: true, seats: make([]seat, all.servers)}
 }
 
 // settle drops a ballot if nothing is left of it. It reports whether that is so: no further request for a
 // vote may leave then, as of a goroutine that was late.
-func (all *ballots) settle(owner string, b *ballot) bool {
-	if !b.close() {
+func (b *ballot) settle() bool {
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
+	if slices.ContainsFunc(b.seats, func(s seat) bool { return s.matters() }) {
 		return false
 	}
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	delete(all.by, owner)
+	b.over = true
+	delete(b.all.by, b.request.Owner)
 	return true
-}
-
-// close ends the ballot, unless a server may have something to give back.
-func (b *ballot) close() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	left := slices.ContainsFunc(b.seats, func(s seat) bool { return s.matters() })
-	b.over = b.over || !left
-	return !left
 }

@@ -64,14 +64,14 @@ func TestAGivingBackDoesNotCoverWhatIsUnderWay(t *testing.T) {
 				b.left(0, covers)
 			} else {
 				b.left(0, covers)
-				require.False(t, all.settle("a", b))
+				require.False(t, b.settle())
 				b.heard(0, time.Now(), b.request, late)
 			}
 			require.True(t, b.seats[0].matters(), "the vote is heard of first: %v", voteFirst)
 			require.Same(t, b, all.find("a"))
 			covers, _ = b.leaves(0)
 			b.left(0, covers)
-			require.True(t, all.settle("a", b))
+			require.True(t, b.settle())
 			require.Empty(t, all.by)
 		}
 	}
@@ -79,13 +79,13 @@ func TestAGivingBackDoesNotCoverWhatIsUnderWay(t *testing.T) {
 
 // A goroutine can be so late that the lock is given up before it asks. Nobody would take that vote back.
 func TestNobodyAsksForAVoteOfAnOwnerOfWhomNothingIsLeft(t *testing.T) {
-	all, b := open3()
+	_, b := open3()
 	require.True(t, b.asks(0))
-	require.False(t, all.settle("a", b), "it is under way")
+	require.False(t, b.settle(), "it is under way")
 	require.True(t, b.asks(1))
 	b.heard(0, time.Now(), b.request, no)
 	b.heard(1, time.Now(), b.request, no)
-	require.True(t, all.settle("a", b))
+	require.True(t, b.settle())
 	require.False(t, b.asks(2))
 }
 

@@ -37,17 +37,21 @@ func (s *servers) use(m *member, redis rueidis.Client) {
 
 // connect waits until a majority has answered, and a moment for the others.
 func (s *servers) connect(options []rueidis.ClientOption) error {
-	answers := make(chan answer[fcall.Reply], len(options))
+	answers := make(chan answer[any], len(options))
 	for i, m := range s.members {
 		m.wires = dial.NewWires()
 		option := options[i]
 		option.DisableCache = true
 		option, _ = dial.Adapt(option, m.wires, nil)
-		s.connecting.Go(func() { s.keepTrying(m, option, answers) })
+		s.connecting.Go(func() {
+			err := s.once(m, option)
+			answers <- answer[any]{err: err}
+			s.keepTrying(m, option, err)
+		})
 	}
 	var wrong error
 	p := s.poll()
-	err := receive(s.done, s.closing, answers, s.need, moment, func(a answer[fcall.Reply]) bool {
+	err := receive(s.done, s.closing, answers, s.need, moment, func(a answer[any]) bool {
 		p.add(fcall.Outcome{Err: a.err})
 		if errors.Is(a.err, fcall.ErrArgument) {
 			wrong = a.err
@@ -60,30 +64,23 @@ func (s *servers) connect(options []rueidis.ClientOption) error {
 	return cmp.Or(wrong, err)
 }
 
-// keepTrying connects, again and again, and reports the first outcome. The log has that, and what is
-// wrong with the options where that shows later.
-func (s *servers) keepTrying(m *member, option rueidis.ClientOption, first chan<- answer[fcall.Reply]) {
+// keepTrying connects, again and again after a first try failed. The log has that, and what is wrong with
+// the options where that shows later.
+func (s *servers) keepTrying(m *member, option rueidis.ClientOption, err error) {
 	wrong := false
-	for pause := nextConnect; ; pause = min(2*pause, lastConnect) {
-		err := s.once(m, option)
-		if s.done.Err() == nil && err != nil && (first != nil || errors.Is(err, fcall.ErrArgument) && !wrong) {
+	for pause := nextConnect; err != nil; pause = min(2*pause, lastConnect) {
+		was := wrong
+		if wrong = errors.Is(err, fcall.ErrArgument); s.done.Err() == nil && (pause == nextConnect || wrong && !was) {
 			s.log.Warn("holdfast: no connection to a server of the quorum; locks need a majority of them, and work without this one "+
 				"while there is; it is tried again: look whether it runs, and at its address and password",
 				"address", option.InitAddress, "error", err)
-		}
-		wrong = errors.Is(err, fcall.ErrArgument)
-		if first != nil {
-			first <- answer[fcall.Reply]{err: err}
-			first = nil
-		}
-		if err == nil {
-			return
 		}
 		select {
 		case <-time.After(pause):
 		case <-s.done.Done():
 			return
 		}
+		err = s.once(m, option)
 	}
 }
 
@@ -104,16 +101,13 @@ func (s *servers) once(m *member, option rueidis.ClientOption) error {
 // independent reports an error if a server is a Cluster, or shares its data with one that has been
 // connected to, or does not say: it could have two votes.
 func (s *servers) independent(redis rueidis.Client) error {
-	if redis.Mode() == rueidis.ClientModeCluster {
-		return fmt.Errorf("%w: it %w", fcall.ErrArgument, errCluster)
-	}
 	ctx, cancel := context.WithTimeout(s.done, asksIdentity)
 	defer cancel()
 	info, err := redis.Do(ctx, redis.B().Info().Section("replication", "cluster").Build()).ToString()
 	if err != nil {
 		return fcall.Classify(context.Background(), err)
 	}
-	if strings.Contains(info, "\ncluster_enabled:1") {
+	if redis.Mode() == rueidis.ClientModeCluster || strings.Contains(info, "\ncluster_enabled:1") {
 		return fmt.Errorf("%w: it %w", fcall.ErrArgument, errCluster)
 	}
 	_, rest, _ := strings.Cut(info, "\nmaster_replid:")

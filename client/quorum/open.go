@@ -25,8 +25,6 @@ import (
 	"github.com/redis/rueidis"
 )
 
-const fewest, most = 3, 9 // servers
-
 // Open is client.Open for locks on a majority of 3, 5, 7 or 9 independent servers: none is a replica
 // of another, and a minority may be lost at any time. A lock outlives that without a pause. All
 // clients give the same servers in the same order, and the same Guard. Code that uses a lock does not
@@ -102,8 +100,8 @@ func (s *servers) assemble(cfg client.Config) (*client.Client, error) {
 var errCluster = errors.New("is a Cluster, which cannot be a member of a quorum")
 
 func countable(servers int) error {
-	if servers < fewest || servers > most || servers%2 == 0 {
-		return fmt.Errorf("%w: a quorum has %d to %d servers, an odd number, not %d", fcall.ErrArgument, fewest, most, servers)
+	if servers < 3 || servers > 9 || servers%2 == 0 {
+		return fmt.Errorf("%w: a quorum has 3 to 9 servers, an odd number, not %d", fcall.ErrArgument, servers)
 	}
 	return nil
 }

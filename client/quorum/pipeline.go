@@ -13,16 +13,12 @@ import (
 )
 
 // pipeline makes calls about locks that somebody has, as one pipeline to each server. Their outcomes
-// are those of majorities. If they are waited for, they end with closing, and the error of what ended them
-// is theirs.
-func (s *servers) pipeline(ctx context.Context, calls []fcall.Call, waited bool) (outcomes []fcall.Outcome) {
-	closing := s.done
-	if waited {
-		closing = s.closing
-	}
+// are those of majorities. They end with closing. If they are waited for, the error of what ended them is
+// theirs.
+func (s *servers) pipeline(ctx, closing context.Context, calls []fcall.Call, waited bool) (outcomes []fcall.Outcome) {
 	counts := make([]count, len(calls))
 	for i, call := range calls {
-		counts[i] = count{poll: s.poll(), all: &s.ballots, call: call, waited: waited, ballot: s.ballots.find(call.Owner)}
+		counts[i] = count{poll: s.poll(), call: call, waited: waited, ballot: s.ballots.find(call.Owner)}
 	}
 	limit := lasting
 	if deadline, ok := ctx.Deadline(); ok {
@@ -57,7 +53,6 @@ func (s *servers) pipeline(ctx context.Context, calls []fcall.Call, waited bool)
 // count is how the servers answered one call.
 type count struct {
 	poll
-	all    *ballots
 	call   fcall.Call
 	waited bool
 	ballot *ballot // of its owner
@@ -102,14 +97,9 @@ func deliver(ctx context.Context, server int, c *fcall.Caller, counts []count) (
 		}
 		of, covers, calls = append(of, i), append(covers, covered), append(calls, call)
 	}
-	if len(calls) == 0 {
-		return outcomes, nil
-	}
 	for n, o := range c.Send(ctx, calls) {
 		i, b, again := of[n], counts[of[n]].ballot, n > 0 && of[n-1] == of[n]
-		if n == 0 {
-			err = o.Err
-		}
+		err = o.Err
 		switch {
 		case calls[n].Verb == fcall.Acquire || calls[n].Verb == fcall.Renew:
 			b.heard(server, sent, calls[n], o)
@@ -154,7 +144,7 @@ func (c *count) outcome() fcall.Outcome {
 // givenBack is the outcome of a giving back: it is to be repeated until nothing is left. Who waits for it
 // waits for a majority; Spent says that something may be left.
 func (c *count) givenBack() (o fcall.Outcome) {
-	left := !c.all.settle(c.call.Owner, c.ballot)
+	left := !c.ballot.settle()
 	switch {
 	case left && !c.waited:
 		o.Err = fmt.Errorf("%w: %d of %d have answered", errOwing, c.answered(), c.servers)

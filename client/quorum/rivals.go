@@ -17,8 +17,6 @@ const (
 	// So long one server's word is enough that somebody has the lock. More than a giving back takes to
 	// reach all servers; so long a vote that was left behind at one server is in everybody's way.
 	believed = 100 * time.Millisecond
-
-	rivalsMost = 1024
 )
 
 // rivals are those who were found to have the locks that are wanted here.
@@ -47,7 +45,7 @@ func (r *rivals) met(key, holder string, now time.Time) bool {
 	defer r.mu.Unlock()
 	known := r.by[key]
 	if known == nil {
-		if len(r.by) >= rivalsMost {
+		if len(r.by) >= many {
 			clear(r.by)
 		}
 		known = &rival{holder: holder, since: now, backoff: firstBackoff / 2}
@@ -88,6 +86,6 @@ func (r *rivals) gone(key string) {
 // refuse is the answer to an owner who does not get the lock.
 func (s *servers) refuse(b *ballot, r fcall.Reply) fcall.Reply {
 	r.Again = s.rivals.again(b.request.Key, r.Remaining)
-	r.Spent = !s.ballots.settle(b.request.Owner, b)
+	r.Spent = !b.settle()
 	return r
 }

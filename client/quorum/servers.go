@@ -104,8 +104,6 @@ type servers struct {
 	end     context.CancelFunc
 }
 
-var _ fcall.Backend = (*servers)(nil)
-
 func newServers(members int, cfg client.Config) *servers {
 	s := &servers{need: members/2 + 1, ballots: ballots{servers: members, by: map[string]*ballot{}},
 		rivals: rivals{by: map[string]*rival{}}, autoLoad: cfg.AutoLoad, log: cmp.Or(cfg.Logger, slog.Default())}
@@ -125,13 +123,13 @@ func (s *servers) Do(ctx context.Context, call fcall.Call) (fcall.Reply, error) 
 	if call.Verb == fcall.Acquire || call.Verb == fcall.Wait {
 		return s.acquire(ctx, call)
 	}
-	o := s.pipeline(ctx, []fcall.Call{call}, true)[0]
+	o := s.pipeline(ctx, s.closing, []fcall.Call{call}, true)[0]
 	return o.Reply, o.Err
 }
 
 // Send makes calls as one pipeline to each server. None of them takes a lock.
 func (s *servers) Send(ctx context.Context, calls []fcall.Call) []fcall.Outcome {
-	return s.pipeline(ctx, calls, false)
+	return s.pipeline(ctx, s.done, calls, false)
 }
 
 // answer is what a server said, or why it did not.
@@ -172,22 +170,19 @@ func askOne[T any](ctx context.Context, s *servers, limit time.Duration, i int, 
 // as it needs, it waits for the others no longer than it has waited by then, and a moment.
 func receive[T any](ctx, closing context.Context, answers <-chan answer[T], needs int, moment time.Duration,
 	enough func(answer[T]) bool) error {
-	began, heard := time.Now(), 0
+	began := time.Now()
 	var patience <-chan time.Time
-	if needs == 0 {
-		patience = time.After(moment)
-	}
 	for range cap(answers) {
+		if needs <= 0 && patience == nil {
+			patience = time.After(moment + time.Since(began))
+		}
 		select {
 		case a := <-answers:
 			if enough(a) {
 				return nil
 			}
 			if a.err == nil {
-				heard++
-			}
-			if heard >= needs && patience == nil {
-				patience = time.After(moment + time.Since(began))
+				needs--
 			}
 		case <-patience:
 			return nil

@@ -35,8 +35,6 @@ type Backend struct {
 	homes atomic.Pointer[homes] // nil: to be asked for
 }
 
-var _ fcall.Backend = (*Backend)(nil)
-
 // New returns a Backend over c.
 func New(c *fcall.Caller) *Backend { return &Backend{Caller: c} }
 
