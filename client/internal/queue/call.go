@@ -15,35 +15,35 @@ import (
 
 // launch makes the call that the machine asked for, unless that is its caller's own. e.mu is held.
 func (e *entry) launch() {
-	a := e.call
-	if a.Op != Wait && a.Op != Renew {
+	if !e.due || e.machine.call.Op == Acquire {
 		return
 	}
+	a := e.machine.call
 	ctx, cancel := context.WithCancel(context.Background())
-	e.call, e.cancel = Action{}, cancel
+	e.due, e.cancel = false, cancel
 	go func() {
 		defer cancel()
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if e.machine.wants(a) {
-			e.make(ctx, a, false)
+			e.make(ctx, a, false, time.Now())
 		}
 	}()
 }
 
-// make makes a call in this goroutine. e.mu is held, but not while it waits.
-func (e *entry) make(ctx context.Context, a Action, tracked bool) {
+// make makes a call in this goroutine, now. e.mu is held, but not while it waits.
+func (e *entry) make(ctx context.Context, a Action, tracked bool, now time.Time) {
 	c, claim, state := e.form(a), e.claimed(a), (*inbox.State)(nil)
 	c.Tracked = tracked
 	e.mu.Unlock()
 	if claim != nil {
 		state = claim.Ready(ctx, silence)
-		c.Channel = state.Channel
+		c.Channel, now = state.Channel, time.Now()
 	}
-	o, sent := fcall.Outcome{}, time.Now()
+	var o fcall.Outcome
 	o.Reply, o.Err = e.Backend.Do(ctx, c)
 	e.mu.Lock()
-	e.answered(ctx, a, o, sent, state)
+	e.answered(ctx, a, o, now, state)
 }
 
 // claimed is the claim of an owner that is about to wait, so that its messages are received; else nil.
@@ -62,11 +62,10 @@ func (e *entry) claimed(a Action) *inbox.Claim {
 // ride has the wait that the machine asked for follow a release, behind which it finds the lock free: in one
 // pipeline where that can be, and of several servers when they have answered. e.mu is held.
 func (e *entry) ride() *keeper.Ride {
-	a := e.call
-	if a.Op == 0 {
+	if !e.due {
 		return nil
 	}
-	ride, state := &keeper.Ride{}, (*inbox.State)(nil)
+	a, ride, state := e.machine.call, &keeper.Ride{}, (*inbox.State)(nil)
 	if !e.Backend.Voting() {
 		claim := e.claimed(a)
 		if claim != nil {
@@ -79,14 +78,14 @@ func (e *entry) ride() *keeper.Ride {
 		ride.Call = e.form(a)
 		ride.Call.Channel = state.Channel
 	}
-	e.call = Action{}
+	e.due = false
 	ride.Answered = func(o fcall.Outcome, sent time.Time) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if ride.Call.Verb != "" {
 			e.answered(context.Background(), a, o, sent, state)
 		} else if e.machine.wants(a) {
-			e.call = a
+			e.due = true
 			e.launch()
 		}
 	}

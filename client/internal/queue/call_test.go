@@ -61,7 +61,7 @@ func TestARunCountsFromItsAnswer(t *testing.T) {
 	backend := &slow{}
 	e, w := begun(backend, &Request{Key: "k", Terms: &lease.Terms{Length: 30 * time.Second, RenewEvery: 10 * time.Second}})
 	t.Cleanup(func() { e.Keeper.Close(t.Context()) })
-	e.make(t.Context(), e.call, false)
+	e.make(t.Context(), e.machine.call, false, time.Now())
 	require.NoError(t, w.err)
 	require.False(t, w.holder.Since.Before(backend.ran))
 }
@@ -89,7 +89,7 @@ func TestWhatIsDeclinedWasNotUsed(t *testing.T) {
 	r := Request{Key: "k", Terms: &lease.Terms{Length: 30 * time.Second, RenewEvery: 10 * time.Second}}
 	granted := fcall.Outcome{Reply: fcall.Reply{Yes: true, Fence: 7, Top: 9}}
 	e, w := begun(backend, &r)
-	e.answered(t.Context(), e.call, granted, time.Now(), nil)
+	e.answered(t.Context(), e.machine.call, granted, time.Now(), nil)
 	e.mu.Unlock()
 	e.Decline(w.holder)
 	call := <-backend.calls
@@ -99,7 +99,7 @@ func TestWhatIsDeclinedWasNotUsed(t *testing.T) {
 	e, w = begun(backend, &r)
 	next := e.waiter(t.Context(), &r)
 	e.step(time.Now(), Event{Kind: Enter, Waiter: next})
-	e.answered(t.Context(), e.call, granted, time.Now(), nil)
+	e.answered(t.Context(), e.machine.call, granted, time.Now(), nil)
 	e.mu.Unlock()
 	e.Decline(w.holder)
 	require.EqualValues(t, 8, next.holder.Fence)

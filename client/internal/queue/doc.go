@@ -33,8 +33,8 @@
 // Enter of one that knows that the lock was refused just now asks at once, from Absent. A holder that lost
 // its lock releases it too: what another server may have is given back.
 //
-// Release and Grant of an owner that the queue knows nothing of, and answers to calls
-// that were abandoned, change nothing here; such a Grant is undone.
+// Release and Grant of an owner that the queue knows nothing of, and answers to calls that were abandoned,
+// change nothing here; such a Grant is undone.
 //
 // ask: wait with the owner of the place, for the head: the first waiter whose deadline is not over. The
 // others are told. The owner is bound to the guard and the minimum of its first call: a head with

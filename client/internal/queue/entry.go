@@ -26,7 +26,7 @@ type entry struct {
 	claim   *inbox.Claim     // of the present owner, from its first wait on
 	first   Waiter           // nearly always the only one
 
-	call   Action             // to be made; Op 0: none
+	due    bool               // the machine's call is to be made
 	cancel context.CancelFunc // of the last call that no caller's goroutine made
 	timer  *time.Timer        // runs in Standing
 
@@ -83,9 +83,9 @@ func (e *entry) step(now time.Time, ev Event) {
 	for _, a := range e.machine.Step(ev) {
 		switch a.Op {
 		case Acquire, Wait, Renew:
-			e.call = a
+			e.due = true
 		case Abandon:
-			if e.call = (Action{}); e.cancel != nil {
+			if e.due = false; e.cancel != nil {
 				e.cancel()
 			}
 		case Undo:

@@ -86,11 +86,11 @@ type Waited struct {
 // Whoever gets a Holder takes it up with Add, or declines it.
 func (q *Queues) Acquire(ctx context.Context, r Request) (*holding.Holder, Waited, error) {
 	e := q.enter(&r)
-	w := e.waiter(ctx, &r)
-	e.step(time.Now(), Event{Kind: Enter, Waiter: w})
-	if a := e.call; a.Op == Acquire {
-		e.call, w.Asked = Action{}, true
-		e.make(ctx, a, r.Tracked)
+	w, now := e.waiter(ctx, &r), time.Now()
+	e.step(now, Event{Kind: Enter, Waiter: w})
+	if e.due {
+		e.due, w.Asked = false, true
+		e.make(ctx, e.machine.call, r.Tracked, now)
 	}
 	if !w.done {
 		e.await(ctx, w)
