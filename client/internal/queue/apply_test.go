@@ -40,7 +40,7 @@ func (w *world) steps(s []step) []step {
 				add(h.live, sLost, p, i)
 			}
 		}
-		add(w.q[p].state == Standing, sTimer, p, 0)
+		add(w.q[p].Pauses(), sTimer, p, 0)
 		add(w.rep[p].n > 0, sReply, p, 0)
 		add(w.rep[p].n > 0 && w.rep[p].v[0].kind != NoAnswer, sLoseReply, p, 0)
 		add(w.msg[p].n > 0, sMessage, p, 0)

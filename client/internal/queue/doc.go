@@ -5,7 +5,8 @@
 //
 // The states. Absent: nobody; the key is out of the map. Trying: the first waiter, g, makes the call
 // itself. Held: h has a holder here. Asking: a wait is under way. Standing: in line, or in the pause
-// after a call that failed; a timer runs. Confirming: granted, but a renewal must be answered first.
+// after a call that failed; a timer runs. Confirming: granted, but a renewal must be answered first, or
+// is repeated after a pause.
 //
 //	event    | Absent    | Trying             | Held              | Asking              | Standing            | Confirming
 //	Enter    | g: Trying | append; a try: own | append; a try:    | append; a try: busy | as in Asking        | as in Asking
@@ -22,9 +23,10 @@
 //	No       | -         | a try: busy; ask   | -                 | serve what was      | -                   | ask
 //	         |           |                    |                   | kept, or Standing   |                     |
 //	NoAnswer | -         | verdicts, reseat,  | -                 | verdicts, reseat,   | -                   | verdicts, reseat,
-//	         |           | Standing           |                   | kept: ask, Standing |                     | Standing
+//	         |           | Standing           |                   | kept: ask, Standing |                     | pause
 //	Denied   | -         | g: refused; ask    | -                 | asker: refused; ask | -                   | asker: refused; ask
-//	Timer    | -         | -                  | -                 | -                   | ask                 | -
+//	Timer    | -         | -                  | -                 | -                   | ask                 | renew, if no call
+//	         |           |                    |                   |                     |                     | is under way
 //	Release  | -         | -                  | h's: pass, or     | -                   | -                   | -
 //	         |           |                    | give back and ask |                     |                     |
 //	Close    | -         | all: closed; undo  | all: closed,      | all: closed; undo   | all: closed; undo   | all: closed; undo

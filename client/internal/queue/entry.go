@@ -28,7 +28,7 @@ type entry struct {
 
 	due    bool               // the machine's call is to be made
 	cancel context.CancelFunc // of the last call that no caller's goroutine made
-	timer  *time.Timer        // runs in Standing
+	timer  *time.Timer        // of the machine's pause
 
 	basis   lease.Lease  // what Serve makes a Holding of
 	granted time.Time    // when it was heard of: not before the server's clock had the token
@@ -109,10 +109,10 @@ func (e *entry) step(now time.Time, ev Event) {
 			delete(e.keys, e.key)
 		}
 	}
-	if state != Standing && e.timer != nil {
+	if pauses := e.machine.Pauses(); !pauses && e.timer != nil {
 		e.timer.Stop()
 		e.timer = nil
-	} else if state == Standing && e.timer == nil {
+	} else if pauses && e.timer == nil {
 		e.timer = time.AfterFunc(e.pause(), func() {
 			e.mu.Lock()
 			defer e.mu.Unlock()

@@ -48,6 +48,9 @@ type stand struct {
 // State is where the queue is.
 func (m *Machine) State() State { return m.state }
 
+// Pauses reports whether a Timer is to come after a pause.
+func (m *Machine) Pauses() bool { return m.state == Standing || m.state == Confirming && !m.calling }
+
 // Waiting is how many wait.
 func (m *Machine) Waiting() int { return m.fifo.n }
 
@@ -77,6 +80,8 @@ func (m *Machine) Step(e Event) []Action {
 	case Timer:
 		if m.state == Standing {
 			m.ask()
+		} else if m.Pauses() {
+			m.serve(m.token, m.top, true)
 		}
 	case Release:
 		if m.state == Held && e.Owner == m.h.Owner && e.Token == m.h.Token {
@@ -246,7 +251,7 @@ func (m *Machine) silent(unknown bool) {
 	}
 	if !m.fits(m.head()) || m.state == Asking && m.token != 0 {
 		m.ask()
-	} else {
+	} else if m.state != Confirming {
 		m.state = Standing
 	}
 }

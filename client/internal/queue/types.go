@@ -32,7 +32,7 @@ const (
 	No                   // an answer: Token is the holder's. Spent
 	NoAnswer             // a call had none. Unknown
 	Denied               // an answer that is an error, and no outage: of the waiter it was asked for
-	Timer                // the pause of Standing is over, or the key or the subscription has changed
+	Timer                // the pause is over, or the key or the subscription has changed
 	Release              // the holder of Owner and Token leaves, or has lost the lock. Over
 	Close                // the client closes
 )
