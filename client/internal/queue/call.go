@@ -96,8 +96,8 @@ func (e *entry) ride() *keeper.Ride {
 func (e *entry) form(a Action) fcall.Call {
 	t := a.Terms
 	owner, hold := e.ids(a.Owner)
-	c := fcall.Call{Verb: verbs[a.Op], Key: e.key, Owner: owner, Hold: hold, TTL: t.TTL, Guard: t.GuardText, MinHold: t.MinHoldText,
-		Fence: a.Token, Replicas: t.Replicas, ReplicaWait: t.ReplicaWait}
+	c := fcall.Call{Verb: verbs[a.Op], Key: e.key, Owner: owner, Hold: hold, Fence: a.Token, TTL: t.TTL,
+		Guard: t.GuardText, MinHold: t.MinHoldText, Replicas: t.Replicas, ReplicaWait: t.ReplicaWait}
 	if w := a.Waiter; a.Op == Wait && w.GiveUpEarly && w.Until > 0 {
 		c.MaxWait = min(max(time.Millisecond, w.Until-e.now()), functions.MaxTTL*time.Millisecond)
 	}
@@ -127,8 +127,9 @@ func (e *entry) answered(ctx context.Context, a Action, o fcall.Outcome, sent ti
 	case o.Err != nil && ctx.Err() != nil:
 		e.end(ctx, a.Waiter)
 		return
-	case errors.Is(o.Err, fcall.ErrUnreachable), errors.Is(o.Err, context.Canceled), errors.Is(o.Err, context.DeadlineExceeded):
-		ev.Kind, ev.Unknown = NoAnswer, fcall.Unknown(o.Err) // the context is that of a release, if it is one
+	case errors.Is(o.Err, fcall.ErrUnreachable),
+		errors.Is(o.Err, context.Canceled), errors.Is(o.Err, context.DeadlineExceeded): // of a release, with which it went
+		ev.Kind, ev.Unknown = NoAnswer, fcall.Unknown(o.Err)
 	case o.Err != nil:
 	case o.Yes:
 		e.basis, e.granted = lease.New(a.Terms, sent), now

@@ -155,8 +155,9 @@ func (e *entry) serve(a Action, now time.Time) {
 // hold makes a Holding of what was granted on basis. It fails after Close.
 func (e *entry) hold(a Action) (*holding.Holder, error) {
 	owner, hold := e.ids(a.Owner)
-	t := holding.New(holding.Grant{Name: e.first.Name, Key: e.key, Owner: owner, Hold: hold, Terms: a.Terms, First: a.Token,
-		Top: a.Top, Since: e.granted, Lease: e.basis, Doubt: a.Again, Epoch: e.first.Epoch, LostError: e.LostError})
+	t := holding.New(holding.Grant{Name: e.first.Name, Key: e.key, Owner: owner, Hold: hold, Terms: a.Terms,
+		First: a.Token, Top: a.Top, Since: e.granted, Lease: e.basis, Doubt: a.Again, Epoch: e.first.Epoch,
+		LostError: e.LostError})
 	e.h = t.Holding
 	if e.claim != nil {
 		e.h.Finally(e.claim.Drop)
@@ -185,7 +186,8 @@ func (e *entry) fail(w *Waiter, err error) {
 	if e.h != nil { // of this process
 		t := e.h.Holder()
 		until, _ := t.Stands()
-		w.Last = &fcall.Reply{Holder: t.Owner, Fence: t.Fence, Remaining: max(0, time.Until(until)), Waiters: int64(e.machine.Waiting())}
+		w.Last = &fcall.Reply{Holder: t.Owner, Fence: t.Fence, Remaining: max(0, time.Until(until)),
+			Waiters: int64(e.machine.Waiting())}
 	}
 	w.finish()
 }
