@@ -14,10 +14,9 @@ const memory = time.Second
 type Machine struct {
 	Fresh func(label string) string // the owner string of the next place
 
-	fifo   fifo
-	no     uint64 // of the last call
-	closed bool
-	stand  // all that ends when nobody is there
+	fifo  fifo
+	no    uint64 // of the last call
+	stand        // all that ends when nobody is there
 
 	now time.Duration
 	out []Action
@@ -100,8 +99,6 @@ func (m *Machine) enter(w *Waiter) {
 	w.since, w.heard, w.fails = m.no, m.answers, 0
 	held := m.state == Held || m.state != Trying && m.answers > 0 && m.now-m.heardAt < memory
 	switch {
-	case m.closed:
-		m.fail(w, ErrClosed)
 	case m.state == Absent && w.Hot:
 		m.fifo.push(w)
 		m.ask()
@@ -169,7 +166,6 @@ func (m *Machine) release(over bool) {
 
 // close ends all waits. What is held is not given back: its work may go on until it sees its context.
 func (m *Machine) close() {
-	m.closed = true
 	for m.fifo.first != nil {
 		m.fail(m.fifo.first, ErrClosed)
 	}

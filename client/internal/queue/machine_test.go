@@ -87,9 +87,6 @@ func TestSteps(t *testing.T) {
 			{Kind: Enter, Waiter: w}, {Kind: No, No: 1}, {Kind: Yes, No: 2, Token: 7, Top: 7, Confirm: true}, {Kind: NoAnswer, No: 3, Unknown: true}, {Kind: Timer},
 			{Kind: NoAnswer, No: 4, Unknown: true, Now: 2 * plainTerms.Length}},
 			[]string{"acquireA", "waitA", "renewA7", "", "renewA7", "failUnreachable undoA+again"}},
-		{"nobody enters when it is closed", []Event{
-			{Kind: Enter, Waiter: w}, {Kind: Close}, {Kind: Enter, Waiter: x}},
-			[]string{"acquireA", "failClosed abandon undoA+again", "failClosed"}},
 	} {
 		m := drive()
 		*w, *x = *comes(), *comes()
