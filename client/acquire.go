@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,7 +115,7 @@ func (c *Client) begin(ctx context.Context, op, name string, opts []Option) (w w
 	}
 	if outer := w.outer(ctx); outer != nil {
 		op = "re-enter"
-		again, err = w.reenter(outer)
+		again, err = w.reenter(ctx, outer)
 	} else {
 		err = w.begun(ctx)
 	}
@@ -248,17 +249,22 @@ func (w *want) poll(ctx context.Context, began time.Time) (*Lock, *BusyError, er
 	}
 }
 
-// ask asks the queue of the key. What the owner of the caller's choice got is confirmed if a
-// ReleaseOwner crossed it.
+// ask asks the queue of the key. What the owner of the caller's choice got is confirmed if a ReleaseOwner of
+// this client crossed it, and asked for again if that gave it back.
 func (w *want) ask(ctx context.Context, r queue.Request) (*holding.Holder, queue.Waited, error) {
-	t, waited, err := w.client.queues.Acquire(ctx, r)
-	if err == nil && r.Owner != "" {
-		if err = w.client.joined(ctx, t); err != nil {
-			w.client.queues.Decline(t)
-			t = nil
+	for c := w.client; ; {
+		crossed := c.released.Load()
+		t, waited, err := c.queues.Acquire(ctx, r)
+		if err != nil || r.Owner == "" || c.released.Load() == crossed {
+			return t, waited, err
+		}
+		if err = c.confirm(ctx, t.Holding); err == nil {
+			return t, waited, nil
+		}
+		if c.queues.Decline(t); !errors.Is(err, ErrLost) {
+			return nil, waited, err
 		}
 	}
-	return t, waited, err
 }
 
 // take makes the Lock of a holder. nil without an error: its time was over before.
@@ -274,7 +280,7 @@ func (w *want) take(t *holding.Holder) (l *Lock, err error) {
 
 // reenter adds a Lock to a holder's, in memory: its settings are those of the first. It fails if the
 // holder's time is over.
-func (w *want) reenter(t *holding.Holder) (*Lock, error) {
+func (w *want) reenter(ctx context.Context, t *holding.Holder) (*Lock, error) {
 	has, wants := t.Terms, w.set.terms
 	if wants.Replicas > has.Replicas {
 		return nil, fmt.Errorf("%w: the lock to re-enter was taken with Replicas %d, not %d", ErrArgument, has.Replicas, wants.Replicas)
@@ -282,8 +288,8 @@ func (w *want) reenter(t *holding.Holder) (*Lock, error) {
 	if wants.Guard > 0 && (has.Guard == 0 || wants.Longest > has.Longest) {
 		return nil, fmt.Errorf("%w: the lock to re-enter was taken with less Guard, or none", ErrArgument)
 	}
-	if cause := w.client.keeper.Check(t, time.Now()); cause != nil {
-		return nil, cause
+	if err := cmp.Or(w.client.keeper.Check(t, time.Now()), w.begun(ctx)); err != nil {
+		return nil, err
 	}
 	return newLock(w.client, t, w.parent, true)
 }

@@ -240,7 +240,7 @@ func (s *settings) checkOwner() error {
 	case len(s.owner) > functions.MaxBytes:
 		return fmt.Errorf("%w: Owner must have at most %d bytes, not %d", ErrArgument, functions.MaxBytes, len(s.owner))
 	}
-	return nil
+	return checkText("Owner", s.owner)
 }
 
 func checkLabel(label string) error {

@@ -39,15 +39,6 @@ func (c *Client) verify(key string) {
 	}
 }
 
-// joined makes sure that a hold of an owner of the caller's choice is there still, if a ReleaseOwner of
-// this client crossed its acquisition.
-func (c *Client) joined(ctx context.Context, t *holding.Holder) error {
-	if c.released.Load() == t.Epoch {
-		return nil
-	}
-	return c.confirm(ctx, t.Holding)
-}
-
 // confirm asks the server whether a lock is ours, by a renewal that prolongs nothing.
 func (c *Client) confirm(ctx context.Context, h *holding.Holding) error {
 	r, err := c.backend.Do(ctx, c.keeper.Renewal(h, time.Millisecond))

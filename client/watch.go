@@ -12,6 +12,9 @@ import (
 const (
 	watchedPause   = 50 * time.Millisecond
 	unwatchedPause = time.Second
+
+	// A server that does not answer for so long is an outage for Watch.
+	longestQuestion = 2 * time.Second
 )
 
 // Watch yields how the lock stands, at once, and again whenever somebody else has it, or nobody: for
@@ -28,7 +31,9 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Info, error] 
 		var last Info
 		known, out := false, false
 		for ctx.Err() == nil {
-			info, err := c.InspectCached(ctx, name)
+			asking, cancel := context.WithTimeout(ctx, longestQuestion)
+			info, err := c.InspectCached(asking, name)
+			cancel()
 			if c.closing.Err() != nil {
 				err = opError("watch", name, ErrClosed)
 			}

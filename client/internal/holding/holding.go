@@ -25,8 +25,7 @@ type Grant struct {
 	First, Top       int64 // the run of tokens
 	Since            time.Time
 	Lease            lease.Lease
-	Doubt            bool  // a call of the owner has no answer, and may run late
-	Epoch            int64 // the caller's
+	Doubt            bool // a call of the owner has no answer, and may run late
 	// LostError makes the cause of a holder's contexts.
 	LostError func(h *Holder, why error, reason string) error
 }

@@ -156,7 +156,7 @@ func (e *entry) serve(a Action, now time.Time) {
 func (e *entry) hold(a Action) (*holding.Holder, error) {
 	owner, hold := e.ids(a.Owner)
 	t := holding.New(holding.Grant{Name: e.first.Name, Key: e.key, Owner: owner, Hold: hold, Terms: a.Terms,
-		First: a.Token, Top: a.Top, Since: e.granted, Lease: e.basis, Doubt: a.Again, Epoch: e.first.Epoch,
+		First: a.Token, Top: a.Top, Since: e.granted, Lease: e.basis, Doubt: a.Again,
 		LostError: e.LostError})
 	e.h = t.Holding
 	if e.claim != nil {

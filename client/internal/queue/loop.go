@@ -63,7 +63,6 @@ type Request struct {
 	Name, Key   string
 	Terms       *lease.Terms
 	Owner       string // of the caller's choice: the lock is joinable; "": a fresh one
-	Epoch       int64  // goes with the Holding
 	Try         bool   // one call, and no place in line
 	Fresh       bool   // Try: ask the server, whatever is known here
 	Tracked     bool   // Try: the server tells when the answer changes
