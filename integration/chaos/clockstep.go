@@ -50,11 +50,6 @@ func (s shape) steps(random *rand.Rand, profile string) *clocks {
 	return c
 }
 
-// permits reports whether a profile has a kind.
-func (s shape) permits(profile string, k kind) bool {
-	return k.verdict(termsOf(s, profile).level) != never && len(s.of(profile, []kind{k})) > 0
-}
-
 // stepped reports whether any are.
 func (c *clocks) stepped() bool { return len(c.left) > 0 }
 

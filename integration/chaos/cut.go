@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cluster"
@@ -11,17 +12,7 @@ import (
 )
 
 // isCut reports whether a kind is of the network between servers.
-func (k kind) isCut() bool { return k == cutPair || k.isolates() }
-
-// isolates reports whether one server is cut off from all others, at least one way. Then a replica may
-// be promoted.
-func (k kind) isolates() bool {
-	switch k {
-	case cutOff, cutDeaf, cutMute, cutHeir, sentinelOff, sentinelDeaf, sentinelMute, sentinelSide:
-		return true
-	}
-	return false
-}
+func (k kind) isCut() bool { return strings.HasPrefix(string(k), "cut.") }
 
 // In a Cluster another one takes over after some three or four seconds, under Sentinel after two.
 const shortCut, longCut = 300 * time.Millisecond, 8 * time.Second

@@ -23,7 +23,7 @@ const stays = time.Second / 2
 func losses(holds []*hold, faults []*fault) (n int) {
 	for _, f := range faults {
 		if f.Kind.losesMemory() && slices.ContainsFunc(holds, func(h *hold) bool {
-			return h.Enter <= f.Start && h.Last >= f.Start.add(stays)
+			return h.Enter <= f.Start && h.Last >= f.Start.Add(stays)
 		}) {
 			n++
 		}

@@ -9,13 +9,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/quorum"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // goWorker uses the Go client as a program would that wants everything of it.
 type goWorker struct {
 	*worker
 	client *client.Client
-	level  string
+	level  oracle.Level
 	long   bool // what it takes now it holds for long
 }
 
@@ -50,7 +51,7 @@ func startGo(j *job, workers []*worker) (func(), error) {
 	for i, w := range workers {
 		g := &goWorker{worker: w, client: plain, level: j.Level}
 		if j.replicated(i) {
-			g.client, g.level = replicated, levelReplicas
+			g.client, g.level = replicated, oracle.Replicas
 		}
 		w.turn = g.take
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // job is what a process of clients is started for.
@@ -22,7 +24,7 @@ type job struct {
 	Quorum   bool // Addrs are servers of a quorum
 	Workers  int
 	Replicas int           // all of a primary's; 0: there is no level Replicas
-	Level    string        // of those that are not at the level Replicas
+	Level    oracle.Level  // of those that are not at the level Replicas
 	Guard    time.Duration // that all ask for; 0: nobody does
 	Longest  time.Duration // lease
 	AutoLoad bool          // Go clients load the library where it is missing

@@ -35,7 +35,7 @@ func (l *listener) listen(from *bufio.Reader) error {
 func (l *listener) hear(m message) {
 	h := l.history
 	if m.What == sayTrouble {
-		h.trouble(violation{m.Call, m.Lock, m.At, l.process + ": " + m.Outcome})
+		h.trouble(wrong(m.Call, m.Lock, m.At, "%s: %s", l.process, m.Outcome))
 		return
 	}
 	if m.What == sayFigures {
@@ -62,9 +62,8 @@ func (l *listener) hear(m message) {
 		delete(l.calls, m.ID)
 		h.record.write("call", c)
 	case sayEnter:
-		n := &hold{Process: l.process, ID: m.ID, Worker: m.Worker, Lock: m.Lock, Level: m.Level,
-			Owner: m.Owner, Token: m.Token,
-			Start: m.Start, Enter: m.At, Last: m.Last, End: forever, Why: "the process was killed"}
+		n := &hold{Who: fmt.Sprintf("%s.%d", l.process, m.Worker), Lock: m.Lock, Level: m.Level, Owner: m.Owner,
+			Token: m.Token, Start: m.Start, Enter: m.At, Last: m.Last, End: forever, Why: "the process was killed"}
 		l.holds[m.ID] = n
 		h.holds = append(h.holds, n)
 	case sayLive:

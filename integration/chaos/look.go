@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // look is a holder's view of its lock. The holder asks again and again whether it is live, and
@@ -12,7 +14,7 @@ type look struct {
 	*worker
 	id    int64
 	lock  string
-	level string
+	level oracle.Level
 	owner string
 	token int64
 	start stamp // of the call that got it
@@ -46,7 +48,7 @@ func (l *look) see() bool {
 		l.say(message{What: sayEnter, ID: l.id, Worker: l.number, At: after, Last: before,
 			Lock: l.lock, Level: l.level, Owner: l.owner,
 			Token: l.token, Start: l.start})
-	case after.sub(l.told) > often:
+	case after.Sub(l.told) > often:
 		l.told = after
 		l.say(message{What: sayLive, ID: l.id, Last: before})
 	}

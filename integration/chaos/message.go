@@ -5,6 +5,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // What a process tells. Each is a line.
@@ -38,7 +40,7 @@ type message struct {
 	At      stamp         `json:"t,omitempty"`
 	Call    string        `json:"c,omitempty"`
 	Lock    string        `json:"l,omitempty"`
-	Level   string        `json:"v,omitempty"`
+	Level   oracle.Level  `json:"v,omitempty"`
 	Limit   time.Duration `json:"m,omitempty"`
 	Outcome string        `json:"o,omitempty"`
 	Owner   string        `json:"u,omitempty"`

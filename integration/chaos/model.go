@@ -73,16 +73,15 @@ var model = porcupine.Model{
 func operations(holds []*hold) (list []porcupine.Operation) {
 	rows := map[string]int{}
 	for _, h := range holds {
-		who := fmt.Sprintf("%s.%d", h.Process, h.Worker)
-		if _, ok := rows[who]; !ok {
-			rows[who] = len(rows)
+		if _, ok := rows[h.Who]; !ok {
+			rows[h.Who] = len(rows)
 		}
 		in := step{h.Lock, true, h.Owner, h.Token}
-		list = append(list, porcupine.Operation{ClientId: rows[who], Input: in,
+		list = append(list, porcupine.Operation{ClientId: rows[h.Who], Input: in,
 			Call: int64(h.Start), Return: int64(max(h.Start, h.Enter)),
 			Metadata: h.String()})
 		in.Enter = false
-		list = append(list, porcupine.Operation{ClientId: rows[who], Input: in, Call: int64(h.Last),
+		list = append(list, porcupine.Operation{ClientId: rows[h.Who], Input: in, Call: int64(h.Last),
 			Return:   int64(max(h.Last, h.End)),
 			Metadata: h.String() + ": " + h.Why})
 	}
@@ -117,8 +116,8 @@ const around = 3 * time.Second
 func draw(path string, holds []*hold, v violation, faults []*fault) error {
 	var near []*hold
 	for _, h := range holds {
-		far := h.Lock != v.Lock && v.Lock != "" || h.End < v.At.add(-around) ||
-			h.Enter > v.At.add(around)
+		far := h.Lock != v.Lock && v.Lock != "" || h.End < v.At.Add(-around) ||
+			h.Enter > v.At.Add(around)
 		if !far || v.At == 0 {
 			near = append(near, h)
 		}
@@ -135,7 +134,7 @@ func draw(path string, holds []*hold, v violation, faults []*fault) error {
 	shown := make([]*hold, len(near))
 	for i, h := range near { // those who never left would make the drawing endless
 		cut := *h
-		cut.End = min(h.End, end.add(around))
+		cut.End = min(h.End, end.Add(around))
 		shown[i] = &cut
 	}
 	_, info := porcupine.CheckOperationsVerbose(model, operations(shown), modelTime)

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/integration/leaks"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 	"github.com/holdfast-go/holdfast/integration/reexec"
 )
 
@@ -100,7 +101,7 @@ func play(p *reexec.Parent, start starter) error {
 	if closeClients != nil {
 		closeClients()
 	}
-	if took := now().sub(began); took > closing {
+	if took := now().Sub(began); took > closing {
 		t.say(message{What: sayTrouble, Call: "hang", At: began,
 			Outcome: "closing the clients took " + took.String()})
 	}
@@ -192,7 +193,7 @@ func (w *worker) rest(d time.Duration) {
 
 // called tells of a call from its beginning to its end. It begins when that is told: to tell takes
 // seconds, if nobody reads at a busy machine.
-func (w *worker) called(verb, lock, level string, limit time.Duration,
+func (w *worker) called(verb, lock string, level oracle.Level, limit time.Duration,
 	f func() (outcome string, token int64)) (id int64, start stamp) {
 	id = w.next()
 	w.say(message{What: sayCall, ID: id, Worker: w.number, At: now(), Call: verb, Lock: lock,

@@ -11,13 +11,14 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // rawWorker calls the functions as functions/README.md says, and knows nothing else.
 type rawWorker struct {
 	*worker
 	redis rueidis.Client
-	level string
+	level oracle.Level
 }
 
 // startRaw connects all workers by one client.
@@ -31,7 +32,7 @@ func startRaw(j *job, workers []*worker) (func(), error) {
 	for i, w := range workers {
 		r := &rawWorker{w, c, j.Level}
 		if j.replicated(i) {
-			r.level = levelReplicas
+			r.level = oracle.Replicas
 		}
 		w.turn = r.take
 	}
@@ -52,7 +53,7 @@ func (r *rawWorker) ask(function, key string, args ...string) (a answer, err err
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	command := r.redis.B().Arbitrary("FCALL", function, "1").Keys(key).Args(args...).Build()
-	if r.level == levelReplicas && function != functions.Release && function != functions.Leave {
+	if r.level == oracle.Replicas && function != functions.Release && function != functions.Leave {
 		return r.replicated(ctx, command)
 	}
 	return read(r.redis.Do(ctx, command), function)
@@ -133,9 +134,9 @@ func (l *rawLock) ttl() string { return strconv.FormatInt(l.lease.Milliseconds()
 
 // granted counts the lease from before the call was sent, less what the clocks may differ in.
 func (l *rawLock) granted(sent stamp, token int64) {
-	l.token, l.until = token, sent.add(l.lease-l.lease/100-2*time.Millisecond)
+	l.token, l.until = token, sent.Add(l.lease-l.lease/100-2*time.Millisecond)
 	if l.Defect == defectOverstay {
-		l.until = sent.add(3 * l.lease)
+		l.until = sent.Add(3 * l.lease)
 	}
 }
 

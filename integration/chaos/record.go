@@ -71,7 +71,7 @@ func (r *record) write(what string, data any) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := line{At: now().sub(r.began).Seconds(), What: what, Data: data}
+	l := line{At: now().Sub(r.began).Seconds(), What: what, Data: data}
 	few := what == "round" || what == "violation" || strings.HasPrefix(what, "fault")
 	if few {
 		l.Time = time.Now().Format("15:04:05.000000")

@@ -108,8 +108,7 @@ func (r *guardedRegister) use(verb, lock string, token, value int64) (int64, boo
 	}
 	r.history.updated(update{now(), lock, token, at.value, value})
 	if value != at.value+1 {
-		r.history.trouble(violation{"register", lock, now(),
-			fmt.Sprintf("token %d writes %d over %d: an update is lost", token, value, at.value)})
+		r.history.trouble(wrong("register", lock, now(), "token %d writes %d over %d: an update is lost", token, value, at.value))
 	}
 	at.value = value
 	return value, true

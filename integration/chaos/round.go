@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // round is one deployment, and one storm over it.
@@ -46,7 +47,7 @@ type result struct {
 	entries    int // of them, in the storm
 	losses     int // of a server's memory, while somebody was inside
 	updates    int
-	admitted   map[kind]int
+	admitted   map[string]int
 	undecided  bool // porcupine did not end in time
 	violations []violation
 	kept       []string // files
@@ -253,18 +254,30 @@ func (r *round) judge(h *history) *result {
 		}
 		res.outcomes[c.Call+": "+short(c.Outcome)]++
 	}
-	faults := append(slices.Clone(h.faults), breaks(h.calls)...)
-	found := checkExclusion(h.holds, faults)
-	res.admitted = found.admitted
+	found := judge(append(slices.Clone(h.faults), breaks(h.calls)...)).Exclusion(h.holds)
+	res.admitted = found.Admitted
 	res.violations = append(res.violations, h.troubles...)
-	res.violations = append(res.violations, found.violations...)
-	res.violations = append(res.violations, checkTokens(h.holds)...)
+	res.violations = append(res.violations, found.Violations...)
+	res.violations = append(res.violations, oracle.Tokens(h.holds)...)
 	res.violations = append(res.violations, checkHangs(h.calls, h.faults, h.killed)...)
 	res.violations = append(res.violations, checkStuck(h.calls, h.holds, h.calm, idle+r.terms.guard+r.longer)...)
-	model, decided := checkModel(h.holds, found.lost)
+	model, decided := checkModel(h.holds, found.Lost)
 	res.violations = append(res.violations, model...)
 	res.undecided = !decided
 	return res
+}
+
+// aftermath is how long requests that were on their way reach a server whose grants do not count any more.
+const aftermath = time.Second
+
+// judge is the oracle, with what it must know of these faults. All servers share one clock.
+func judge(faults []*fault) *oracle.Judge {
+	j := &oracle.Judge{Guard: guard, Aftermath: aftermath}
+	for _, f := range faults {
+		j.Faults = append(j.Faults, &oracle.Fault{Name: string(f.Kind), Cause: causes[f.Kind], Lock: f.Lock,
+			Start: f.Start, End: f.End})
+	}
+	return j
 }
 
 // late is how long after a call without an answer it may still be done.
@@ -278,7 +291,7 @@ func breaks(calls []*call) (list []*fault) {
 		}
 		f := &fault{Kind: lockBreak, Target: c.Process, Lock: c.Lock, Start: c.Start, End: c.End}
 		if c.End == 0 || c.Outcome != "ok" {
-			f.End = max(c.Start, c.End).add(late)
+			f.End = max(c.Start, c.End).Add(late)
 		}
 		list = append(list, f)
 	}

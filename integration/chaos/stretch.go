@@ -37,5 +37,5 @@ func (l *lane) stretch() {
 		x := l.random.Float64()
 		calm = time.Duration(x * x * float64(calm) / 2)
 	}
-	l.rest(l.lost.add(calm).sub(now()))
+	l.rest(l.lost.Add(calm).Sub(now()))
 }
