@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/rpc"
 	"slices"
 	"testing"
 	"time"
@@ -30,8 +31,7 @@ func TestTwoInsideAreFound(t *testing.T) {
 	model, decided := checkModel(holds, nil)
 	require.True(t, decided)
 	require.Equal(t, "model", rules(model))
-	require.NoError(t, draw(t.TempDir()+"/drawing.html", holds, f.Violations[0],
-		[]*fault{struck(netReset, 3, 4)}))
+	require.NoError(t, draw(t.TempDir()+"/drawing.html", holds, f.Violations[0], []*fault{struck(netReset, 3, 4)}))
 }
 
 func TestEntriesAndLossesAreCounted(t *testing.T) {
@@ -107,8 +107,7 @@ func TestALockThatIsStuckIsFound(t *testing.T) {
 	wait := &call{Process: "z", Call: "acquire", Lock: "a", Start: second(1.5), End: second(14)}
 	require.Equal(t, "stuck", rules(checkStuck([]*call{wait}, holds, second(0.5), idle)))
 	require.Empty(t, checkStuck([]*call{wait}, holds, second(2.5), idle), "the storm was not over")
-	require.Empty(t, checkStuck([]*call{wait}, holds, second(0.5), idle+guard),
-		"nobody gets it so soon")
+	require.Empty(t, checkStuck([]*call{wait}, holds, second(0.5), idle+guard), "nobody gets it so soon")
 	wait.Start = second(9)
 	require.Empty(t, checkStuck([]*call{wait}, holds, second(0.5), idle), "nobody waited for long")
 }
@@ -118,46 +117,45 @@ func TestTheRegisterRefusesAndFindsLostUpdates(t *testing.T) {
 	server, err := openRegister(h)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, server.close()) }()
-	r, err := dialRegister(server.addr())
+	r, err := rpc.Dial("tcp", server.addr())
 	require.NoError(t, err)
-	defer r.close()
-	old, ok := r.read("a", 5)
-	require.True(t, ok)
-	newer, ok := r.read("a", 6)
-	require.True(t, ok)
-	require.False(t, r.write("a", 5, old+1), "an older token")
-	require.True(t, r.write("a", 6, newer+1))
+	defer r.Close()
+	at := func(token int64, write bool, want int64) (ok bool) {
+		value, err := use(r, Access{Write: write, Lock: "a", Token: token, Value: want})
+		require.True(t, err != nil || value == want)
+		return err == nil
+	}
+	require.True(t, at(5, false, 0))
+	require.True(t, at(6, false, 0))
+	require.False(t, at(5, true, 1), "an older token")
+	require.True(t, at(6, true, 1))
 	require.Empty(t, h.troubles)
-	require.True(t, r.write("a", 6, newer+1), "two with one token")
+	require.True(t, at(6, true, 1), "two with one token")
 	require.Equal(t, "register", rules(h.troubles))
 }
 
 func TestWhatHasGrownIsFound(t *testing.T) {
-	early := figures{Heap: 40 * mebibyte, Goroutines: 400, Connections: 60, Memory: 20 * mebibyte}
-	grown := func(late figures) (names []string) {
+	early := figures{heap: 40 * mebibyte, goroutines: 400, connections: 60, memory: 20 * mebibyte}
+	grown := func(late figures) (n int) {
 		for _, g := range growths(early, late) {
 			if g.grown() {
-				names = append(names, g.name)
+				n++
 			}
 		}
-		return names
+		return n
 	}
-	late := early
-	late.Heap, late.Connections, late.Goroutines = 60*mebibyte, 80, 500
-	require.Empty(t, grown(late))
-	late = figures{Heap: 80 * mebibyte, Goroutines: 800, Connections: 120, Memory: 40 * mebibyte,
-		Keys: 1}
-	require.Len(t, grown(late), 5)
+	require.Zero(t, grown(figures{heap: 60 * mebibyte, connections: 80, goroutines: 500, memory: 20 * mebibyte}))
+	require.Equal(t, 5, grown(figures{heap: 80 * mebibyte, goroutines: 800, connections: 120, memory: 40 * mebibyte, keys: 1}))
 }
 
 func TestWorkersStandAtAShutGate(t *testing.T) {
-	g := newGate()
-	g.pass(t.Context())
-	g.shut()
+	g := &gate{}
+	g.pass()
+	g.shut.Lock()
 	through := make(chan struct{})
-	go func() { g.pass(t.Context()); close(through) }()
-	require.Eventually(t, func() bool { return g.waiting() == 1 }, time.Second, time.Millisecond)
-	g.reopen()
+	go func() { g.pass(); close(through) }()
+	require.Eventually(t, func() bool { return g.standing.Load() == 1 }, time.Minute, time.Millisecond)
+	g.shut.Unlock()
 	<-through
-	require.Zero(t, g.waiting())
+	require.Zero(t, g.standing.Load())
 }

@@ -89,9 +89,7 @@ func (c *crew) start(p *place) error {
 	p.one, p.hear, p.over, p.bad = one, hear, over, nil
 	go func() {
 		defer close(over)
-		err := hear.listen(one.Out)
-		hear.end()
-		p.bad = errors.Join(err, one.Wait())
+		p.bad = errors.Join(hear.listen(one.Out), one.Wait())
 		if info, err := os.Stat(stderr.Name()); err == nil && info.Size() == 0 {
 			_ = os.Remove(stderr.Name()) // an empty one is no harm
 		}

@@ -114,7 +114,7 @@ func (v *servers) shardOf(lock string) (shard, error) {
 	}
 	slot := int(cluster.Slot(prefix + lock))
 	i := slices.IndexFunc(list, func(s shard) bool {
-		owned, err := v.owns(s.primary, slot)
+		owned, err := owns(s.primary, slot)
 		return err == nil && owned
 	})
 	return list[max(i, 0)], nil

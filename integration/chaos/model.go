@@ -116,8 +116,7 @@ const around = 3 * time.Second
 func draw(path string, holds []*hold, v violation, faults []*fault) error {
 	var near []*hold
 	for _, h := range holds {
-		far := h.Lock != v.Lock && v.Lock != "" || h.End < v.At.Add(-around) ||
-			h.Enter > v.At.Add(around)
+		far := h.Lock != v.Lock && v.Lock != "" || h.End < v.At.Add(-around) || h.Enter > v.At.Add(around)
 		if !far || v.At == 0 {
 			near = append(near, h)
 		}

@@ -52,8 +52,7 @@ func (s shape) permits(profile string, k kind) bool {
 // turns returns which deployment each round has, and which of its profiles.
 func turns(s settings) (func(i uint64) (shape, string), error) {
 	list := slices.DeleteFunc(slices.Clone(shapes), func(d shape) bool {
-		return s.shape != "" && d.name != s.shape ||
-			s.profile != "" && !slices.Contains(d.profiles, s.profile)
+		return s.shape != "" && d.name != s.shape || s.profile != "" && !slices.Contains(d.profiles, s.profile)
 	})
 	if len(list) == 0 {
 		return nil, fmt.Errorf("no deployment %q with the faults %q", s.shape, s.profile)

@@ -155,11 +155,9 @@ func (r *rawWorker) take(name string, got func()) {
 		if r.isCalm() {
 			limit = 30 * time.Second
 		}
-		id, start = r.called("wait", name, r.level, 0,
-			func() (string, int64) { return l.wait(limit), l.token })
+		id, start = r.called(call{Call: "wait", Lock: name, Level: r.level}, func() (string, int64) { return l.wait(limit), l.token })
 	} else {
-		id, start = r.called("try", name, r.level, 0,
-			func() (string, int64) { return l.try(), l.token })
+		id, start = r.called(call{Call: "try", Lock: name, Level: r.level}, func() (string, int64) { return l.try(), l.token })
 	}
 	if l.token == 0 {
 		r.rest(r.some(40 * time.Millisecond))
@@ -177,8 +175,7 @@ func (l *rawLock) try() string {
 		if l.hold == "" {
 			a, err = l.ask(functions.Acquire, l.key, l.guarded(l.owner, l.ttl())...)
 		} else {
-			a, err = l.ask(functions.AcquireReentrant, l.key,
-				l.guarded(l.owner, l.ttl(), l.hold)...)
+			a, err = l.ask(functions.AcquireReentrant, l.key, l.guarded(l.owner, l.ttl(), l.hold)...)
 		}
 		switch {
 		case err == nil && a.yes:
@@ -214,8 +211,7 @@ func (l *rawLock) wait(limit time.Duration) string {
 			return "ok"
 		default: // in line
 			outcome = "timeout"
-			pause = min(max(time.Duration(a.number)*time.Millisecond, 20*time.Millisecond),
-				1500*time.Millisecond)
+			pause = min(max(time.Duration(a.number)*time.Millisecond, 20*time.Millisecond), 1500*time.Millisecond)
 			if channel == "" || a.hears == 0 {
 				pause = min(pause, 20*time.Millisecond+l.some(time.Second))
 			}
@@ -301,7 +297,7 @@ func (l *rawLock) work(id int64, start stamp, got func()) {
 	}
 	view.see()
 	at, done := now(), false
-	l.called("release", l.name, l.level, 0, func() (string, int64) {
+	l.called(call{Call: "release", Lock: l.name, Level: l.level}, func() (string, int64) {
 		defer func() { at = now() }()
 		words := []string{l.owner}
 		if l.hold != "" {
@@ -341,16 +337,14 @@ func (l *rawLock) renewAfterwards() {
 }
 
 func (l *rawLock) view(id int64, start stamp) *look {
-	return &look{worker: l.worker, id: id, lock: l.name, level: l.level, owner: l.owner,
-		token: l.token, start: start,
-		live: func() bool { return now() < l.until }}
+	return l.look(id, start, l.name, l.level, l.owner, l.token, func() bool { return now() < l.until })
 }
 
 // renew starts the lease anew. A lease that this caller took for ended can still be good: then it
 // is another hold, of the same acquisition.
 func (l *rawLock) renew(view **look) {
 	v := *view
-	id, start := l.called("renew", l.name, l.level, 0, func() (string, int64) {
+	id, start := l.called(call{Call: "renew", Lock: l.name, Level: l.level}, func() (string, int64) {
 		sent := now()
 		a, err := l.ask(functions.Renew, l.key, l.owner, l.ttl())
 		switch {
@@ -376,9 +370,8 @@ func (l *rawLock) renew(view **look) {
 
 // join adds a hold and gives it back.
 func (l *rawLock) join() {
-	l.called("join", l.name, l.level, 0, func() (string, int64) {
-		a, err := l.ask(functions.AcquireReentrant, l.key,
-			l.guarded(l.owner, l.ttl(), "second")...)
+	l.called(call{Call: "join", Lock: l.name, Level: l.level}, func() (string, int64) {
+		a, err := l.ask(functions.AcquireReentrant, l.key, l.guarded(l.owner, l.ttl(), "second")...)
 		if err != nil {
 			return rawOutcome(err), 0
 		}

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -38,17 +38,8 @@ func (r *round) name() string { return fmt.Sprintf("%s-%s-%d", r.Shape, r.Profil
 
 // result is what became of a round.
 type result struct {
+	counts
 	round      *round
-	faults     map[kind]int // those that could be done
-	failed     map[kind]int // those that could not
-	calls      map[string]int
-	outcomes   map[string]int
-	holds      int
-	entries    int // of them, in the storm
-	losses     int // of a server's memory, while somebody was inside
-	updates    int
-	admitted   map[string]int
-	undecided  bool // porcupine did not end in time
 	violations []violation
 	kept       []string // files
 }
@@ -103,26 +94,13 @@ func drawable(list []violation) violation {
 }
 
 func (r *round) play(ctx context.Context, s shape, h *history) (err error) {
-	source := r.source
-	if source == "" {
-		source = functions.Source
-	}
-	wrong := s.wrong(rand.New(rand.NewPCG(r.Seed, 3)))
-	steps := &clocks{}
-	if len(wrong) == 0 {
-		steps = s.steps(rand.New(rand.NewPCG(r.Seed, 4)), r.Profile)
-	}
-	r.longer = steps.longer()
-	servers, err := startServers(ctx, s, source, r.autoLoad(), wrong, steps)
+	c := s.clocks(r.random(3), r.Profile)
+	r.longer = c.longer()
+	servers, err := startServers(ctx, h, s, cmp.Or(r.source, functions.Source), r.autoLoad(), c)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, servers.close()) }()
-	right, err := servers.setWrong(h, wrong)
-	if err != nil {
-		return err
-	}
-	defer right()
 	register, err := openRegister(h)
 	if err != nil {
 		return err
@@ -139,19 +117,23 @@ func (r *round) play(ctx context.Context, s shape, h *history) (err error) {
 	if err != nil {
 		return err
 	}
-	weather := r.weather
 	if r.Soak {
-		weather = r.soak
+		err = r.soak(ctx, h, servers, crew)
+	} else if err = r.storm(ctx, h, servers, crew, r.Storm, r.Seed); err == nil {
+		r.calm(ctx, h, crew)
 	}
-	if err := weather(ctx, h, servers, crew); err != nil {
+	if err != nil {
 		return err
 	}
 	crew.stop()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	r.killed(h, crew)
+	h.killed = crew.killed // their calls need no answer
 	return nil
 }
+
+// random is a generator for one choice of a round.
+func (r *round) random(choice uint64) *rand.Rand { return rand.New(rand.NewPCG(r.Seed, choice)) }
 
 // long chooses how many locks are held for long. Where it is many, most locks are held at any time,
 // so that failovers strike those. Where it is few, they strike hand-offs.
@@ -160,33 +142,23 @@ func (r *round) long() float64 {
 	if r.terms.guard > 0 { // only who stays inside over a loss of memory can meet another one
 		parts = []float64{0.3, 0.6}
 	}
-	return parts[rand.New(rand.NewPCG(r.Seed, 0)).IntN(len(parts))]
+	return parts[r.random(0).IntN(len(parts))]
 }
 
 // autoLoad chooses whether Go clients load the library, in about every other round. One that is
 // broken for a test must not be mended by them.
 func (r *round) autoLoad() bool {
-	return r.source == "" && rand.New(rand.NewPCG(r.Seed, 2)).IntN(2) == 0
+	return r.source == "" && r.random(2).IntN(2) == 0
 }
 
 // alone chooses whether all are at the level Replicas, in about every other round whose faults
 // admit nothing there: then no meeting is admitted at all.
 func (r *round) alone() bool {
-	return r.Profile == profileReplicas && rand.New(rand.NewPCG(r.Seed, 1)).IntN(2) == 0
-}
-
-// weather is a storm, and the calm after it.
-func (r *round) weather(ctx context.Context, h *history, v *servers, c *crew) error {
-	if err := r.storm(ctx, h, v, c, r.Storm, r.Seed); err != nil {
-		return err
-	}
-	r.calm(ctx, h, c)
-	return nil
+	return r.Profile == profileReplicas && r.random(1).IntN(2) == 0
 }
 
 // storm lets the faults strike for a time, and blocks until all of them are taken back.
-func (r *round) storm(ctx context.Context, h *history, v *servers, c *crew, d time.Duration,
-	seed uint64) error {
+func (r *round) storm(ctx context.Context, h *history, v *servers, c *crew, d time.Duration, seed uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	s := &storm{ctx: ctx, history: h, crew: c, servers: v, profile: r.Profile, terms: r.terms, seed: seed,
@@ -207,11 +179,7 @@ func (r *round) calm(ctx context.Context, h *history, c *crew) {
 	if err := c.say(calmDown); err != nil {
 		h.trouble(violation{Rule: "died", At: now(), Text: err.Error()})
 	}
-	within := r.Calm
-	if within == 0 {
-		within = calmWithin
-	}
-	within += r.terms.guard + r.longer
+	within := cmp.Or(r.Calm, calmWithin) + r.terms.guard + r.longer
 	left := slices.Sorted(slices.Values(c.workers()))
 	until(within, func() bool {
 		h.mu.Lock()
@@ -225,28 +193,22 @@ func (r *round) calm(ctx context.Context, h *history, c *crew) {
 	}
 }
 
-// killed marks the calls of processes that were killed: they need no answer. h.mu is held.
-func (r *round) killed(h *history, c *crew) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h.killed = maps.Clone(c.killed)
-}
-
 // judge checks the history.
 func (r *round) judge(h *history) *result {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	res := &result{round: r, faults: map[kind]int{}, failed: map[kind]int{},
-		calls: map[string]int{}, outcomes: map[string]int{},
-		holds: len(h.holds), updates: len(h.updates)}
+	res := &result{round: r, counts: newCounts(), violations: h.troubles}
+	res.holds, res.updates = len(h.holds), len(h.updates)
+	if r.terms.guard > 0 {
+		res.guarded, res.entries, res.losses = 1, entries(h.holds, h.calm), losses(h.holds, h.faults)
+	}
 	for _, f := range h.faults {
 		if f.Error == "" {
-			res.faults[f.Kind]++
+			res.faults[string(f.Kind)]++
 		} else {
-			res.failed[f.Kind]++
+			res.failed[string(f.Kind)]++
 		}
 	}
-	res.entries, res.losses = entries(h.holds, h.calm), losses(h.holds, h.faults)
 	for _, c := range h.calls {
 		res.calls[c.Call]++
 		if c.End == 0 {
@@ -256,14 +218,14 @@ func (r *round) judge(h *history) *result {
 	}
 	found := judge(append(slices.Clone(h.faults), breaks(h.calls)...)).Exclusion(h.holds)
 	res.admitted = found.Admitted
-	res.violations = append(res.violations, h.troubles...)
-	res.violations = append(res.violations, found.Violations...)
-	res.violations = append(res.violations, oracle.Tokens(h.holds)...)
-	res.violations = append(res.violations, checkHangs(h.calls, h.faults, h.killed)...)
-	res.violations = append(res.violations, checkStuck(h.calls, h.holds, h.calm, idle+r.terms.guard+r.longer)...)
 	model, decided := checkModel(h.holds, found.Lost)
-	res.violations = append(res.violations, model...)
-	res.undecided = !decided
+	if !decided {
+		res.undecided = 1
+	}
+	for _, list := range [][]violation{found.Violations, oracle.Tokens(h.holds), checkHangs(h.calls, h.faults, h.killed),
+		checkStuck(h.calls, h.holds, h.calm, idle+r.terms.guard+r.longer), model} {
+		res.violations = append(res.violations, list...)
+	}
 	return res
 }
 

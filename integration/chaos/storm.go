@@ -140,41 +140,34 @@ func (l *lane) network(k kind) error {
 			do(p.wires.byServer[a])
 		}
 	}
-	resume := func() {
-		if cut {
-			each((*server.Proxy).Cut)
-		}
-		each((*server.Proxy).Resume)
+	begin, end := (*server.Proxy).Stall, (*server.Proxy).Resume
+	switch k {
+	case netPartition:
+		cut = true
+	case netRequests:
+		begin = (*server.Proxy).StallRequests
+	case netReplies:
+		begin = (*server.Proxy).StallReplies
+	case netSilence:
+		cut = false
+	case netDelay:
+		begin, cut = func(p *server.Proxy) { p.Delay(late) }, false
+		end = func(p *server.Proxy) { p.Delay(0) }
+	case netReset:
+		begin, d = (*server.Proxy).Cut, 0
+	case netLostReply:
+		begin, d = func(p *server.Proxy) { p.DropReplies(lost, "FCALL") }, 0
 	}
 	f := fault{Kind: k, Target: l.crew.named(p) + " to " + to, Detail: fmt.Sprintf("for %v", d)}
 	return l.strike(f, func() error {
-		switch k {
-		case netPartition:
-			each((*server.Proxy).Stall)
-			l.rest(d)
-			each((*server.Proxy).Cut)
-			each((*server.Proxy).Resume)
-		case netRequests:
-			each((*server.Proxy).StallRequests)
-			l.rest(d)
-			resume()
-		case netReplies:
-			each((*server.Proxy).StallReplies)
-			l.rest(d)
-			resume()
-		case netSilence:
-			each((*server.Proxy).Stall)
-			l.rest(d)
-			each((*server.Proxy).Resume)
-		case netDelay:
-			each(func(p *server.Proxy) { p.Delay(late) })
-			l.rest(d)
-			each(func(p *server.Proxy) { p.Delay(0) })
-		case netReset:
-			each((*server.Proxy).Cut)
-		case netLostReply:
-			each(func(p *server.Proxy) { p.DropReplies(lost, "FCALL") })
+		if each(begin); d == 0 {
+			return nil
 		}
+		l.rest(d)
+		if cut {
+			each((*server.Proxy).Cut)
+		}
+		each(end)
 		return nil
 	})
 }

@@ -8,16 +8,53 @@ import (
 	"strings"
 )
 
+// counts are what is counted in a round, and in all.
+type counts struct {
+	faults    map[string]int // by kind: those that could be done
+	failed    map[string]int // those that could not
+	admitted  map[string]int // meetings
+	calls     map[string]int
+	outcomes  map[string]int
+	holds     int
+	updates   int
+	undecided int // porcupine did not end in time
+	guarded   int // rounds with a guard, and in these:
+	entries   int // holds in the storm
+	losses    int // of a server's memory, while somebody was inside
+}
+
+func newCounts() counts {
+	return counts{map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}, 0, 0, 0, 0, 0, 0}
+}
+
+func (c *counts) maps() []map[string]int {
+	return []map[string]int{c.faults, c.failed, c.admitted, c.calls, c.outcomes}
+}
+
+func (c *counts) numbers() []*int {
+	return []*int{&c.holds, &c.updates, &c.undecided, &c.guarded, &c.entries, &c.losses}
+}
+
+func (c *counts) add(other *counts) {
+	for i, m := range other.maps() {
+		for k, n := range m {
+			c.maps()[i][k] += n
+		}
+	}
+	for i, n := range other.numbers() {
+		*c.numbers()[i] += *n
+	}
+}
+
 // String is a line for the round, and one for each violation and file.
 func (r *result) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-22s %5d faults, %6d calls, %6d holds, %6d updates, %d meetings admitted",
 		r.round.name(), sum(r.faults), sum(r.calls), r.holds, r.updates, sum(r.admitted))
-	if r.round.terms.guard > 0 {
-		fmt.Fprintf(&b, ", %d entries in the storm, %d losses of memory with somebody inside",
-			r.entries, r.losses)
+	if r.guarded > 0 {
+		fmt.Fprintf(&b, ", %d entries in the storm, %d losses of memory with somebody inside", r.entries, r.losses)
 	}
-	if r.undecided {
+	if r.undecided > 0 {
 		b.WriteString(", porcupine undecided")
 	}
 	const most = 10
@@ -35,36 +72,16 @@ func (r *result) String() string {
 
 // totals are the sums of all rounds.
 type totals struct {
-	rounds, holds, updates, undecided, bad int
-	guarded, entries, losses               int // of rounds with a guard
-	faults, failed, admitted               map[string]int
-	calls, outcomes                        map[string]int
+	counts
+	rounds, bad int
 }
 
 func (t *totals) add(r *result) {
-	if t.rounds == 0 {
-		t.faults, t.failed, t.admitted = map[string]int{}, map[string]int{}, map[string]int{}
-		t.calls, t.outcomes = map[string]int{}, map[string]int{}
-	}
+	t.counts.add(&r.counts)
 	t.rounds++
-	t.holds += r.holds
-	t.updates += r.updates
-	if r.round.terms.guard > 0 {
-		t.guarded++
-		t.entries += r.entries
-		t.losses += r.losses
-	}
-	if r.undecided {
-		t.undecided++
-	}
 	if len(r.violations) > 0 {
 		t.bad++
 	}
-	into(t.faults, r.faults)
-	into(t.failed, r.failed)
-	into(t.admitted, r.admitted)
-	into(t.calls, r.calls)
-	into(t.outcomes, r.outcomes)
 }
 
 // err says that there were violations.
@@ -86,8 +103,8 @@ func (t *totals) String() string {
 		fmt.Fprintf(&b, "; porcupine undecided in %d", t.undecided)
 	}
 	if t.guarded > 0 {
-		fmt.Fprintf(&b, "\n%d rounds with a guard: %d entries in storms, "+
-			"%d losses of memory with somebody inside", t.guarded, t.entries, t.losses)
+		fmt.Fprintf(&b, "\n%d rounds with a guard: %d entries in storms, %d losses of memory with somebody inside",
+			t.guarded, t.entries, t.losses)
 	}
 	table := func(title string, m map[string]int) {
 		if len(m) == 0 {
@@ -105,13 +122,7 @@ func (t *totals) String() string {
 	return b.String()
 }
 
-func into[K ~string](sums map[string]int, m map[K]int) {
-	for k, n := range m {
-		sums[string(k)] += n
-	}
-}
-
-func sum[K comparable](m map[K]int) (n int) {
+func sum(m map[string]int) (n int) {
 	for _, c := range m {
 		n += c
 	}

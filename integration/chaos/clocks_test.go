@@ -16,7 +16,7 @@ func TestClocksAreStepped(t *testing.T) {
 	for _, s := range shapes {
 		for _, profile := range s.profiles {
 			for seed := range uint64(40) {
-				c := s.steps(rand.New(rand.NewPCG(seed, 4)), profile)
+				c := s.clocks(rand.New(rand.NewPCG(seed, 3)), profile)
 				hands := s.of(profile, c.kinds(handLane, handKinds))
 				steps := s.of(profile, c.kinds(clockLane, clockKinds))
 				require.NotEmpty(t, hands)
