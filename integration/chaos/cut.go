@@ -46,7 +46,7 @@ func (l *lane) cut(k kind) error {
 		}
 		paths, target = between(one, other, way)
 	}
-	var wires []*server.Proxy
+	var wires proxies
 	if k == sentinelSide {
 		wires = l.crew.beyond(one.Addr)
 	}
@@ -60,17 +60,10 @@ func (l *lane) cut(k kind) error {
 			defer v.failovers.Add(1)
 		}
 		v.mesh.silence(paths)
-		for _, w := range wires {
-			w.Stall()
-		}
+		wires.each((*server.Proxy).Stall)
 		l.rest(d)
 		v.mesh.heal(paths, hangUp)
-		for _, w := range wires {
-			if hangUp {
-				w.Cut()
-			}
-			w.Resume()
-		}
+		wires.resume(hangUp)
 		return v.whole()
 	})
 }
@@ -93,14 +86,14 @@ func (m *mesh) around(k kind, one *server.Node) (paths []path) {
 
 // between are the paths between two servers: both of them, or one in every other case.
 func between(one, other *server.Node, way int) (paths []path, target string) {
-	there, back := path{one, other}, path{other, one}
-	switch way {
-	case 0:
-		return []path{there}, one.Addr + " to " + other.Addr
-	case 1:
-		return []path{back}, other.Addr + " to " + one.Addr
+	if way == 1 {
+		one, other = other, one
 	}
-	return []path{there, back}, one.Addr + " and " + other.Addr
+	there := path{one, other}
+	if way < 2 {
+		return []path{there}, one.Addr + " to " + other.Addr
+	}
+	return []path{there, there.back()}, one.Addr + " and " + other.Addr
 }
 
 // shardOf is the one that has a lock, or any whose primary answers.
@@ -121,11 +114,11 @@ func (v *servers) shardOf(lock string) (shard, error) {
 }
 
 // beyond are the ways of all clients to all servers but one.
-func (c *crew) beyond(addr string) (list []*server.Proxy) {
+func (c *crew) beyond(addr string) (list proxies) {
 	for _, p := range c.places {
-		for to, w := range p.wires.byServer {
-			if to != addr {
-				list = append(list, w)
+		for i, n := range p.wires.nodes {
+			if n.Addr != addr {
+				list = append(list, p.wires.all[i])
 			}
 		}
 	}

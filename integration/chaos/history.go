@@ -53,7 +53,7 @@ type history struct {
 	calls    []*call
 	holds    []*hold
 	faults   []*fault
-	updates  []update
+	updates  int
 	troubles []violation // found by a process itself, or by the harness
 	calm     stamp       // when the storm was over
 	cycled   map[string]bool
@@ -95,6 +95,6 @@ func (h *history) begin(f fault) (end func(error)) {
 func (h *history) updated(u update) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.updates = append(h.updates, u)
+	h.updates++
 	h.record.write("update", u)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/oracle"
+	"github.com/holdfast-go/holdfast/integration/server"
 )
 
 // round is one deployment, and one storm over it.
@@ -166,7 +167,11 @@ func (r *round) storm(ctx context.Context, h *history, v *servers, c *crew, d ti
 	s.start()
 	s.end()
 	for _, p := range c.places {
-		p.wires.heal()
+		p.wires.all.each(func(p *server.Proxy) {
+			p.DropReplies(0, "")
+			p.Delay(0)
+			p.Resume()
+		})
 	}
 	return v.whole()
 }
@@ -177,7 +182,7 @@ func (r *round) calm(ctx context.Context, h *history, c *crew) {
 	h.calm = now()
 	h.mu.Unlock()
 	if err := c.say(calmDown); err != nil {
-		h.trouble(violation{Rule: "died", At: now(), Text: err.Error()})
+		h.trouble(wrong("died", "", now(), "%v", err))
 	}
 	within := cmp.Or(r.Calm, calmWithin) + r.terms.guard + r.longer
 	left := slices.Sorted(slices.Values(c.workers()))
@@ -188,8 +193,7 @@ func (r *round) calm(ctx context.Context, h *history, c *crew) {
 		return len(left) == 0 || ctx.Err() != nil
 	})
 	if len(left) > 0 && ctx.Err() == nil {
-		h.trouble(violation{Rule: "stuck", At: h.calm,
-			Text: fmt.Sprintf("%v after the storm some have not had every lock: %v", within, left)})
+		h.trouble(wrong("stuck", "", h.calm, "%v after the storm some have not had every lock: %v", within, left))
 	}
 }
 
@@ -198,7 +202,7 @@ func (r *round) judge(h *history) *result {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	res := &result{round: r, counts: newCounts(), violations: h.troubles}
-	res.holds, res.updates = len(h.holds), len(h.updates)
+	res.holds, res.updates = len(h.holds), h.updates
 	if r.terms.guard > 0 {
 		res.guarded, res.entries, res.losses = 1, entries(h.holds, h.calm), losses(h.holds, h.faults)
 	}

@@ -76,17 +76,14 @@ func (v *servers) addrs() []string {
 // roles asks all servers at once.
 func (v *servers) roles() map[string]string {
 	var mu sync.Mutex
-	var all sync.WaitGroup
 	roles := map[string]string{}
-	for _, n := range v.nodes {
-		all.Go(func() {
-			role := roleOf(n.Addr)
-			mu.Lock()
-			defer mu.Unlock()
-			roles[n.Addr] = role
-		})
-	}
-	all.Wait()
+	_ = v.nodes.each(func(n *server.Node) error {
+		role := roleOf(n.Addr)
+		mu.Lock()
+		defer mu.Unlock()
+		roles[n.Addr] = role
+		return nil
+	})
 	return roles
 }
 
@@ -103,27 +100,20 @@ func (v *servers) primaries() (list []string) {
 
 // load puts the library on each primary that lacks it, and tries for a while where that fails.
 func (v *servers) load() error {
+	lacking := func() []string {
+		return slices.DeleteFunc(v.primaries(), func(addr string) bool {
+			return tell(addr, "FCALL_RO", "holdfast_version", "0") == nil
+		})
+	}
 	if v.autoLoad {
-		until(time.Second, v.loaded)
+		until(time.Second, func() bool { return len(lacking()) == 0 })
 	}
 	var err error
 	until(10*time.Second, func() bool {
-		err = nil
-		for _, addr := range v.primaries() {
-			if tell(addr, "FCALL_RO", "holdfast_version", "0") != nil {
-				err = errors.Join(err, tell(addr, "FUNCTION", "LOAD", "REPLACE", v.source))
-			}
-		}
+		err = each(lacking(), "FUNCTION", "LOAD", "REPLACE", v.source)
 		return err == nil
 	})
 	return err
-}
-
-// loaded reports whether each primary has the library.
-func (v *servers) loaded() bool {
-	return !slices.ContainsFunc(v.primaries(), func(addr string) bool {
-		return tell(addr, "FCALL_RO", "holdfast_version", "0") != nil
-	})
 }
 
 // everywhere tells each server that can be asked, in the end: one that is away may be a primary later,

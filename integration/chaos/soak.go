@@ -33,7 +33,7 @@ func (r *round) soak(ctx context.Context, h *history, v *servers, c *crew) error
 	for _, g := range growths(early, late) {
 		fmt.Printf("after %v and %v: %v\n", first, r.Storm, g)
 		if g.grown() {
-			h.trouble(violation{Rule: "growth", At: now(), Text: g.String()})
+			h.trouble(wrong("growth", "", now(), "%v", g))
 		}
 	}
 	return nil

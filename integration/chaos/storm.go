@@ -126,20 +126,15 @@ func (l *lane) span(short, long time.Duration) time.Duration {
 // network strikes between one client process and one server, or all.
 func (l *lane) network(k kind) error {
 	p := l.crew.places[l.random.IntN(len(l.crew.places))]
-	addrs, to := p.wires.addrs, "all servers"
-	if n := len(addrs); n > 1 && l.random.Float64() < 0.7 {
+	hit, to := p.wires.all[:p.wires.data], "all servers"
+	if n := len(hit); n > 1 && l.random.Float64() < 0.7 {
 		i := l.random.IntN(n)
-		addrs, to = addrs[i:i+1], addrs[i]
+		hit, to = hit[i:i+1], p.wires.nodes[i].Addr
 	}
 	d := l.span(400*time.Millisecond, 4*time.Second)
 	late := time.Duration(l.random.Float64() * float64(100*time.Millisecond))
 	cut := l.random.Float64() < 0.5
 	lost := 1 + l.random.IntN(3)
-	each := func(do func(*server.Proxy)) {
-		for _, a := range addrs {
-			do(p.wires.byServer[a])
-		}
-	}
 	begin, end := (*server.Proxy).Stall, (*server.Proxy).Resume
 	switch k {
 	case netPartition:
@@ -160,14 +155,14 @@ func (l *lane) network(k kind) error {
 	}
 	f := fault{Kind: k, Target: l.crew.named(p) + " to " + to, Detail: fmt.Sprintf("for %v", d)}
 	return l.strike(f, func() error {
-		if each(begin); d == 0 {
+		if hit.each(begin); d == 0 {
 			return nil
 		}
 		l.rest(d)
 		if cut {
-			each((*server.Proxy).Cut)
+			hit.each((*server.Proxy).Cut)
 		}
-		each(end)
+		hit.each(end)
 		return nil
 	})
 }
