@@ -36,9 +36,9 @@ func TestTwoInsideAreFound(t *testing.T) {
 
 func TestEntriesAndLossesAreCounted(t *testing.T) {
 	holds := []*hold{held("x", 1, oracle.Guarded, 1, 2), held("y", 2, oracle.Guarded, 12, 13)}
-	require.Equal(t, 1, entries(holds, second(10)))
-	require.Equal(t, 2, entries(holds, 0), "there was no calm")
-	require.Equal(t, 1, losses(holds, []*fault{struck(failoverKill, 1.5, 4),
+	require.Equal(t, 1, entered(holds, second(10)))
+	require.Equal(t, 2, entered(holds, 0), "there was no calm")
+	require.Equal(t, 1, lost(holds, []*fault{struck(failoverKill, 1.5, 4),
 		struck(failoverKill, 5, 6), struck(netReset, 1.5, 1.5)}))
 }
 
@@ -145,7 +145,8 @@ func TestWhatHasGrownIsFound(t *testing.T) {
 		return n
 	}
 	require.Zero(t, grown(figures{heap: 60 * mebibyte, connections: 80, goroutines: 500, memory: 20 * mebibyte}))
-	require.Equal(t, 5, grown(figures{heap: 80 * mebibyte, goroutines: 800, connections: 120, memory: 40 * mebibyte, keys: 1}))
+	late := figures{heap: 80 * mebibyte, goroutines: 800, connections: 120, memory: 40 * mebibyte, keys: 1}
+	require.Equal(t, 5, grown(late))
 }
 
 func TestWorkersStandAtAShutGate(t *testing.T) {

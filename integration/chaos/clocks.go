@@ -132,7 +132,8 @@ func shows(n *server.Node, by time.Duration) error {
 	}
 	off := time.Until(time.Unix(parts[0], parts[1]*1000)) - by
 	if off.Abs() > time.Second/2 {
-		return fmt.Errorf("the clock of %s is not that of its library, but %v off: is the server linked statically?", n.Addr, off)
+		return fmt.Errorf("the clock of %s is not that of its library, but %v off: is the server linked statically?",
+			n.Addr, off)
 	}
 	return nil
 }

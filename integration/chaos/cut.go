@@ -21,7 +21,7 @@ const shortCut, longCut = 300 * time.Millisecond, 8 * time.Second
 func (l *lane) cut(k kind) error {
 	v := l.servers
 	d := shortCut + time.Duration(l.random.Float64()*float64(longCut-shortCut))
-	lock := l.locks[l.random.IntN(len(l.locks))]
+	lock := lockNames[l.random.IntN(len(lockNames))]
 	which, way := l.random.Float64(), l.random.IntN(4)
 	others, hangUp := l.random.Perm(len(v.mesh.nodes)), l.random.IntN(2) == 0
 

@@ -41,9 +41,8 @@ func startGo(j *job, workers []*worker) (func(), error) {
 	}
 	replicated := plain
 	if j.Replicas > 0 && j.Guard == 0 {
-		replicated, err = client.Open(j.option(), client.Config{Logger: quiet, AutoLoad: j.AutoLoad,
-			Replicas: j.Replicas, ReplicaWait: 500 * time.Millisecond})
-		if err != nil {
+		config.Replicas, config.ReplicaWait = j.Replicas, replicaWait
+		if replicated, err = j.open(config); err != nil {
 			plain.Close()
 			return nil, err
 		}
@@ -66,7 +65,7 @@ func (j *job) open(config client.Config) (*client.Client, error) {
 	if j.Quorum {
 		return quorum.Open(j.options(), config)
 	}
-	return client.Open(j.option(), config)
+	return client.Open(j.option(j.Addrs...), config)
 }
 
 // take wants a lock, holds it, and gives it back.

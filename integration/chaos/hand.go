@@ -10,7 +10,7 @@ import (
 
 // hand is what an operator does. What concerns a lock is done at each primary that takes it.
 func (l *lane) hand(k kind) error {
-	name := l.locks[l.random.IntN(len(l.locks))]
+	name := lockNames[l.random.IntN(len(lockNames))]
 	pause := l.span(200*time.Millisecond, 2*time.Second)
 	f := fault{Kind: k, Target: "primaries"}
 	if k == lockBreak || k == keyDelete || k == voteDelete {

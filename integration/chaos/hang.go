@@ -33,8 +33,8 @@ func checkHangs(calls []*call, faults []*fault, killed map[string]bool) (found [
 			}
 		}
 		if took > c.Limit+lateness {
-			found = append(found, wrong("hang", c.Lock, c.Start, "%s.%d: %s took %v, and had %v: %s", c.Process, c.Worker, c.Call, took,
-				c.Limit, c.Outcome))
+			found = append(found, wrong("hang", c.Lock, c.Start, "%s.%d: %s took %v, and had %v: %s",
+				c.Process, c.Worker, c.Call, took, c.Limit, c.Outcome))
 		}
 	}
 	return found

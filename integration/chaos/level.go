@@ -23,9 +23,9 @@ const (
 
 // terms are what all callers of a round have in common.
 type terms struct {
-	level   oracle.Level  // of those that are not at the level Replicas
-	guard   time.Duration // that all ask for; 0: nobody does
-	longest time.Duration // lease
+	Level   oracle.Level  // of those that are not at the level Replicas
+	Guard   time.Duration // that all ask for; 0: nobody does
+	Longest time.Duration // lease
 }
 
 func termsOf(s shape, profile string) terms {

@@ -55,7 +55,7 @@ func main() {
 }
 
 // moreGuarded is by how much the storm is longer with a guard: half of it nobody may get a lock.
-func moreGuarded(t terms) time.Duration { return 3 * t.guard }
+func moreGuarded(t terms) time.Duration { return 3 * t.Guard }
 
 // run does rounds until the time is over, and prints the totals.
 func run(ctx context.Context, s settings) error {
@@ -71,7 +71,7 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	all := totals{counts: newCounts()}
+	all := totals{counts: counts{}}
 	for began, i := time.Now(), uint64(0); time.Since(began) < s.time && ctx.Err() == nil; i++ {
 		d, profile := turn(i)
 		r := &round{Shape: d.name, Profile: profile, Seed: s.seed + i, Storm: s.storm,

@@ -17,12 +17,12 @@ import (
 type deed func(rest func(time.Duration)) error
 
 // plan chooses where a fault strikes.
-func (v *servers) plan(k kind, random *rand.Rand, locks []string) (do deed, target string) {
+func (v *servers) plan(k kind, random *rand.Rand) (do deed, target string) {
 	if v.shape.quorum() {
 		return v.planVoters(k, random)
 	}
 	pick, down := random.Uint64(), time.Duration(random.Float64()*float64(700*time.Millisecond))
-	lock := locks[random.IntN(len(locks))]
+	lock := lockNames[random.IntN(len(lockNames))]
 	list := v.shards()
 	if len(list) == 0 {
 		return func(func(time.Duration)) error { return errors.New("no primary answers") }, ""

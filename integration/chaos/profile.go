@@ -35,7 +35,7 @@ func (s shape) permits(profile string, k kind) bool {
 		return calm && (profile != profileStrict || !k.waits())
 	case k == voteDelete:
 		return false
-	case k == clockBack && termsOf(s, profile).guard > 0: // it remembers too little then
+	case k == clockBack && termsOf(s, profile).Guard > 0: // it remembers too little then
 		return false
 	}
 	switch profile {

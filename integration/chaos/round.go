@@ -67,7 +67,7 @@ func (r *round) run(ctx context.Context) (*result, error) {
 	h := newHistory(record)
 	err = r.play(ctx, s, h)
 	res := r.judge(h)
-	if err == nil && ctx.Err() == nil && r.terms.guard > 0 && res.entries == 0 {
+	if err == nil && ctx.Err() == nil && r.terms.Guard > 0 && res.counts[numbers][entries] == 0 {
 		err = errors.New("nobody got a lock in the storm, so nothing was checked")
 	}
 	for _, v := range res.violations {
@@ -76,9 +76,7 @@ func (r *round) run(ctx context.Context) (*result, error) {
 	bad := len(res.violations) > 0
 	if bad {
 		path := record.name + ".html"
-		if drawing := draw(path, h.holds, drawable(res.violations), h.faults); drawing != nil {
-			err = errors.Join(err, drawing)
-		}
+		err = errors.Join(err, draw(path, h.holds, drawable(res.violations), h.faults))
 		res.kept = append(res.kept, record.path(), path)
 	}
 	return res, errors.Join(err, record.close(bad || r.keep || err != nil))
@@ -86,12 +84,8 @@ func (r *round) run(ctx context.Context) (*result, error) {
 
 // drawable is the violation to draw: one with a time, if there is one.
 func drawable(list []violation) violation {
-	for _, v := range list {
-		if v.At != 0 && v.Lock != "" {
-			return v
-		}
-	}
-	return list[0]
+	i := slices.IndexFunc(list, func(v violation) bool { return v.At != 0 && v.Lock != "" })
+	return list[max(i, 0)]
 }
 
 func (r *round) play(ctx context.Context, s shape, h *history) (err error) {
@@ -108,12 +102,10 @@ func (r *round) play(ctx context.Context, s shape, h *history) (err error) {
 	}
 	defer func() { err = errors.Join(err, register.close()) }()
 	d := servers.deployment
-	alone := s.replicas > 0 && r.alone()
 	crew, err := newCrew(h, r.out, d, job{Seed: r.Seed, Addrs: servers.addrs(), Master: d.SentinelMaster,
-		Register: register.addr(), Locks: lockNames, Workers: 4, Replicas: s.replicas,
-		Breaks: r.Profile == profileAll || r.Profile == profileGuardAll, Level: r.terms.level,
-		Guard: r.terms.guard, Longest: r.terms.longest, Quorum: s.quorum(),
-		Long: r.long(), Alone: alone, AutoLoad: r.autoLoad(), Defect: r.Defect}, r.Playing)
+		Register: register.addr(), Locks: lockNames, Workers: 4, Replicas: s.replicas, terms: r.terms,
+		Breaks: r.Profile == profileAll || r.Profile == profileGuardAll, Quorum: s.quorum(), Long: r.long(),
+		Alone: s.replicas > 0 && r.alone(), AutoLoad: r.autoLoad(), Defect: r.Defect}, r.Playing)
 	defer func() { err = errors.Join(err, crew.close()) }()
 	if err != nil {
 		return err
@@ -140,7 +132,7 @@ func (r *round) random(choice uint64) *rand.Rand { return rand.New(rand.NewPCG(r
 // so that failovers strike those. Where it is few, they strike hand-offs.
 func (r *round) long() float64 {
 	parts := []float64{0.02, 0.02, 0.1, 0.4}
-	if r.terms.guard > 0 { // only who stays inside over a loss of memory can meet another one
+	if r.terms.Guard > 0 { // only who stays inside over a loss of memory can meet another one
 		parts = []float64{0.3, 0.6}
 	}
 	return parts[r.random(0).IntN(len(parts))]
@@ -162,10 +154,9 @@ func (r *round) alone() bool {
 func (r *round) storm(ctx context.Context, h *history, v *servers, c *crew, d time.Duration, seed uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	s := &storm{ctx: ctx, history: h, crew: c, servers: v, profile: r.Profile, terms: r.terms, seed: seed,
-		only: r.Only, locks: lockNames, spare: r.Soak}
-	s.start()
-	s.end()
+	s := &storm{round: r, ctx: ctx, history: h, crew: c, servers: v}
+	s.start(seed)
+	s.working.Wait()
 	for _, p := range c.places {
 		p.wires.all.each(func(p *server.Proxy) {
 			p.DropReplies(0, "")
@@ -184,7 +175,7 @@ func (r *round) calm(ctx context.Context, h *history, c *crew) {
 	if err := c.say(calmDown); err != nil {
 		h.trouble(wrong("died", "", now(), "%v", err))
 	}
-	within := cmp.Or(r.Calm, calmWithin) + r.terms.guard + r.longer
+	within := cmp.Or(r.Calm, calmWithin) + r.terms.Guard + r.longer
 	left := slices.Sorted(slices.Values(c.workers()))
 	until(within, func() bool {
 		h.mu.Lock()
@@ -201,33 +192,34 @@ func (r *round) calm(ctx context.Context, h *history, c *crew) {
 func (r *round) judge(h *history) *result {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	res := &result{round: r, counts: newCounts(), violations: h.troubles}
-	res.holds, res.updates = len(h.holds), h.updates
-	if r.terms.guard > 0 {
-		res.guarded, res.entries, res.losses = 1, entries(h.holds, h.calm), losses(h.holds, h.faults)
+	found := judge(append(slices.Clone(h.faults), breaks(h.calls)...)).Exclusion(h.holds)
+	res := &result{round: r, counts: counts{admitted: found.Admitted}, violations: slices.Clone(h.troubles)}
+	res.count(numbers, holds, len(h.holds))
+	res.count(numbers, updates, h.updates)
+	if r.terms.Guard > 0 {
+		res.count(numbers, guarded, 1)
+		res.count(numbers, entries, entered(h.holds, h.calm))
+		res.count(numbers, losses, lost(h.holds, h.faults))
 	}
 	for _, f := range h.faults {
-		if f.Error == "" {
-			res.faults[string(f.Kind)]++
-		} else {
-			res.failed[string(f.Kind)]++
+		what := faults
+		if f.Error != "" {
+			what = failed
 		}
+		res.count(what, string(f.Kind), 1)
 	}
 	for _, c := range h.calls {
-		res.calls[c.Call]++
 		if c.End == 0 {
 			c.Outcome = "unknown"
 		}
-		res.outcomes[c.Call+": "+short(c.Outcome)]++
+		res.count(outcomes, c.Call+": "+short(c.Outcome), 1)
 	}
-	found := judge(append(slices.Clone(h.faults), breaks(h.calls)...)).Exclusion(h.holds)
-	res.admitted = found.Admitted
 	model, decided := checkModel(h.holds, found.Lost)
 	if !decided {
-		res.undecided = 1
+		res.count(numbers, undecided, 1)
 	}
 	for _, list := range [][]violation{found.Violations, oracle.Tokens(h.holds), checkHangs(h.calls, h.faults, h.killed),
-		checkStuck(h.calls, h.holds, h.calm, idle+r.terms.guard+r.longer), model} {
+		checkStuck(h.calls, h.holds, h.calm, idle+r.terms.Guard+r.longer), model} {
 		res.violations = append(res.violations, list...)
 	}
 	return res

@@ -27,7 +27,8 @@ type servers struct {
 	failovers  atomic.Int64 // counted when one is begun, and when it is over
 }
 
-func startServers(ctx context.Context, h *history, s shape, source string, autoLoad bool, c *clocks) (*servers, error) {
+func startServers(ctx context.Context, h *history, s shape, source string, autoLoad bool,
+	c *clocks) (*servers, error) {
 	spec := s.spec
 	if c.used() {
 		spec.Preload = wallClock()

@@ -62,8 +62,7 @@ func (v *servers) killAhead(s shard, ahead time.Duration, rest func(time.Duratio
 // succeeded blocks until a replica of the shard is the primary.
 func (v *servers) succeeded(s shard) error {
 	done := until(40*time.Second, func() bool {
-		return slices.ContainsFunc(s.replicas,
-			func(n *server.Node) bool { return roleOf(n.Addr) == "master" })
+		return slices.ContainsFunc(s.replicas, func(n *server.Node) bool { return roleOf(n.Addr) == "master" })
 	})
 	if !done {
 		return errors.New("no replica has become the primary of " + s.primary.Addr)

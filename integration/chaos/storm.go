@@ -15,16 +15,11 @@ import (
 
 // storm is the faults of a round while they strike.
 type storm struct {
+	*round
 	ctx     context.Context // ends with the storm
 	history *history
 	crew    *crew
 	servers *servers
-	profile string
-	only    string // of their kinds: what they begin with
-	terms   terms  // of the round
-	seed    uint64
-	locks   []string
-	spare   bool // kill no client process: it is measured
 	working sync.WaitGroup
 }
 
@@ -47,7 +42,7 @@ const (
 var seldom = []float64{1, 1, 3, 8}
 
 // start begins the storm: faults of different lanes meet each other.
-func (s *storm) start() {
+func (s *storm) start(seed uint64) {
 	lanes := []struct {
 		kinds []kind
 		do    func(*lane, kind) error
@@ -62,7 +57,7 @@ func (s *storm) start() {
 		{clockKinds, (*lane).clock, time.Second},
 	}
 	for i, each := range lanes {
-		if s.terms.guard > 0 { // one lane has all that makes a server forget, to leave calm between
+		if s.terms.Guard > 0 { // one lane has all that makes a server forget, to leave calm between
 			switch i {
 			case handLane:
 				each.kinds = slices.DeleteFunc(slices.Clone(handKinds), kind.losesMemory)
@@ -71,10 +66,10 @@ func (s *storm) start() {
 				each.do = (*lane).forget
 			}
 		}
-		l := &lane{storm: s, random: rand.New(rand.NewPCG(s.seed, uint64(i)+1)),
-			kinds: s.servers.shape.of(s.profile, s.servers.clocks.kinds(i, each.kinds)), lost: now()}
+		l := &lane{storm: s, random: rand.New(rand.NewPCG(seed, uint64(i)+1)),
+			kinds: s.servers.shape.of(s.Profile, s.servers.clocks.kinds(i, each.kinds)), lost: now()}
 		l.kinds = slices.DeleteFunc(l.kinds, func(k kind) bool {
-			return s.spare && k == clientKill || !strings.HasPrefix(string(k), s.only)
+			return s.Soak && k == clientKill || !strings.HasPrefix(string(k), s.Only)
 		})
 		if len(l.kinds) == 0 {
 			continue
@@ -95,9 +90,6 @@ func (s *storm) start() {
 	}
 	s.working.Go(s.watch)
 }
-
-// end blocks until the faults that are under way are over.
-func (s *storm) end() { s.working.Wait() }
 
 // rest pauses a lane.
 func (s *storm) rest(d time.Duration) {
@@ -189,7 +181,7 @@ func (l *lane) server(k kind) error {
 		return l.cut(k)
 	}
 	s := l.servers
-	do, target := s.plan(k, l.random, l.locks)
+	do, target := s.plan(k, l.random)
 	f := fault{Kind: k, Target: target}
 	return l.strike(f, func() error {
 		if planned(k) {
