@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
+	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 )
 
 // aclLine is the line of functions/README.md for users of locks.

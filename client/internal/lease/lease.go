@@ -144,10 +144,6 @@ func (l *Lease) Asking() bool { return l.asking }
 // Working reports whether somebody may work under the lease at now.
 func (l *Lease) Working(now time.Time) bool { return l.state <= Held && !Past(now, l.until) }
 
-// Ours reports whether the lock is this holder's as far as is known at now, also if the work was
-// ended.
-func (l *Lease) Ours(now time.Time) bool { return l.state <= Stopping && !Past(now, l.until) }
-
 // Due is when Step must be called next, at the latest; the zero time: never.
 func (l *Lease) Due() time.Time {
 	at := l.until

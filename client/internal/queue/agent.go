@@ -257,8 +257,7 @@ func (p *place) receive(m inbox.Grant) {
 	if h := p.h.Load(); h != nil {
 		switch {
 		case m.Look():
-			h.Notice(time.Now())
-			e.Keeper.Update(h)
+			e.Keeper.Notice(h)
 		case m.Fence != h.First && m.Key == h.Key && h.Hold == "":
 			e.Keeper.Undo(&keeper.Undo{Key: h.Key, Owner: h.Owner, Token: m.Fence, Until: time.Now().Add(undoFor(h.Terms))})
 		}
