@@ -32,27 +32,21 @@ func (v *servers) plan(k kind, random *rand.Rand) (do deed, target string) {
 	if len(s.replicas) > 0 {
 		replica = s.replicas[(pick>>8)%uint64(len(s.replicas))]
 	}
-	away := func(n nodes, d time.Duration, begin, end func(*server.Node) error) (deed, string) {
-		return n.away(d, begin, end), n.String()
-	}
 	succeeded := func(begin, end func() error) deed {
 		return func(func(time.Duration)) error { return errors.Join(begin(), v.succeeded(s), end()) }
 	}
 	failover := func(how ...string) deed {
 		return func(func(time.Duration)) error { return replica.Failover(context.Background(), how...) }
 	}
-	told := func(addr string, command ...string) func() error {
-		return func() error { return tell(addr, command...) }
-	}
-	nothing := func() error { return nil }
 	target = primary.Addr
 	switch k {
 	case serverPause:
-		return away(nodes{primary}, min(down, 500*time.Millisecond), (*server.Node).Pause, (*server.Node).Resume)
+		do = nodes{primary}.away(min(down, 500*time.Millisecond), (*server.Node).Pause, (*server.Node).Resume)
 	case serverRestart, serverForget:
-		return away(nodes{primary}, down, (*server.Node).Kill, (*server.Node).Restart)
+		do = nodes{primary}.away(down, (*server.Node).Kill, (*server.Node).Restart)
 	case replicaRestart:
-		return away(nodes{replica}, down, (*server.Node).Kill, (*server.Node).Restart)
+		target = replica.Addr
+		do = nodes{replica}.away(down, (*server.Node).Kill, (*server.Node).Restart)
 	case replicaKill:
 		do = func(func(time.Duration)) error { return tell(primary.Addr, "CLIENT", "KILL", "TYPE", "replica") }
 	case failoverOrder:
@@ -62,7 +56,12 @@ func (v *servers) plan(k kind, random *rand.Rand) (do deed, target string) {
 	case failoverTake:
 		do = failover("TAKEOVER")
 	case failoverAsk:
-		do = succeeded(told(v.deployment.Sentinels()[0].Addr, "SENTINEL", "FAILOVER", server.SentinelMaster), nothing)
+		do = func(func(time.Duration)) error {
+			if err := tell(v.deployment.Sentinels()[0].Addr, "SENTINEL", "FAILOVER", server.SentinelMaster); err != nil {
+				return err
+			}
+			return v.succeeded(s)
+		}
 	case failoverKill:
 		do = succeeded(primary.Kill, primary.Restart)
 	case failoverPause:
