@@ -100,7 +100,7 @@ func TestACommandOfTheShellEndsAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			for range 25 {
+			for range 15 {
 				said, err := shell(ctx, "600000", "at once "+strconv.Itoa(i), "true").CombinedOutput()
 				if !assert.NoError(t, err, "%s", said) {
 					return
