@@ -35,7 +35,7 @@ var bed struct {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	_ = flag.Set("test.parallel", "16") // tests here wait more than they compute
+	_ = flag.Set("test.parallel", "12") // tests here wait more than they compute
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
