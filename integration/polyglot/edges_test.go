@@ -118,7 +118,7 @@ func TestTheShellIsKilled(t *testing.T) {
 	of(t, "sh")
 	input, stdin, err := os.Pipe()
 	require.NoError(t, err)
-	cmd := shell(t.Context(), "3000", "killed", "sh", "-c", "echo held; read -r line || :")
+	cmd := shell(t.Context(), "9000", "killed", "sh", "-c", "echo held; read -r line || :")
 	cmd.Stdin = input
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
