@@ -25,7 +25,9 @@ func struck(c Cause, from, to float64) *Fault {
 	return &Fault{Name: string(c), Cause: c, Start: second(from), End: second(to)}
 }
 
-func judge(faults ...*Fault) *Judge { return &Judge{Faults: faults, Guard: guard, Aftermath: aftermath} }
+func judge(faults ...*Fault) *Judge {
+	return &Judge{Faults: faults, Guard: guard, Aftermath: aftermath}
+}
 
 // rules are those of violations.
 func rules(list []Violation) (names []string) {
