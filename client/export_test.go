@@ -3,9 +3,8 @@ package client
 // Line is how many goroutines of this process wait behind the one that holds the lock, or that the
 // server is asked for, and whether there is one.
 func (c *Client) Line(name string) (waiting int, led bool) {
-	key := c.settings.Prefix + name
-	waiting, led = c.queues.Waiting(key)
-	if waiting > 0 && c.queues.Holder(key) == nil {
+	holder, waiting, led := c.queues.Line(c.settings.Prefix + name)
+	if waiting > 0 && holder == nil {
 		waiting--
 	}
 	return waiting, led
