@@ -70,7 +70,8 @@ func (s *servers) lead(ctx context.Context, b *ballot, votes []fcall.Reply) (sai
 		if m := s.members[i]; m.caller.Load() == nil || m.silent(headStart) {
 			continue
 		}
-		go func() { answers <- askOne(ctx, s, length(b.request.TTL), i, b.vote(fcall.Reply{}, 0)) }()
+		limit, vote := length(b.request.TTL), b.vote(fcall.Reply{}, 0)
+		go func() { answers <- askOne(ctx, s, limit, i, vote) }()
 		err = receive(ctx, s.closing, answers, 0, patience, func(a answer[fcall.Reply]) bool {
 			switch r := a.value; {
 			case a.err != nil || !r.Yes && r.Holder == "": // no say
@@ -107,7 +108,8 @@ func (s *servers) round(ctx context.Context, b *ballot, votes []fcall.Reply, tok
 		if left++; s.members[i].silent(headStart) {
 			silent++
 		}
-		go func() { answers <- askOne(ctx, s, length(b.request.TTL), i, b.vote(had, token)) }()
+		limit, vote := length(b.request.TTL), b.vote(had, token)
+		go func() { answers <- askOne(ctx, s, limit, i, vote) }()
 	}
 	err := receive(ctx, s.closing, answers, s.need-len(p.yes), fellows, func(a answer[fcall.Reply]) bool {
 		if left--; a.err == nil && a.value.Yes {
@@ -124,11 +126,12 @@ func granted(token int64) fcall.Reply { return fcall.Reply{Yes: true, Fence: tok
 // vote asks a server for its vote, or to raise the token of the one that it gave. One whose clock is too
 // far behind keeps its own.
 func (b *ballot) vote(had fcall.Reply, token int64) calling[fcall.Reply] {
+	call := b.request
+	if had.Yes {
+		call = raising(call, token)
+	}
 	return func(ctx context.Context, i int, c *fcall.Caller) (r fcall.Reply, err error) {
-		call := b.request
-		if had.Yes {
-			call = raising(call, token)
-		} else if !b.asks(i) {
+		if !had.Yes && !b.asks(i) {
 			return r, fcall.NotConnected(errOver)
 		}
 		sent := time.Now()

@@ -13,7 +13,7 @@ import (
 // ballot is what is known here of the votes for one owner. An owner string is for one lock, once: it is
 // never used again after it was given back. So a giving back can be repeated at any time.
 type ballot struct {
-	request fcall.Call // for a vote
+	request fcall.Call // for a vote: the last one, as waiters of one owner may want other leases
 
 	all   *ballots // its mutex is that of what follows
 	lease time.Duration
@@ -127,14 +127,14 @@ func (all *ballots) open(call fcall.Call) *ballot {
 	defer all.mu.Unlock()
 	b := all.by[call.Owner]
 	if b == nil {
-		b = &ballot{all: all, seats: make([]seat, all.servers), request: fcall.Call{Verb: fcall.Acquire, Key: call.Key,
-			Owner: call.Owner, TTL: call.TTL, Guard: call.Guard, MinHold: call.MinHold}}
+		b = &ballot{all: all, seats: make([]seat, all.servers)}
 		if all.by[call.Owner] = b; len(all.by)%many == 0 {
 			// those of which nothing is left anywhere, although nobody could say so
 			maps.DeleteFunc(all.by, func(_ string, b *ballot) bool { return now.Sub(b.used) > 2*b.lease })
 		}
 	}
 	b.lease, b.used = max(b.lease, length(call.TTL)), now
+	b.request = fcall.Call{Verb: fcall.Acquire, Key: call.Key, Owner: call.Owner, TTL: call.TTL, Guard: call.Guard, MinHold: call.MinHold}
 	return b
 }
 

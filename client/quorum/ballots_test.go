@@ -38,6 +38,14 @@ func TestAVoteIsAskedForAgainALeaseAfterTheLastYes(t *testing.T) {
 	require.False(t, b.asks(2))
 }
 
+// Waiters of one process share an owner, and may want other leases: a vote is for the lease of the last.
+func TestAVoteIsForTheLastLeaseThatWasAskedFor(t *testing.T) {
+	all, b := open3()
+	require.Same(t, b, all.open(fcall.Call{Owner: "a", TTL: "10"}))
+	require.Equal(t, "10", b.request.TTL)
+	require.Equal(t, time.Second, b.lease, "a server may have the longer one")
+}
+
 // A server that comes back keeps what is left of the minimum.
 func TestAVoteThatIsAskedForAgainHasTheRestOfTheMinimum(t *testing.T) {
 	_, b := open3()

@@ -42,10 +42,8 @@ func (p *poll) failure() error {
 		return invalid[0]
 	}
 	return fmt.Errorf("%w: %d of %d servers answered, and %d must: %v", fcall.ErrUnreachable, p.answered(), p.servers, p.need,
-		cmp.Or(append(p.failed, errLate)...))
+		cmp.Or(append(p.failed, errors.New("the others are late"))...))
 }
-
-var errLate = errors.New("the others are late")
 
 // token is the one that the owner can have: the highest of a majority of votes, and the lowest such.
 // Of two majorities, the later one has a server that knew the token of the earlier one, and its own is

@@ -2,16 +2,17 @@ package main
 
 import (
 	"fmt"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
-// stamp is a time in nanoseconds by the machine's monotonic clock, which all its processes share.
-type stamp int64
+// stamp is a time by the machine's monotonic clock, which all its processes share.
+type stamp = oracle.Stamp
 
 // forever is later than everything.
-const forever = stamp(1 << 62)
+const forever = oracle.Forever
 
 func now() stamp {
 	var t unix.Timespec
@@ -20,7 +21,3 @@ func now() stamp {
 	}
 	return stamp(t.Nano())
 }
-
-func (s stamp) add(d time.Duration) stamp { return s + stamp(d) }
-
-func (s stamp) sub(t stamp) time.Duration { return time.Duration(s - t) }

@@ -73,7 +73,7 @@ func (c *crew) start(p *place) error {
 	seed := c.job.Seed<<16 + uint64(c.count)
 	c.mu.Unlock()
 	j := c.job
-	j.Name, j.Seed, j.Proxies = p.name, seed, p.wires.proxies()
+	j.Name, j.Seed, j.Proxies = p.name, seed, p.wires.addrs()
 	stderr, err := os.Create(filepath.Join(c.dir, p.name+".stderr"))
 	if err != nil {
 		return err
@@ -89,9 +89,7 @@ func (c *crew) start(p *place) error {
 	p.one, p.hear, p.over, p.bad = one, hear, over, nil
 	go func() {
 		defer close(over)
-		err := hear.listen(one.Out)
-		hear.end()
-		p.bad = errors.Join(err, one.Wait())
+		p.bad = errors.Join(hear.listen(one.Out), one.Wait())
 		if info, err := os.Stat(stderr.Name()); err == nil && info.Size() == 0 {
 			_ = os.Remove(stderr.Name()) // an empty one is no harm
 		}
@@ -159,21 +157,19 @@ func (c *crew) stop() {
 	for _, p := range c.places {
 		select {
 		case <-p.over:
-		case <-time.After(patient):
-			c.history.trouble(violation{Rule: "hang", At: now(), Text: p.name +
-				" does not end; its goroutines are in " + p.name + ".stderr"})
-			_ = p.one.Signal(syscall.SIGQUIT)
-			select {
-			case <-p.over:
-			case <-time.After(soon):
-				_ = p.one.Signal(syscall.SIGKILL)
-				<-p.over
+			if p.bad != nil || !p.hear.bye {
+				c.history.trouble(wrong("died", "", now(), "%s: %v; see %s.stderr", p.name, p.bad, p.name))
 			}
 			continue
+		case <-time.After(patient):
 		}
-		if p.bad != nil || !p.hear.bye {
-			c.history.trouble(violation{Rule: "died", At: now(),
-				Text: fmt.Sprintf("%s: %v; see %s.stderr", p.name, p.bad, p.name)})
+		c.history.trouble(wrong("hang", "", now(), "%s does not end; its goroutines are in %[1]s.stderr", p.name))
+		_ = p.one.Signal(syscall.SIGQUIT)
+		select {
+		case <-p.over:
+		case <-time.After(soon):
+			_ = p.one.Signal(syscall.SIGKILL)
+			<-p.over
 		}
 	}
 }
@@ -186,7 +182,7 @@ func (c *crew) close() error {
 			_ = p.one.Signal(syscall.SIGKILL)
 			<-p.over
 		}
-		errs = append(errs, p.wires.close())
+		errs = append(errs, p.wires.all.close())
 	}
 	return errors.Join(errs...)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cluster"
@@ -11,17 +12,7 @@ import (
 )
 
 // isCut reports whether a kind is of the network between servers.
-func (k kind) isCut() bool { return k == cutPair || k.isolates() }
-
-// isolates reports whether one server is cut off from all others, at least one way. Then a replica may
-// be promoted.
-func (k kind) isolates() bool {
-	switch k {
-	case cutOff, cutDeaf, cutMute, cutHeir, sentinelOff, sentinelDeaf, sentinelMute, sentinelSide:
-		return true
-	}
-	return false
-}
+func (k kind) isCut() bool { return strings.HasPrefix(string(k), "cut.") }
 
 // In a Cluster another one takes over after some three or four seconds, under Sentinel after two.
 const shortCut, longCut = 300 * time.Millisecond, 8 * time.Second
@@ -30,7 +21,7 @@ const shortCut, longCut = 300 * time.Millisecond, 8 * time.Second
 func (l *lane) cut(k kind) error {
 	v := l.servers
 	d := shortCut + time.Duration(l.random.Float64()*float64(longCut-shortCut))
-	lock := l.locks[l.random.IntN(len(l.locks))]
+	lock := lockNames[l.random.IntN(len(lockNames))]
 	which, way := l.random.Float64(), l.random.IntN(4)
 	others, hangUp := l.random.Perm(len(v.mesh.nodes)), l.random.IntN(2) == 0
 
@@ -55,7 +46,7 @@ func (l *lane) cut(k kind) error {
 		}
 		paths, target = between(one, other, way)
 	}
-	var wires []*server.Proxy
+	var wires proxies
 	if k == sentinelSide {
 		wires = l.crew.beyond(one.Addr)
 	}
@@ -69,17 +60,10 @@ func (l *lane) cut(k kind) error {
 			defer v.failovers.Add(1)
 		}
 		v.mesh.silence(paths)
-		for _, w := range wires {
-			w.Stall()
-		}
+		wires.each((*server.Proxy).Stall)
 		l.rest(d)
 		v.mesh.heal(paths, hangUp)
-		for _, w := range wires {
-			if hangUp {
-				w.Cut()
-			}
-			w.Resume()
-		}
+		wires.resume(hangUp)
 		return v.whole()
 	})
 }
@@ -102,14 +86,14 @@ func (m *mesh) around(k kind, one *server.Node) (paths []path) {
 
 // between are the paths between two servers: both of them, or one in every other case.
 func between(one, other *server.Node, way int) (paths []path, target string) {
-	there, back := path{one, other}, path{other, one}
-	switch way {
-	case 0:
-		return []path{there}, one.Addr + " to " + other.Addr
-	case 1:
-		return []path{back}, other.Addr + " to " + one.Addr
+	if way == 1 {
+		one, other = other, one
 	}
-	return []path{there, back}, one.Addr + " and " + other.Addr
+	there := path{one, other}
+	if way < 2 {
+		return []path{there}, one.Addr + " to " + other.Addr
+	}
+	return []path{there, there.back()}, one.Addr + " and " + other.Addr
 }
 
 // shardOf is the one that has a lock, or any whose primary answers.
@@ -123,18 +107,18 @@ func (v *servers) shardOf(lock string) (shard, error) {
 	}
 	slot := int(cluster.Slot(prefix + lock))
 	i := slices.IndexFunc(list, func(s shard) bool {
-		owned, err := v.owns(s.primary, slot)
+		owned, err := owns(s.primary, slot)
 		return err == nil && owned
 	})
 	return list[max(i, 0)], nil
 }
 
 // beyond are the ways of all clients to all servers but one.
-func (c *crew) beyond(addr string) (list []*server.Proxy) {
+func (c *crew) beyond(addr string) (list proxies) {
 	for _, p := range c.places {
-		for to, w := range p.wires.byServer {
-			if to != addr {
-				list = append(list, w)
+		for i, n := range p.wires.nodes {
+			if n.Addr != addr {
+				list = append(list, p.wires.all[i])
 			}
 		}
 	}

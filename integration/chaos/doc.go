@@ -51,11 +51,10 @@
 // live to the last one. A pause between two looks does no harm to that: a lock that has ended is
 // never live again. All times are of the one clock of the machine. From this history:
 //
-//  1. Two are never inside one lock (exclusion.go, and with it model.go for porcupine), but where
-//     the guarantees' page admits it for a fault that was under way. That is decided in one table,
-//     admits.go.
-//  2. Tokens grow with every holder (tokens.go). No fault here is an exception, because all
-//     servers share one clock.
+//  1. Two are never inside one lock, but where the guarantees' page admits it for a fault that was
+//     under way. integration/oracle decides that, by what admits.go says of each fault; model.go asks
+//     porcupine, too.
+//  2. Tokens grow with every holder. No fault here is an exception, because all servers share one clock.
 //  3. A register that refuses older tokens never loses an update (register.go). Never excepted.
 //  4. Nothing hangs: each call returns within its time (hang.go). Never excepted.
 //  5. Nothing is stuck: after the storm everybody gets every lock, and no lock stays free while

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// entries counts the holders who came in before the calm.
-func entries(holds []*hold, calm stamp) (n int) {
+// entered counts the holders who came in before the calm.
+func entered(holds []*hold, calm stamp) (n int) {
 	for _, h := range holds {
 		if calm == 0 || h.Enter < calm {
 			n++
@@ -18,12 +18,12 @@ func entries(holds []*hold, calm stamp) (n int) {
 // stays is how long somebody must stay inside after a loss of memory for a guard to matter.
 const stays = time.Second / 2
 
-// losses counts the faults by which a server lost its memory while somebody was inside a lock, and
+// lost counts the faults by which a server lost its memory while somebody was inside a lock, and
 // stayed there. In the others a guard has nothing to protect.
-func losses(holds []*hold, faults []*fault) (n int) {
+func lost(holds []*hold, faults []*fault) (n int) {
 	for _, f := range faults {
 		if f.Kind.losesMemory() && slices.ContainsFunc(holds, func(h *hold) bool {
-			return h.Enter <= f.Start && h.Last >= f.Start.add(stays)
+			return h.Enter <= f.Start && h.Last >= f.Start.Add(stays)
 		}) {
 			n++
 		}

@@ -8,14 +8,17 @@ import (
 )
 
 // figures are what must not grow: sums over all client processes, and over all servers.
-type figures struct {
-	Heap        int64 `json:",omitempty"` // bytes that are reachable
-	Goroutines  int64 `json:",omitempty"`
-	Standing    int64 `json:",omitempty"` // workers that rest
-	Connections int64 `json:",omitempty"` // that servers have
-	Memory      int64 `json:",omitempty"` // used_memory
-	Keys        int64 `json:",omitempty"`
-}
+type figures map[string]int64
+
+// The figures.
+const (
+	heap        = "heap of the clients" // bytes that are reachable
+	goroutines  = "goroutines of the clients"
+	resting     = "workers that rest"
+	connections = "connections at the servers"
+	memory      = "used_memory of the servers"
+	keys        = "keys"
+)
 
 // ownFigures measures this process.
 func ownFigures(g *gate) figures {
@@ -24,45 +27,48 @@ func ownFigures(g *gate) figures {
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return figures{Heap: int64(m.HeapAlloc), Goroutines: int64(runtime.NumGoroutine()),
-		Standing: int64(g.waiting())}
+	return figures{heap: int64(m.HeapAlloc), goroutines: int64(runtime.NumGoroutine()), resting: g.standing.Load()}
 }
 
 // serverFigures measures a server.
-func serverFigures(addr string) (f figures, err error) {
-	for section, fields := range map[string]map[string]*int64{
-		"clients": {"connected_clients": &f.Connections},
-		"memory":  {"used_memory": &f.Memory},
-	} {
-		m, err := probe(addr, "INFO", section)
+func serverFigures(addr string) (figures, error) {
+	f := figures{}
+	for _, of := range [][3]string{{connections, "clients", "connected_clients"}, {memory, "memory", "used_memory"}} {
+		value, err := infoOf(addr, of[1])
 		if err != nil {
-			return f, err
+			return nil, err
 		}
-		text, _ := m.ToString()
-		for row := range strings.Lines(text) {
-			name, value, _ := strings.Cut(strings.TrimSpace(row), ":")
-			if to := fields[name]; to != nil {
-				if *to, err = strconv.ParseInt(value, 10, 64); err != nil {
-					return f, err
-				}
-			}
+		if f[of[0]], err = strconv.ParseInt(value[of[2]], 10, 64); err != nil {
+			return nil, err
 		}
 	}
 	m, err := probe(addr, "DBSIZE")
 	if err != nil {
-		return f, err
+		return nil, err
 	}
-	f.Keys, err = m.AsInt64()
+	f[keys], err = m.AsInt64()
 	return f, err
 }
 
-func (f *figures) add(g figures) {
-	f.Heap += g.Heap
-	f.Goroutines += g.Goroutines
-	f.Standing += g.Standing
-	f.Connections += g.Connections
-	f.Memory += g.Memory
-	f.Keys += g.Keys
+// infoOf is a section of INFO.
+func infoOf(addr, section string) (map[string]string, error) {
+	m, err := probe(addr, "INFO", section)
+	if err != nil {
+		return nil, err
+	}
+	text, err := m.ToString()
+	fields := map[string]string{}
+	for row := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(row), ":")
+		fields[name] = value
+	}
+	return fields, err
+}
+
+func (f figures) add(g figures) {
+	for name, n := range g {
+		f[name] += n
+	}
 }
 
 const mebibyte = 1 << 20
@@ -75,15 +81,15 @@ type growth struct {
 
 // growths compares. A pool of connections grows to the most calls that were under way at once, and
 // a server's buffers with what came in at once: both can come late. What leaks goes on growing.
-func growths(early, late figures) []growth {
-	return []growth{
-		{"heap of the clients", early.Heap, late.Heap, early.Heap*3/2 + 8*mebibyte},
-		{"goroutines of the clients", early.Goroutines, late.Goroutines, early.Goroutines*3/2 + 20},
-		{"connections at the servers", early.Connections, late.Connections,
-			early.Connections*3/2 + 20},
-		{"used_memory of the servers", early.Memory, late.Memory, early.Memory*3/2 + 8*mebibyte},
-		{"keys", early.Keys, late.Keys, early.Keys},
+func growths(early, late figures) (list []growth) {
+	for _, one := range []struct {
+		name  string
+		extra int64
+	}{{heap, 8 * mebibyte}, {goroutines, 20}, {connections, 20}, {memory, 8 * mebibyte}} {
+		n := early[one.name]
+		list = append(list, growth{one.name, n, late[one.name], n*3/2 + one.extra})
 	}
+	return append(list, growth{keys, early[keys], late[keys], early[keys]})
 }
 
 func (g growth) grown() bool { return g.late > g.most }

@@ -1,54 +1,20 @@
 package main
 
 import (
-	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // gate is where the workers of a process stand while it is to rest.
 type gate struct {
-	mu       sync.Mutex
-	open     chan struct{} // closed while workers may pass
-	standing int
-}
-
-func newGate() *gate {
-	g := &gate{open: make(chan struct{})}
-	close(g.open)
-	return g
-}
-
-// shut makes workers stand, each when it has done its turn.
-func (g *gate) shut() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.open = make(chan struct{})
-}
-
-func (g *gate) reopen() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	close(g.open)
+	shut     sync.RWMutex // held for writing while they stand
+	standing atomic.Int64
 }
 
 // pass blocks while the gate is shut.
-func (g *gate) pass(ctx context.Context) {
-	g.mu.Lock()
-	open := g.open
-	g.standing++
-	g.mu.Unlock()
-	select {
-	case <-open:
-	case <-ctx.Done():
-	}
-	g.mu.Lock()
-	g.standing--
-	g.mu.Unlock()
-}
-
-// waiting is how many workers stand there.
-func (g *gate) waiting() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.standing
+func (g *gate) pass() {
+	g.standing.Add(1)
+	g.shut.RLock()
+	defer g.shut.RUnlock()
+	g.standing.Add(-1)
 }

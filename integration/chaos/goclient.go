@@ -9,13 +9,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/quorum"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // goWorker uses the Go client as a program would that wants everything of it.
 type goWorker struct {
 	*worker
 	client *client.Client
-	level  string
+	level  oracle.Level
 	long   bool // what it takes now it holds for long
 }
 
@@ -40,9 +41,8 @@ func startGo(j *job, workers []*worker) (func(), error) {
 	}
 	replicated := plain
 	if j.Replicas > 0 && j.Guard == 0 {
-		replicated, err = client.Open(j.option(), client.Config{Logger: quiet, AutoLoad: j.AutoLoad,
-			Replicas: j.Replicas, ReplicaWait: 500 * time.Millisecond})
-		if err != nil {
+		config.Replicas, config.ReplicaWait = j.Replicas, replicaWait
+		if replicated, err = j.open(config); err != nil {
 			plain.Close()
 			return nil, err
 		}
@@ -50,7 +50,7 @@ func startGo(j *job, workers []*worker) (func(), error) {
 	for i, w := range workers {
 		g := &goWorker{worker: w, client: plain, level: j.Level}
 		if j.replicated(i) {
-			g.client, g.level = replicated, levelReplicas
+			g.client, g.level = replicated, oracle.Replicas
 		}
 		w.turn = g.take
 	}
@@ -65,77 +65,65 @@ func (j *job) open(config client.Config) (*client.Client, error) {
 	if j.Quorum {
 		return quorum.Open(j.options(), config)
 	}
-	return client.Open(j.option(), config)
+	return client.Open(j.option(j.Addrs...), config)
 }
 
 // take wants a lock, holds it, and gives it back.
 func (g *goWorker) take(name string, got func()) {
-	lease := g.lease()
-	if g.long = !g.isCalm() && g.chance(g.Long); g.long {
+	lease, calm := g.lease(), g.isCalm()
+	if g.long = !calm && g.chance(g.Long); g.long {
 		lease = g.Longest
 	}
-	if g.isCalm() {
-		g.acquire(name, lease, 30*time.Second, got)
-		return
+	x, limit := g.random.Float64(), 30*time.Second
+	if !calm {
+		limit = 200*time.Millisecond + g.some(8*time.Second)
 	}
-	switch x := g.random.Float64(); {
-	case x < 0.65:
-		g.acquire(name, lease, 200*time.Millisecond+g.some(8*time.Second), got)
+	opts := []client.Option{client.WithLease(lease), client.WithLockContext(context.Background())}
+	switch {
+	case calm || x < 0.65:
+		g.want("acquire", g.client.Acquire, g.stopping, name, lease, limit, got, opts)
 	case x < 0.98 || !g.Breaks:
-		g.try(name, lease, got)
+		if g.chance(0.5) {
+			opts = append(opts, client.WithFreshAnswer())
+		}
+		g.want("try", g.client.TryAcquire, context.Background(), name, lease, brief, got, opts)
 	default:
-		const limit = 2 * time.Second
-		g.called("break", name, g.level, limit, func() (string, int64) {
-			ctx, cancel := context.WithTimeout(context.Background(), limit)
-			defer cancel()
+		g.does("break", name, context.Background(), 2*time.Second, func(ctx context.Context) (int64, error) {
 			info, err := g.client.Break(ctx, name, "chaos")
-			return outcome(err), info.Fence
+			return info.Fence, err
 		})
 	}
 }
 
-func (g *goWorker) acquire(name string, lease, limit time.Duration, got func()) {
-	var lock *client.Lock
-	id, start := g.called("acquire", name, g.level, limit, func() (string, int64) {
-		ctx, cancel := context.WithTimeout(g.stopping, limit)
+// brief is the limit of most calls.
+const brief = 3 * time.Second
+
+// does makes a call that is to be over within its limit.
+func (g *goWorker) does(verb, name string, ctx context.Context, limit time.Duration,
+	f func(context.Context) (token int64, err error)) (id int64, start stamp) {
+	return g.called(call{Call: verb, Lock: name, Level: g.level, Limit: limit}, func() (string, int64) {
+		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
-		var err error
-		lock, err = g.client.Acquire(ctx, name, client.WithLease(lease),
-			client.WithLockContext(context.Background()))
-		return outcome(err), fenceOf(lock)
+		token, err := f(ctx)
+		return outcome(err), token
 	})
-	g.hold(name, lease, lock, id, start, got)
 }
 
-func (g *goWorker) try(name string, lease time.Duration, got func()) {
-	const limit = 3 * time.Second
-	var lock *client.Lock
-	id, start := g.called("try", name, g.level, limit, func() (string, int64) {
-		ctx, cancel := context.WithTimeout(context.Background(), limit)
-		defer cancel()
-		opts := []client.Option{client.WithLease(lease),
-			client.WithLockContext(context.Background())}
-		if g.chance(0.5) {
-			opts = append(opts, client.WithFreshAnswer())
-		}
-		var err error
-		lock, err = g.client.TryAcquire(ctx, name, opts...)
-		return outcome(err), fenceOf(lock)
-	})
-	g.hold(name, lease, lock, id, start, got)
-}
-
-// hold works under the lock and gives it back. Without a lock it pauses, as a caller does that
+// want asks for a lock, works under it and gives it back. Without a lock it pauses, as a caller does that
 // failed.
-func (g *goWorker) hold(name string, lease time.Duration, lock *client.Lock, id int64, start stamp,
-	got func()) {
+func (g *goWorker) want(verb string, acquire func(context.Context, string, ...client.Option) (*client.Lock, error),
+	ctx context.Context, name string, lease, limit time.Duration, got func(), opts []client.Option) {
+	var lock *client.Lock
+	id, start := g.does(verb, name, ctx, limit, func(ctx context.Context) (_ int64, err error) {
+		lock, err = acquire(ctx, name, opts...)
+		return fenceOf(lock), err
+	})
 	if lock == nil {
 		g.rest(g.some(40 * time.Millisecond))
 		return
 	}
-	live := func() bool { return lock.Context().Err() == nil && lock.Remaining() > 0 }
-	l := &look{worker: g.worker, id: id, lock: name, level: g.level, owner: lock.Owner(),
-		token: lock.Fence(), start: start, live: live}
+	l := g.look(id, start, name, g.level, lock.Owner(), lock.Fence(),
+		func() bool { return lock.Context().Err() == nil && lock.Remaining() > 0 })
 	if l.see() {
 		got()
 	}
@@ -144,53 +132,43 @@ func (g *goWorker) hold(name string, lease time.Duration, lock *client.Lock, id 
 	case x < 0.1:
 		g.reenter(l, lock)
 	case x < 0.2:
-		g.renew(name, lock)
+		g.does("renew", name, context.Background(), time.Second, func(ctx context.Context) (int64, error) {
+			return lock.Fence(), lock.Renew(ctx)
+		})
 	case g.long:
 		l.stay(time.Duration(g.random.Float64() * 1.5 * float64(lease)))
 		l.deposit(0)
 	}
 	l.see()
-	const limit = 3 * time.Second
 	at := now()
-	_, _ = g.called("release", name, g.level, limit, func() (string, int64) {
-		ctx, cancel := context.WithTimeout(context.Background(), limit)
-		defer cancel()
+	g.does("release", name, context.Background(), brief, func(ctx context.Context) (int64, error) {
 		err := lock.Release(ctx)
 		at = now()
-		return outcome(err), lock.Fence()
+		return lock.Fence(), err
 	})
 	l.leave(at, "release")
 }
 
 // reenter takes the lock once more, under its own context, and gives that back.
 func (g *goWorker) reenter(l *look, lock *client.Lock) {
-	const limit = 3 * time.Second
+	name := l.hold.Lock
 	var inner *client.Lock
-	g.called("re-enter", l.lock, g.level, limit, func() (string, int64) {
+	c := call{Call: "re-enter", Lock: name, Level: g.level, Limit: brief}
+	g.called(c, func() (string, int64) {
 		var err error
-		inner, err = g.client.Acquire(lock.Context(), l.lock)
+		inner, err = g.client.Acquire(lock.Context(), name)
 		return outcome(err), fenceOf(inner)
 	})
 	if inner == nil {
 		return
 	}
 	if inner.Fence() != lock.Fence() || inner.Owner() != lock.Owner() {
-		l.trouble("re-entry", "token %d of %s inside of %d of %s", inner.Fence(), inner.Owner(),
+		l.trouble("re-entry", name, now(), "token %d of %s inside of %d of %s", inner.Fence(), inner.Owner(),
 			lock.Fence(), lock.Owner())
 	}
 	l.stay(g.some(5 * time.Millisecond))
-	g.called("release inner", l.lock, g.level, limit, func() (string, int64) {
-		return outcome(inner.Release(context.Background())), inner.Fence()
-	})
-}
-
-func (g *goWorker) renew(name string, lock *client.Lock) {
-	const limit = time.Second
-	g.called("renew", name, g.level, limit, func() (string, int64) {
-		ctx, cancel := context.WithTimeout(context.Background(), limit)
-		defer cancel()
-		return outcome(lock.Renew(ctx)), lock.Fence()
-	})
+	c.Call = "release inner"
+	g.called(c, func() (string, int64) { return outcome(inner.Release(context.Background())), inner.Fence() })
 }
 
 func fenceOf(l *client.Lock) int64 {

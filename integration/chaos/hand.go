@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/functions"
@@ -9,7 +10,7 @@ import (
 
 // hand is what an operator does. What concerns a lock is done at each primary that takes it.
 func (l *lane) hand(k kind) error {
-	name := l.locks[l.random.IntN(len(l.locks))]
+	name := lockNames[l.random.IntN(len(lockNames))]
 	pause := l.span(200*time.Millisecond, 2*time.Second)
 	f := fault{Kind: k, Target: "primaries"}
 	if k == lockBreak || k == keyDelete || k == voteDelete {
@@ -61,23 +62,19 @@ func (l *lane) forAWhile(primaries []string, d time.Duration, set, back []string
 
 // some is done when one server does it: the others do not have the slot.
 func some(addrs []string, command ...string) error {
-	var errs []error
-	for _, a := range addrs {
-		errs = append(errs, tell(a, command...))
-	}
-	for _, err := range errs {
-		if err == nil {
-			return nil
-		}
+	errs := tellAll(addrs, command)
+	if slices.Contains(errs, nil) {
+		return nil
 	}
 	return errors.Join(errs...)
 }
 
 // each is done when all servers do it.
-func each(addrs []string, command ...string) error {
-	var errs []error
+func each(addrs []string, command ...string) error { return errors.Join(tellAll(addrs, command)...) }
+
+func tellAll(addrs, command []string) (errs []error) {
 	for _, a := range addrs {
 		errs = append(errs, tell(a, command...))
 	}
-	return errors.Join(errs...)
+	return errs
 }

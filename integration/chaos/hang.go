@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -20,24 +19,22 @@ func checkHangs(calls []*call, faults []*fault, killed map[string]bool) (found [
 	for _, c := range calls {
 		if c.End == 0 {
 			if !killed[c.Process] {
-				found = append(found, violation{"hang", c.Lock, c.Start,
-					fmt.Sprintf("%s.%d: %s never returned", c.Process, c.Worker, c.Call)})
+				found = append(found, wrong("hang", c.Lock, c.Start, "%s.%d: %s never returned", c.Process, c.Worker, c.Call))
 			}
 			continue
 		}
 		if c.Limit == 0 {
 			continue
 		}
-		took := c.End.sub(c.Start)
+		took := c.End.Sub(c.Start)
 		for _, p := range pauses[c.Process] {
-			if paused := min(p.End, c.End).sub(max(p.Start, c.Start)); paused > 0 {
+			if paused := min(p.End, c.End).Sub(max(p.Start, c.Start)); paused > 0 {
 				took -= paused
 			}
 		}
 		if took > c.Limit+lateness {
-			found = append(found, violation{"hang", c.Lock, c.Start,
-				fmt.Sprintf("%s.%d: %s took %v, and had %v: %s", c.Process, c.Worker, c.Call, took,
-					c.Limit, c.Outcome)})
+			found = append(found, wrong("hang", c.Lock, c.Start, "%s.%d: %s took %v, and had %v: %s",
+				c.Process, c.Worker, c.Call, took, c.Limit, c.Outcome))
 		}
 	}
 	return found

@@ -3,6 +3,8 @@ package main
 import (
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // call is one call of a client, as its process saw it.
@@ -12,7 +14,7 @@ type call struct {
 	Worker  int
 	Call    string // acquire, try, wait, renew, release, break
 	Lock    string
-	Level   string
+	Level   oracle.Level
 	Start   stamp
 	End     stamp         // 0: there was no answer, because the process was killed
 	Limit   time.Duration // it must be over within; 0: no matter
@@ -21,20 +23,7 @@ type call struct {
 }
 
 // hold is a lock as its holder saw it.
-type hold struct {
-	Process string
-	ID      int64 // that of the call that got it
-	Worker  int
-	Lock    string
-	Level   string
-	Owner   string
-	Token   int64
-	Start   stamp  // of the call that got it: it was granted no earlier
-	Enter   stamp  // it was live then, or a moment before
-	Last    stamp  // it was live then, or a moment later: the last look that found it so
-	End     stamp  // it was over then; forever if the process was killed
-	Why     string // how it ended
-}
+type hold = oracle.Hold
 
 // fault is one fault of a schedule.
 type fault struct {
@@ -64,7 +53,7 @@ type history struct {
 	calls    []*call
 	holds    []*hold
 	faults   []*fault
-	updates  []update
+	updates  int
 	troubles []violation // found by a process itself, or by the harness
 	calm     stamp       // when the storm was over
 	cycled   map[string]bool
@@ -106,6 +95,6 @@ func (h *history) begin(f fault) (end func(error)) {
 func (h *history) updated(u update) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.updates = append(h.updates, u)
+	h.updates++
 	h.record.write("update", u)
 }

@@ -21,15 +21,13 @@ type job struct {
 	Locks    []string
 	Quorum   bool // Addrs are servers of a quorum
 	Workers  int
-	Replicas int           // all of a primary's; 0: there is no level Replicas
-	Level    string        // of those that are not at the level Replicas
-	Guard    time.Duration // that all ask for; 0: nobody does
-	Longest  time.Duration // lease
-	AutoLoad bool          // Go clients load the library where it is missing
-	Alone    bool          // nobody is at the default level
-	Breaks   bool          // workers break locks
-	Long     float64       // the part of holds of Go clients that last for some seconds
-	Defect   string        // put in for a test
+	Replicas int // all of a primary's; 0: there is no level Replicas
+	terms
+	AutoLoad bool    // Go clients load the library where it is missing
+	Alone    bool    // nobody is at the default level
+	Breaks   bool    // workers break locks
+	Long     float64 // the part of holds of Go clients that last for some seconds
+	Defect   string  // put in for a test
 }
 
 // The defects of client processes.
@@ -56,9 +54,7 @@ func (j *job) dial(ctx context.Context, to string, d *net.Dialer, _ *tls.Config)
 func (j *job) options() []rueidis.ClientOption {
 	var list []rueidis.ClientOption
 	for _, addr := range j.Addrs {
-		o := j.option()
-		o.InitAddress = []string{addr}
-		list = append(list, o)
+		list = append(list, j.option(addr))
 	}
 	if j.Defect == defectFew { // of which two are less than half
 		r := rand.New(rand.NewPCG(j.Seed, 0))
@@ -69,9 +65,9 @@ func (j *job) options() []rueidis.ClientOption {
 }
 
 // option is how a process reaches the servers: through its proxies.
-func (j *job) option() rueidis.ClientOption {
+func (j *job) option(addrs ...string) rueidis.ClientOption {
 	return rueidis.ClientOption{
-		InitAddress: j.Addrs,
+		InitAddress: addrs,
 		Sentinel:    rueidis.SentinelOption{MasterSet: j.Master},
 		Dialer:      net.Dialer{Timeout: time.Second},
 		DialCtxFn:   j.dial,

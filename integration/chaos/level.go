@@ -1,13 +1,9 @@
 package main
 
-import "time"
+import (
+	"time"
 
-// The levels of a holder.
-const (
-	levelDefault  = "default"
-	levelGuard    = "guard"
-	levelReplicas = "replicas"
-	levelQuorum   = "quorum"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // guard is what all callers ask for in rounds of the level Guard. It is longer than the longest
@@ -27,17 +23,17 @@ const (
 
 // terms are what all callers of a round have in common.
 type terms struct {
-	level   string        // of those that are not at the level Replicas
-	guard   time.Duration // that all ask for; 0: nobody does
-	longest time.Duration // lease
+	Level   oracle.Level  // of those that are not at the level Replicas
+	Guard   time.Duration // that all ask for; 0: nobody does
+	Longest time.Duration // lease
 }
 
 func termsOf(s shape, profile string) terms {
 	switch {
 	case s.quorum():
-		return terms{levelQuorum, votingGuard, votingLongest}
+		return terms{oracle.Quorum, votingGuard, votingLongest}
 	case profile == profileGuard || profile == profileGuardAll:
-		return terms{levelGuard, guard, longest}
+		return terms{oracle.Guarded, guard, longest}
 	}
-	return terms{levelDefault, 0, longest}
+	return terms{oracle.Default, 0, longest}
 }

@@ -17,12 +17,12 @@ type listener struct {
 	figures chan figures
 }
 
-// listen reads until the process has no more to say.
+// listen reads until the process has no more to say, and records what it has left unfinished.
 func (l *listener) listen(from *bufio.Reader) error {
 	for {
 		text, err := from.ReadBytes('\n')
-		if err != nil {
-			return nil // a line that was cut is of a process that was killed
+		if err != nil { // a line that was cut is of a process that was killed
+			break
 		}
 		var m message
 		if err := json.Unmarshal(text, &m); err != nil {
@@ -30,62 +30,56 @@ func (l *listener) listen(from *bufio.Reader) error {
 		}
 		l.hear(m)
 	}
+	for _, c := range l.calls {
+		l.history.record.write("call", c)
+	}
+	for _, n := range l.holds {
+		l.history.record.write("hold", n)
+	}
+	return nil
 }
 
 func (l *listener) hear(m message) {
 	h := l.history
-	if m.What == sayTrouble {
-		h.trouble(violation{m.Call, m.Lock, m.At, l.process + ": " + m.Outcome})
+	switch {
+	case m.Trouble != nil:
+		m.Trouble.Text = l.process + ": " + m.Trouble.Text
+		h.trouble(*m.Trouble)
 		return
-	}
-	if m.What == sayFigures {
-		l.figures <- *m.Figures
+	case m.Figures != nil:
+		l.figures <- m.Figures
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch m.What {
-	case sayReady:
+	switch {
+	case m.Ready:
 		close(l.ready)
-	case sayBye:
+	case m.Bye:
 		l.bye = true
-	case sayCycled:
-		h.cycled[fmt.Sprintf("%s.%d", l.process, m.Worker)] = true
-	case sayCall:
-		c := &call{Process: l.process, ID: m.ID, Worker: m.Worker, Call: m.Call, Lock: m.Lock,
-			Level: m.Level, Start: m.At, Limit: m.Limit}
-		l.calls[m.ID] = c
-		h.calls = append(h.calls, c)
-	case sayReturn:
-		c := l.calls[m.ID]
-		c.Start, c.End, c.Outcome, c.Token = m.Start, m.At, m.Outcome, m.Token
-		delete(l.calls, m.ID)
-		h.record.write("call", c)
-	case sayEnter:
-		n := &hold{Process: l.process, ID: m.ID, Worker: m.Worker, Lock: m.Lock, Level: m.Level,
-			Owner: m.Owner, Token: m.Token,
-			Start: m.Start, Enter: m.At, Last: m.Last, End: forever, Why: "the process was killed"}
-		l.holds[m.ID] = n
-		h.holds = append(h.holds, n)
-	case sayLive:
-		l.holds[m.ID].Last = m.Last
-	case sayLeave:
-		n := l.holds[m.ID]
-		n.Last, n.End, n.Why = m.Last, m.At, m.Outcome
-		delete(l.holds, m.ID)
-		h.record.write("hold", n)
+	case m.Cycled > 0:
+		h.cycled[fmt.Sprintf("%s.%d", l.process, m.Cycled)] = true
+	case m.Call != nil:
+		h.calls = keep(l.calls, m.ID, m.Call, h.calls)
+		if m.Call.End != 0 {
+			delete(l.calls, m.ID)
+			h.record.write("call", m.Call)
+		}
+	case m.Hold != nil:
+		h.holds = keep(l.holds, m.ID, m.Hold, h.holds)
+		if m.Hold.End != forever {
+			delete(l.holds, m.ID)
+			h.record.write("hold", m.Hold)
+		}
 	}
 }
 
-// end records what a process that is gone has left unfinished.
-func (l *listener) end() {
-	h := l.history
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, c := range l.calls {
-		h.record.write("call", c)
+// keep puts what is said of something in the place of what was said of it before, or behind all others.
+func keep[T any](open map[int64]*T, id int64, said *T, all []*T) []*T {
+	if before := open[id]; before != nil {
+		*before = *said
+		return all
 	}
-	for _, n := range l.holds {
-		h.record.write("hold", n)
-	}
+	open[id] = said
+	return append(all, said)
 }

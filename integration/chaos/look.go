@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // look is a holder's view of its lock. The holder asks again and again whether it is live, and
@@ -10,22 +12,18 @@ import (
 // between them, however long the process stood still there.
 type look struct {
 	*worker
-	id    int64
-	lock  string
-	level string
-	owner string
-	token int64
-	start stamp // of the call that got it
-	live  func() bool
-
-	entered bool
-	last    stamp // before the last look that found it live
-	over    stamp // after the first that did not
-	told    stamp
+	id   int64
+	hold hold
+	live func() bool
+	over stamp // after the first look that did not find it live
+	told stamp // 0: it was not entered
 }
 
-// often is how often a holder tells that its lock is live: if it is killed, no more is known.
-const often = 20 * time.Millisecond
+func (w *worker) look(id int64, start stamp, lock string, level oracle.Level, owner string, token int64,
+	live func() bool) *look {
+	return &look{worker: w, id: id, live: live, hold: hold{Who: fmt.Sprintf("%s.%d", w.Name, w.number), Lock: lock,
+		Level: level, Owner: owner, Token: token, Start: start, End: forever, Why: "the process was killed"}}
+}
 
 // see looks. It returns false when the lock is over.
 func (l *look) see() bool {
@@ -39,16 +37,13 @@ func (l *look) see() bool {
 		l.over = after
 		return false
 	}
-	l.last = before
-	switch {
-	case !l.entered:
-		l.entered, l.told = true, after
-		l.say(message{What: sayEnter, ID: l.id, Worker: l.number, At: after, Last: before,
-			Lock: l.lock, Level: l.level, Owner: l.owner,
-			Token: l.token, Start: l.start})
-	case after.sub(l.told) > often:
+	l.hold.Last = before
+	if l.told == 0 {
+		l.hold.Enter = after
+	}
+	if l.told == 0 || after.Sub(l.told) > often {
 		l.told = after
-		l.say(message{What: sayLive, ID: l.id, Last: before})
+		l.say(message{ID: l.id, Hold: &l.hold})
 	}
 	return true
 }
@@ -58,8 +53,9 @@ func (l *look) leave(at stamp, why string) {
 	if l.over != 0 {
 		at, why = l.over, "it was found lost; "+why
 	}
-	if l.entered {
-		l.say(message{What: sayLeave, ID: l.id, At: at, Last: l.last, Outcome: why})
+	if l.told != 0 {
+		l.hold.End, l.hold.Why = at, why
+		l.say(message{ID: l.id, Hold: &l.hold})
 	}
 }
 
@@ -83,15 +79,12 @@ func (l *look) stay(d time.Duration) bool {
 // deposit adds one to the guarded register, as a careless holder does: it does not look whether the
 // lock is still its own.
 func (l *look) deposit(pause time.Duration) {
-	value, ok := l.register.read(l.lock, l.token)
-	if !ok {
+	a := Access{Lock: l.hold.Lock, Token: l.hold.Token}
+	value, err := use(l.register, a)
+	if err != nil {
 		return
 	}
 	l.stay(pause)
-	l.register.write(l.lock, l.token, value+1)
-}
-
-func (l *look) trouble(rule, form string, args ...any) {
-	l.say(message{What: sayTrouble, Call: rule, Lock: l.lock, At: now(),
-		Outcome: fmt.Sprintf(form, args...)})
+	a.Write, a.Value = true, value+1
+	_, _ = use(l.register, a) // it may be refused by now
 }

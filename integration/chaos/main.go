@@ -34,8 +34,7 @@ func main() {
 	flag.DurationVar(&s.storm, "storm", 0,
 		"how long faults strike in a round, and longer with a guard; 0 chooses by -time")
 	flag.Uint64Var(&s.seed, "seed", 1, "of the first round; each later one has the next")
-	flag.StringVar(&s.out, "out", filepath.Join(os.TempDir(), "holdfast-chaos"),
-		"folder for the records")
+	flag.StringVar(&s.out, "out", filepath.Join(os.TempDir(), "holdfast-chaos"), "folder for the records")
 	flag.StringVar(&s.shape, "deployment", "",
 		"durable, quorum, sentinel, cluster or memory; empty is one after the other")
 	flag.StringVar(&s.profile, "faults", "",
@@ -57,7 +56,7 @@ func main() {
 }
 
 // moreGuarded is by how much the storm is longer with a guard: half of it nobody may get a lock.
-func moreGuarded(t terms) time.Duration { return 3 * t.guard }
+func moreGuarded(t terms) time.Duration { return 3 * t.Guard }
 
 // run does rounds until the time is over, and prints the totals.
 func run(ctx context.Context, s settings) error {
@@ -73,7 +72,7 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	var all totals
+	all := totals{counts: counts{}}
 	for began, i := time.Now(), uint64(0); time.Since(began) < s.time && ctx.Err() == nil; i++ {
 		d, profile := turn(i)
 		r := &round{Shape: d.name, Profile: profile, Seed: s.seed + i, Storm: s.storm,

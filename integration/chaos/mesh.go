@@ -1,8 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -17,11 +17,13 @@ import (
 // connects, and each port that it may connect to.
 type mesh struct {
 	nodes   []*server.Node
-	proxies map[path][]*server.Proxy // by who connects, and to whom
+	proxies map[path]proxies // by who connects, and to whom
 }
 
 // path is from one server to another one.
 type path struct{ from, to *server.Node }
+
+func (p path) back() path { return path{p.to, p.from} }
 
 // rerouter is the library that makes servers connect through a mesh, or "", and then it is said why.
 var rerouter = sync.OnceValue(func() string {
@@ -35,7 +37,7 @@ var rerouter = sync.OnceValue(func() string {
 // newMesh starts the proxies, and tells the servers of them. It does so before they run: links that
 // there are already would not go through it.
 func newMesh(d *server.Deployment) (*mesh, error) {
-	m := &mesh{nodes: slices.Concat(d.Nodes(), d.Sentinels()), proxies: map[path][]*server.Proxy{}}
+	m := &mesh{nodes: slices.Concat(d.Nodes(), d.Sentinels()), proxies: map[path]proxies{}}
 	for _, from := range m.nodes {
 		routes := map[int]int{}
 		for _, to := range m.nodes {
@@ -74,24 +76,15 @@ func (m *mesh) used() bool {
 // silence lets nothing arrive of what is sent on these paths, whoever of the two connected.
 func (m *mesh) silence(paths []path) {
 	for _, way := range paths {
-		for _, p := range m.proxies[way] {
-			p.StallRequests()
-		}
-		for _, p := range m.proxies[path{way.to, way.from}] {
-			p.StallReplies()
-		}
+		m.proxies[way].each((*server.Proxy).StallRequests)
+		m.proxies[way.back()].each((*server.Proxy).StallReplies)
 	}
 }
 
-// heal ends the silence of these paths: what was sent arrives late, or its connections end.
+// heal ends the silence of these paths.
 func (m *mesh) heal(paths []path, hangUp bool) {
 	for _, way := range paths {
-		for _, p := range slices.Concat(m.proxies[way], m.proxies[path{way.to, way.from}]) {
-			if hangUp {
-				p.Cut()
-			}
-			p.Resume()
-		}
+		slices.Concat(m.proxies[way], m.proxies[way.back()]).resume(hangUp)
 	}
 }
 
@@ -100,11 +93,5 @@ func (m *mesh) close() error {
 	if m == nil {
 		return nil
 	}
-	var errs []error
-	for _, list := range m.proxies {
-		for _, p := range list {
-			errs = append(errs, p.Close())
-		}
-	}
-	return errors.Join(errs...)
+	return slices.Concat(slices.Collect(maps.Values(m.proxies))...).close()
 }

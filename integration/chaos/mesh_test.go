@@ -26,18 +26,18 @@ func TestAPrimaryIsCutOff(t *testing.T) {
 		if stopped == 0 && down(primary) {
 			stopped = time.Since(cut)
 		}
-		if promoted == 0 && replicationOf(replica.Addr).role == "master" {
+		if promoted == 0 && roleOf(replica.Addr) == "master" {
 			promoted = time.Since(cut)
 		}
 		return stopped > 0 && promoted > 0
 	}))
 	t.Logf("it stopped after %v, another one took over after %v", stopped, promoted)
 	require.Less(t, stopped, promoted)
-	require.Equal(t, "master", replicationOf(primary.Addr).role, "it does not know")
+	require.Equal(t, "master", roleOf(primary.Addr), "it does not know")
 	v.mesh.heal(paths, false)
 	require.NoError(t, v.whole())
-	require.Equal(t, "slave", replicationOf(primary.Addr).role)
-	require.Equal(t, "master", replicationOf(replica.Addr).role)
+	require.Equal(t, "slave", roleOf(primary.Addr))
+	require.Equal(t, "master", roleOf(replica.Addr))
 }
 
 // One that is deaf or mute is cut off one way. Two that are cut off from each other cost nobody the
@@ -48,7 +48,7 @@ func TestCutsOneWayAndBetweenTwo(t *testing.T) {
 	mute := v.mesh.around(cutMute, primary)
 	v.mesh.silence(mute)
 	require.True(t, until(30*time.Second, func() bool {
-		return replicationOf(replica.Addr).role == "master"
+		return roleOf(replica.Addr) == "master"
 	}), "nobody hears of it")
 	v.mesh.heal(mute, true)
 	require.NoError(t, v.whole())
@@ -61,8 +61,7 @@ func TestCutsOneWayAndBetweenTwo(t *testing.T) {
 
 	both, _ := between(v.nodes[1], v.nodes[2], 2)
 	v.mesh.silence(both)
-	require.Never(t, func() bool { return down(v.nodes[1]) || down(v.nodes[2]) }, 4*time.Second,
-		100*time.Millisecond)
+	require.Never(t, func() bool { return down(v.nodes[1]) || down(v.nodes[2]) }, 4*time.Second, 100*time.Millisecond)
 	v.mesh.heal(both, false)
 	require.NoError(t, v.whole())
 }
@@ -122,7 +121,7 @@ func meshed(t *testing.T, name string) *servers {
 	}
 	s, err := shapeOf(name)
 	require.NoError(t, err)
-	v, err := startServers(t.Context(), s, functions.Source, false, nil, &clocks{})
+	v, err := startServers(t.Context(), newHistory(nil), s, functions.Source, false, &clocks{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, v.close()) })
 	if v.mesh == nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -26,19 +27,15 @@ type standing struct {
 
 // model is a lock: one is inside at a time, and tokens grow. It is partitioned by the lock's name.
 var model = porcupine.Model{
-	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
-		var names []string
-		locks := map[string][]porcupine.Operation{}
+	Partition: func(history []porcupine.Operation) (parts [][]porcupine.Operation) {
+		at := map[string]int{}
 		for _, o := range history {
 			name := o.Input.(step).Lock
-			if locks[name] == nil {
-				names = append(names, name)
+			if _, known := at[name]; !known {
+				at[name] = len(parts)
+				parts = append(parts, nil)
 			}
-			locks[name] = append(locks[name], o)
-		}
-		var parts [][]porcupine.Operation
-		for _, name := range names {
-			parts = append(parts, locks[name])
+			parts[at[name]] = append(parts[at[name]], o)
 		}
 		return parts
 	},
@@ -54,17 +51,11 @@ var model = porcupine.Model{
 	},
 	DescribeOperation: func(input, _ any) string {
 		in := input.(step)
-		verb := "leave"
-		if in.Enter {
-			verb = "enter"
-		}
-		return fmt.Sprintf("%s %s %d", verb, in.Lock, in.Token)
+		return fmt.Sprintf("%s %s %d", map[bool]string{true: "enter", false: "leave"}[in.Enter], in.Lock, in.Token)
 	},
 	DescribeState: func(state any) string {
-		if s := state.(standing); s.inside {
-			return fmt.Sprintf("held, token %d", s.token)
-		}
-		return fmt.Sprintf("free, last token %d", state.(standing).token)
+		s := state.(standing)
+		return fmt.Sprintf("held: %v, last token %d", s.inside, s.token)
 	},
 }
 
@@ -73,16 +64,15 @@ var model = porcupine.Model{
 func operations(holds []*hold) (list []porcupine.Operation) {
 	rows := map[string]int{}
 	for _, h := range holds {
-		who := fmt.Sprintf("%s.%d", h.Process, h.Worker)
-		if _, ok := rows[who]; !ok {
-			rows[who] = len(rows)
+		if _, ok := rows[h.Who]; !ok {
+			rows[h.Who] = len(rows)
 		}
 		in := step{h.Lock, true, h.Owner, h.Token}
-		list = append(list, porcupine.Operation{ClientId: rows[who], Input: in,
+		list = append(list, porcupine.Operation{ClientId: rows[h.Who], Input: in,
 			Call: int64(h.Start), Return: int64(max(h.Start, h.Enter)),
 			Metadata: h.String()})
 		in.Enter = false
-		list = append(list, porcupine.Operation{ClientId: rows[who], Input: in, Call: int64(h.Last),
+		list = append(list, porcupine.Operation{ClientId: rows[h.Who], Input: in, Call: int64(h.Last),
 			Return:   int64(max(h.Last, h.End)),
 			Metadata: h.String() + ": " + h.Why})
 	}
@@ -95,15 +85,10 @@ const modelTime = 30 * time.Second
 // checkModel asks porcupine about all holders but those whose loss has been judged. The search may
 // find no answer in time: then decided is false.
 func checkModel(holds []*hold, judged map[*hold]bool) (found []violation, decided bool) {
-	var left []*hold
-	for _, h := range holds {
-		if !judged[h] {
-			left = append(left, h)
-		}
-	}
+	left := slices.DeleteFunc(slices.Clone(holds), func(h *hold) bool { return judged[h] })
 	switch porcupine.CheckOperationsTimeout(model, operations(left), modelTime) {
 	case porcupine.Illegal:
-		return []violation{{Rule: "model", Text: "porcupine finds no order of the holders"}}, true
+		return []violation{wrong("model", "", 0, "porcupine finds no order of the holders")}, true
 	case porcupine.Unknown:
 		return nil, false
 	}
@@ -115,14 +100,10 @@ const around = 3 * time.Second
 
 // draw writes the drawing of a history around its first violation to a file.
 func draw(path string, holds []*hold, v violation, faults []*fault) error {
-	var near []*hold
-	for _, h := range holds {
-		far := h.Lock != v.Lock && v.Lock != "" || h.End < v.At.add(-around) ||
-			h.Enter > v.At.add(around)
-		if !far || v.At == 0 {
-			near = append(near, h)
-		}
-	}
+	near := slices.DeleteFunc(slices.Clone(holds), func(h *hold) bool {
+		far := h.Lock != v.Lock && v.Lock != "" || h.End < v.At.Add(-around) || h.Enter > v.At.Add(around)
+		return far && v.At != 0
+	})
 	const most = 2000 // what a browser can draw
 	near = near[:min(len(near), most)]
 	if len(near) == 0 {
@@ -132,13 +113,12 @@ func draw(path string, holds []*hold, v violation, faults []*fault) error {
 	for _, h := range near {
 		begin, end = min(begin, h.Start), max(end, h.Last)
 	}
-	shown := make([]*hold, len(near))
 	for i, h := range near { // those who never left would make the drawing endless
 		cut := *h
-		cut.End = min(h.End, end.add(around))
-		shown[i] = &cut
+		cut.End = min(h.End, end.Add(around))
+		near[i] = &cut
 	}
-	_, info := porcupine.CheckOperationsVerbose(model, operations(shown), modelTime)
+	_, info := porcupine.CheckOperationsVerbose(model, operations(near), modelTime)
 	var notes []porcupine.Annotation
 	for _, f := range faults {
 		if f.End >= begin && f.Start <= end {

@@ -5,85 +5,69 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-// plan chooses where a fault strikes. The func that it returns does it.
-func (v *servers) plan(k kind, random *rand.Rand,
-	locks []string) (do func(rest func(time.Duration)) error, target string) {
+// deed does a fault of servers, with rests in between.
+type deed func(rest func(time.Duration)) error
+
+// plan chooses where a fault strikes.
+func (v *servers) plan(k kind, random *rand.Rand) (do deed, target string) {
 	if v.shape.quorum() {
 		return v.planVoters(k, random)
 	}
 	pick, down := random.Uint64(), time.Duration(random.Float64()*float64(700*time.Millisecond))
-	lock := locks[random.IntN(len(locks))]
+	lock := lockNames[random.IntN(len(lockNames))]
 	list := v.shards()
 	if len(list) == 0 {
 		return func(func(time.Duration)) error { return errors.New("no primary answers") }, ""
 	}
 	s := list[pick%uint64(len(list))]
-	target = s.primary.Addr
-	var replica *server.Node
+	primary, replica := s.primary, (*server.Node)(nil)
 	if len(s.replicas) > 0 {
 		replica = s.replicas[(pick>>8)%uint64(len(s.replicas))]
 	}
-	ctx := context.Background()
+	succeeded := func(begin, end func() error) deed {
+		return func(func(time.Duration)) error { return errors.Join(begin(), v.succeeded(s), end()) }
+	}
+	failover := func(how ...string) deed {
+		return func(func(time.Duration)) error { return replica.Failover(context.Background(), how...) }
+	}
+	target = primary.Addr
 	switch k {
 	case serverPause:
-		do = func(rest func(time.Duration)) error {
-			err := s.primary.Pause()
-			rest(min(down, 500*time.Millisecond))
-			return errors.Join(err, s.primary.Resume())
-		}
+		do = nodes{primary}.away(min(down, 500*time.Millisecond), (*server.Node).Pause, (*server.Node).Resume)
 	case serverRestart, serverForget:
-		do = func(rest func(time.Duration)) error {
-			err := s.primary.Kill()
-			rest(down)
-			return errors.Join(err, s.primary.Restart(), v.load())
-		}
+		do = nodes{primary}.away(down, (*server.Node).Kill, (*server.Node).Restart)
 	case replicaRestart:
 		target = replica.Addr
-		do = func(rest func(time.Duration)) error {
-			err := replica.Kill()
-			rest(down)
-			return errors.Join(err, replica.Restart())
-		}
+		do = nodes{replica}.away(down, (*server.Node).Kill, (*server.Node).Restart)
 	case replicaKill:
-		do = func(func(time.Duration)) error {
-			return tell(s.primary.Addr, "CLIENT", "KILL", "TYPE",
-				"replica")
-		}
+		do = func(func(time.Duration)) error { return tell(primary.Addr, "CLIENT", "KILL", "TYPE", "replica") }
 	case failoverOrder:
-		do = func(func(time.Duration)) error { return replica.Failover(ctx) }
+		do = failover()
 	case failoverForce:
-		do = func(func(time.Duration)) error { return replica.Failover(ctx, "FORCE") }
+		do = failover("FORCE")
 	case failoverTake:
-		do = func(func(time.Duration)) error { return replica.Failover(ctx, "TAKEOVER") }
+		do = failover("TAKEOVER")
 	case failoverAsk:
 		do = func(func(time.Duration)) error {
-			err := tell(v.deployment.Sentinels()[0].Addr, "SENTINEL", "FAILOVER",
-				server.SentinelMaster)
-			if err != nil {
+			if err := tell(v.deployment.Sentinels()[0].Addr, "SENTINEL", "FAILOVER", server.SentinelMaster); err != nil {
 				return err
 			}
 			return v.succeeded(s)
 		}
 	case failoverKill:
-		do = func(func(time.Duration)) error {
-			err := errors.Join(s.primary.Kill(), v.succeeded(s))
-			return errors.Join(err, s.primary.Restart())
-		}
-	case failoverStale:
-		do = func(rest func(time.Duration)) error {
-			return v.killAhead(s, 300*time.Millisecond+down, rest)
-		}
+		do = succeeded(primary.Kill, primary.Restart)
 	case failoverPause:
-		do = func(func(time.Duration)) error {
-			err := errors.Join(s.primary.Pause(), v.succeeded(s))
-			return errors.Join(err, s.primary.Resume())
-		}
+		do = succeeded(primary.Pause, primary.Resume)
+	case failoverStale:
+		do = func(rest func(time.Duration)) error { return v.killAhead(s, 300*time.Millisecond+down, rest) }
 	case slotMove:
 		slot := cluster.Slot(prefix + lock)
 		from, to, err := v.between(slot, list, pick>>16)
@@ -94,4 +78,69 @@ func (v *servers) plan(k kind, random *rand.Rand,
 		do = func(func(time.Duration)) error { return v.move(slot, from, to) }
 	}
 	return do, target
+}
+
+// planVoters chooses servers of a quorum, and for how long they are away: now and then for longer than
+// a lease.
+func (v *servers) planVoters(k kind, random *rand.Rand) (do deed, target string) {
+	n := len(v.nodes) / 2
+	switch k {
+	case majorityPause, majorityRestart, majorityForget:
+		n = len(v.nodes)/2 + 1 + random.IntN(n+1)
+	default:
+		n = 1 + random.IntN(n)
+	}
+	x := random.Float64()
+	away := time.Duration(x * x * x * float64(votingLongest))
+	var list nodes
+	for _, i := range random.Perm(len(v.nodes))[:n] {
+		list = append(list, v.nodes[i])
+	}
+	begin, end := (*server.Node).Kill, (*server.Node).Restart
+	switch k {
+	case serverPause, majorityPause:
+		begin, end = (*server.Node).Pause, (*server.Node).Resume
+	case serverForget, majorityForget:
+		if end = (*server.Node).Replace; random.IntN(2) == 0 {
+			return func(func(time.Duration)) error { return list.each(empty) }, fmt.Sprintf("%v at once", list)
+		}
+	}
+	return list.away(away, begin, end), fmt.Sprintf("%v for %v", list, away)
+}
+
+// empty leaves a server as one that came back empty before anybody noticed. A busy machine takes longer
+// to start one than leases last.
+func empty(n *server.Node) error {
+	return atOnce(n.Addr, []string{"FUNCTION", "FLUSH"}, []string{"FLUSHALL"})
+}
+
+// nodes are some servers.
+type nodes []*server.Node
+
+// away is a deed of which servers are back after a while.
+func (l nodes) away(d time.Duration, begin, end func(*server.Node) error) deed {
+	return func(rest func(time.Duration)) error {
+		err := l.each(begin)
+		rest(d)
+		return errors.Join(err, l.each(end))
+	}
+}
+
+// each does something to all at once.
+func (l nodes) each(do func(*server.Node) error) error {
+	errs := make([]error, len(l))
+	var all sync.WaitGroup
+	for i, n := range l {
+		all.Go(func() { errs[i] = do(n) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func (l nodes) String() string {
+	var addrs []string
+	for _, n := range l {
+		addrs = append(addrs, n.Addr)
+	}
+	return strings.Join(addrs, " ")
 }

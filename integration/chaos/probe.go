@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"net"
-	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -57,34 +56,10 @@ func tell(addr string, command ...string) error {
 	return err
 }
 
-// replication is what a server says of its part.
-type replication struct {
-	role     string // master, slave; "" if it does not answer
-	link     string // of a replica to its primary
-	primary  string // its port
-	replicas string // how many a primary has
-}
-
-func replicationOf(addr string) (r replication) {
-	m, err := probe(addr, "INFO", "replication")
-	if err != nil {
-		return r
-	}
-	text, _ := m.ToString()
-	for row := range strings.Lines(text) {
-		name, value, _ := strings.Cut(strings.TrimSpace(row), ":")
-		switch name {
-		case "role":
-			r.role = value
-		case "master_link_status":
-			r.link = value
-		case "master_port":
-			r.primary = value
-		case "connected_slaves":
-			r.replicas = value
-		}
-	}
-	return r
+// roleOf is master or slave, "" if a server does not answer.
+func roleOf(addr string) string {
+	fields, _ := infoOf(addr, "replication")
+	return fields["role"]
 }
 
 // until looks at a condition until it holds. It returns false if that takes too long.

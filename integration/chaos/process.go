@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math/rand/v2"
+	"net/rpc"
 	"sync"
 	"time"
 
@@ -29,9 +30,9 @@ type worker struct {
 	*job
 	number   int
 	random   *rand.Rand
-	register *registerClient
+	register *rpc.Client
 	stopping context.Context
-	calm     <-chan struct{} // closed when the storm is over
+	calm     chan struct{} // closed when the storm is over
 	gate     *gate
 	turn     func(lock string, got func())
 }
@@ -51,76 +52,80 @@ func play(p *reexec.Parent, start starter) error {
 	}
 	stopping, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	calm, gate, t := make(chan struct{}), newGate(), &teller{}
-	go func() {
-		for {
-			line, err := p.Hear()
-			if err != nil || line == stop {
-				cancel()
-				return
-			}
-			switch line {
-			case calmDown: // once
-				close(calm)
-			case shutGate:
-				gate.shut()
-			case openGate:
-				gate.reopen()
-			case tellFigures:
-				f := ownFigures(gate)
-				t.say(message{What: sayFigures, Figures: &f})
-			}
-		}
-	}()
+	all := worker{teller: &teller{}, job: &j, stopping: stopping, calm: make(chan struct{}), gate: &gate{}}
+	go all.obey(p, cancel)
 	left := goleak.IgnoreCurrent()
 	if j.Defect == defectLeak {
 		go func() { select {} }()
 	}
 	workers := make([]*worker, j.Workers)
 	for i := range workers {
-		r, err := dialRegister(j.Register)
-		if err != nil {
+		w := all
+		w.number, w.random = i+1, rand.New(rand.NewPCG(j.Seed, uint64(i)))
+		var err error
+		if w.register, err = rpc.Dial("tcp", j.Register); err != nil {
 			return err
 		}
-		workers[i] = &worker{teller: t, job: &j, number: i + 1,
-			random: rand.New(rand.NewPCG(j.Seed, uint64(i))), register: r,
-			stopping: stopping, calm: calm, gate: gate}
+		workers[i] = &w
 	}
-	closeClients, err := connect(stopping, &j, workers, start)
-	if err != nil {
-		return err
-	}
-	t.say(message{What: sayReady})
-	var all sync.WaitGroup
+	closeClients := connect(stopping, &j, workers, start)
+	all.say(message{Ready: true})
+	var working sync.WaitGroup
 	for _, w := range workers {
-		all.Go(w.work)
+		working.Go(w.work)
 	}
-	all.Wait()
+	working.Wait()
 	began := now()
 	if closeClients != nil {
 		closeClients()
 	}
-	if took := now().sub(began); took > closing {
-		t.say(message{What: sayTrouble, Call: "hang", At: began,
-			Outcome: "closing the clients took " + took.String()})
+	if took := now().Sub(began); took > closing {
+		all.trouble("hang", "", began, "closing the clients took %v", took)
 	}
 	for _, w := range workers {
-		w.register.close()
+		w.register.Close()
 	}
 	if err := goleak.Find(append(leaks.Late(), left)...); err != nil {
-		t.say(message{What: sayTrouble, Call: "leak", At: now(), Outcome: err.Error()})
+		all.trouble("leak", "", now(), "%v", err)
 	}
-	t.say(message{What: sayBye})
+	all.say(message{Bye: true})
 	return nil
+}
+
+// obey does what the harness says, until it says stop.
+func (w *worker) obey(p *reexec.Parent, cancel func()) {
+	shut := false
+	for {
+		line, err := p.Hear()
+		if err != nil || line == stop {
+			cancel()
+			if shut {
+				w.gate.shut.Unlock()
+			}
+			return
+		}
+		switch line {
+		case calmDown: // once
+			close(w.calm)
+		case shutGate:
+			w.gate.shut.Lock()
+			shut = true
+		case openGate:
+			w.gate.shut.Unlock()
+			shut = false
+		case tellFigures:
+			w.say(message{Figures: ownFigures(w.gate)})
+		}
+	}
 }
 
 // connect tries until the servers can be reached: a process also starts in the storm. It gives up
 // when it is to stop.
-func connect(ctx context.Context, j *job, workers []*worker, start starter) (func(), error) {
+func connect(ctx context.Context, j *job, workers []*worker, start starter) (done func()) {
 	for {
 		done, err := start(j, workers)
 		if err == nil || ctx.Err() != nil {
-			return done, nil
+			return done
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
@@ -137,7 +142,7 @@ func (w *worker) work() {
 	had := map[string]bool{}
 	cycled := false
 	for i := w.number; ; i++ {
-		if w.gate.pass(w.stopping); w.stopping.Err() != nil {
+		if w.gate.pass(); w.stopping.Err() != nil {
 			return
 		}
 		lock := w.Locks[w.random.IntN(len(w.Locks))]
@@ -150,16 +155,14 @@ func (w *worker) work() {
 				go func() { select {} }()
 			}
 		}
-		w.turn(lock, func() { had[lock] = had[lock] || calm })
-		if len(had) < len(w.Locks) || cycled {
-			continue
-		}
-		cycled = true
-		for _, l := range w.Locks {
-			cycled = cycled && had[l]
-		}
-		if cycled {
-			w.say(message{What: sayCycled, Worker: w.number})
+		w.turn(lock, func() {
+			if calm {
+				had[lock] = true
+			}
+		})
+		if !cycled && len(had) == len(w.Locks) {
+			cycled = true
+			w.say(message{Cycled: w.number})
 		}
 	}
 }
@@ -188,17 +191,4 @@ func (w *worker) rest(d time.Duration) {
 	case <-time.After(d):
 	case <-w.stopping.Done():
 	}
-}
-
-// called tells of a call from its beginning to its end. It begins when that is told: to tell takes
-// seconds, if nobody reads at a busy machine.
-func (w *worker) called(verb, lock, level string, limit time.Duration,
-	f func() (outcome string, token int64)) (id int64, start stamp) {
-	id = w.next()
-	w.say(message{What: sayCall, ID: id, Worker: w.number, At: now(), Call: verb, Lock: lock,
-		Level: level, Limit: limit})
-	start = now()
-	outcome, token := f()
-	w.say(message{What: sayReturn, ID: id, At: now(), Start: start, Outcome: outcome, Token: token})
-	return id, start
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"slices"
+
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // A profile is which faults a round has.
@@ -22,29 +24,35 @@ var usual = []string{profileAll, profileReplicas, profileStrict, profileGuard, p
 
 // of are the kinds of a profile.
 func (s shape) of(profile string, kinds []kind) []kind {
-	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool {
-		v := admits[k]
-		if s.quorum() {
-			return v.inQuorum == never || profile == profileStrict && v.inQuorum != nothing ||
-				profile == profileGuard && v.inQuorum == secondHolder
-		}
-		switch profile {
-		case profileReplicas:
-			return v.withReplicas != nothing
-		case profileStrict:
-			return v.withReplicas != nothing || v.byDefault != nothing
-		case profileGuard: // a slot moves only when the guard has passed: lane.stretch
-			return v.withGuard == secondHolder || v.withGuard == never
-		}
-		return v.byDefault == never
-	})
+	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return !s.permits(profile, k) })
+}
+
+// permits reports whether a profile has a kind.
+func (s shape) permits(profile string, k kind) bool {
+	switch {
+	case s.quorum():
+		calm := profile == profileAll || !k.excuses(oracle.Quorum)
+		return calm && (profile != profileStrict || !k.waits())
+	case k == voteDelete:
+		return false
+	case k == clockBack && termsOf(s, profile).Guard > 0: // it remembers too little then
+		return false
+	}
+	switch profile {
+	case profileReplicas:
+		return !k.excuses(oracle.Replicas)
+	case profileStrict:
+		return !k.excuses(oracle.Replicas) && !k.excuses(oracle.Default)
+	case profileGuard: // a slot moves only when the guard has passed: lane.stretch
+		return k == slotMove || !k.excuses(oracle.Guarded)
+	}
+	return true
 }
 
 // turns returns which deployment each round has, and which of its profiles.
 func turns(s settings) (func(i uint64) (shape, string), error) {
 	list := slices.DeleteFunc(slices.Clone(shapes), func(d shape) bool {
-		return s.shape != "" && d.name != s.shape ||
-			s.profile != "" && !slices.Contains(d.profiles, s.profile)
+		return s.shape != "" && d.name != s.shape || s.profile != "" && !slices.Contains(d.profiles, s.profile)
 	})
 	if len(list) == 0 {
 		return nil, fmt.Errorf("no deployment %q with the faults %q", s.shape, s.profile)

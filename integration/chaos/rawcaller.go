@@ -11,18 +11,19 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // rawWorker calls the functions as functions/README.md says, and knows nothing else.
 type rawWorker struct {
 	*worker
 	redis rueidis.Client
-	level string
+	level oracle.Level
 }
 
 // startRaw connects all workers by one client.
 func startRaw(j *job, workers []*worker) (func(), error) {
-	o := j.option()
+	o := j.option(j.Addrs...)
 	o.DisableCache = true
 	c, err := rueidis.NewClient(o)
 	if err != nil {
@@ -31,7 +32,7 @@ func startRaw(j *job, workers []*worker) (func(), error) {
 	for i, w := range workers {
 		r := &rawWorker{w, c, j.Level}
 		if j.replicated(i) {
-			r.level = levelReplicas
+			r.level = oracle.Replicas
 		}
 		w.turn = r.take
 	}
@@ -52,37 +53,34 @@ func (r *rawWorker) ask(function, key string, args ...string) (a answer, err err
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	command := r.redis.B().Arbitrary("FCALL", function, "1").Keys(key).Args(args...).Build()
-	if r.level == levelReplicas && function != functions.Release && function != functions.Leave {
+	if r.level == oracle.Replicas && function != functions.Release && function != functions.Leave {
 		return r.replicated(ctx, command)
 	}
 	return read(r.redis.Do(ctx, command), function)
 }
 
-// read makes an answer of the reply of a function: the first integer is 0 for a refusal and for nothing
-// else.
+// read makes an answer of the reply of a function: a token, or a list whose first integer is 0 for a refusal
+// and for nothing else.
 func read(reply rueidis.RedisResult, function string) (a answer, err error) {
 	m, err := reply.ToMessage()
 	if err != nil {
 		return a, err
 	}
-	if m.IsInt64() {
-		a.yes = true
-		a.number, err = m.AsInt64()
-		return a, err
+	list := []rueidis.RedisMessage{m, m}
+	if !m.IsInt64() {
+		list, err = m.ToArray()
 	}
-	list, err := m.ToArray()
+	if err == nil && len(list) < 2 {
+		err = errors.New(function + " replied too little")
+	}
 	if err != nil {
 		return a, err
-	}
-	if len(list) < 2 {
-		return a, errors.New(function + " replied too little")
 	}
 	first, err := list[0].AsInt64()
-	if err != nil {
-		return a, err
+	if a.yes = first != 0; err == nil {
+		a.number, err = list[1].AsInt64()
 	}
-	a.yes = first != 0
-	if a.number, err = list[1].AsInt64(); err == nil && len(list) > 7 {
+	if err == nil && len(list) > 7 {
 		a.hears, err = list[7].AsInt64()
 	}
 	return a, err
@@ -133,9 +131,9 @@ func (l *rawLock) ttl() string { return strconv.FormatInt(l.lease.Milliseconds()
 
 // granted counts the lease from before the call was sent, less what the clocks may differ in.
 func (l *rawLock) granted(sent stamp, token int64) {
-	l.token, l.until = token, sent.add(l.lease-l.lease/100-2*time.Millisecond)
+	l.token, l.until = token, sent.Add(l.lease-l.lease/100-2*time.Millisecond)
 	if l.Defect == defectOverstay {
-		l.until = sent.add(3 * l.lease)
+		l.until = sent.Add(3 * l.lease)
 	}
 }
 
@@ -147,19 +145,14 @@ func (r *rawWorker) take(name string, got func()) {
 	if r.chance(0.2) {
 		l.hold = "first"
 	}
-	var id int64
-	var start stamp
-	if r.isCalm() || r.chance(0.6) {
-		limit := 200*time.Millisecond + r.some(8*time.Second)
-		if r.isCalm() {
-			limit = 30 * time.Second
-		}
-		id, start = r.called("wait", name, r.level, 0,
-			func() (string, int64) { return l.wait(limit), l.token })
-	} else {
-		id, start = r.called("try", name, r.level, 0,
-			func() (string, int64) { return l.try(), l.token })
+	verb, ask, limit := "try", l.try, 200*time.Millisecond+r.some(8*time.Second)
+	if r.isCalm() {
+		limit = 30 * time.Second
 	}
+	if r.isCalm() || r.chance(0.6) {
+		verb, ask = "wait", func() string { return l.wait(limit) }
+	}
+	id, start := l.does(verb, ask)
 	if l.token == 0 {
 		r.rest(r.some(40 * time.Millisecond))
 		return
@@ -167,19 +160,22 @@ func (r *rawWorker) take(name string, got func()) {
 	l.work(id, start, got)
 }
 
+// does makes a call, which no limit is known of.
+func (l *rawLock) does(verb string, f func() string) (id int64, start stamp) {
+	return l.called(call{Call: verb, Lock: l.name, Level: l.level}, func() (string, int64) { return f(), l.token })
+}
+
 // try asks once, and once more with the same owner if there is no answer.
 func (l *rawLock) try() string {
+	function, words := functions.Acquire, l.guarded(l.owner, l.ttl())
+	if l.hold != "" {
+		function, words = functions.AcquireReentrant, l.guarded(l.owner, l.ttl(), l.hold)
+	}
 	var err error
 	for range 2 {
-		sent := now()
 		var a answer
-		if l.hold == "" {
-			a, err = l.ask(functions.Acquire, l.key, l.guarded(l.owner, l.ttl())...)
-		} else {
-			a, err = l.ask(functions.AcquireReentrant, l.key,
-				l.guarded(l.owner, l.ttl(), l.hold)...)
-		}
-		switch {
+		sent := now()
+		switch a, err = l.ask(function, l.key, words...); {
 		case err == nil && a.yes:
 			l.granted(sent, a.number)
 			return "ok"
@@ -213,8 +209,7 @@ func (l *rawLock) wait(limit time.Duration) string {
 			return "ok"
 		default: // in line
 			outcome = "timeout"
-			pause = min(max(time.Duration(a.number)*time.Millisecond, 20*time.Millisecond),
-				1500*time.Millisecond)
+			pause = min(max(time.Duration(a.number)*time.Millisecond, 20*time.Millisecond), 1500*time.Millisecond)
 			if channel == "" || a.hears == 0 {
 				pause = min(pause, 20*time.Millisecond+l.some(time.Second))
 			}
@@ -230,8 +225,7 @@ func (l *rawLock) wait(limit time.Duration) string {
 }
 
 // subscribe makes a channel for a waiter, or none: then it polls. granted is told of each message.
-func (l *rawLock) subscribe(ctx context.Context) (name string, granted <-chan struct{}, end func(),
-) {
+func (l *rawLock) subscribe(ctx context.Context) (name string, granted <-chan struct{}, end func()) {
 	if l.chance(0.5) {
 		return "", nil, func() {}
 	}
@@ -300,7 +294,7 @@ func (l *rawLock) work(id int64, start stamp, got func()) {
 	}
 	view.see()
 	at, done := now(), false
-	l.called("release", l.name, l.level, 0, func() (string, int64) {
+	l.does("release", func() string {
 		defer func() { at = now() }()
 		words := []string{l.owner}
 		if l.hold != "" {
@@ -314,12 +308,12 @@ func (l *rawLock) work(id int64, start stamp, got func()) {
 			if l.chance(0.1) { // a repeat is safe
 				_, _ = l.ask(functions.Release, l.key, words...)
 			}
-			if done = a.yes; !done {
-				return "lost", l.token
+			if done = a.yes; done {
+				return "ok"
 			}
-			return "ok", l.token
+			return "lost"
 		}
-		return "unreachable", l.token
+		return "unreachable"
 	})
 	view.leave(at, "release")
 	if done && l.chance(0.2) {
@@ -340,30 +334,28 @@ func (l *rawLock) renewAfterwards() {
 }
 
 func (l *rawLock) view(id int64, start stamp) *look {
-	return &look{worker: l.worker, id: id, lock: l.name, level: l.level, owner: l.owner,
-		token: l.token, start: start,
-		live: func() bool { return now() < l.until }}
+	return l.look(id, start, l.name, l.level, l.owner, l.token, func() bool { return now() < l.until })
 }
 
 // renew starts the lease anew. A lease that this caller took for ended can still be good: then it
 // is another hold, of the same acquisition.
 func (l *rawLock) renew(view **look) {
 	v := *view
-	id, start := l.called("renew", l.name, l.level, 0, func() (string, int64) {
+	id, start := l.does("renew", func() string {
 		sent := now()
 		a, err := l.ask(functions.Renew, l.key, l.owner, l.ttl())
 		switch {
 		case err != nil:
-			return rawOutcome(err), l.token // the old lease counts
+			return rawOutcome(err) // the old lease counts
 		case !a.yes:
 			l.until = 0
-			return "lost", l.token
+			return "lost"
 		}
 		if v.see() && a.number != l.token {
 			v.over = now()
 		}
 		l.granted(sent, a.number)
-		return "ok", l.token
+		return "ok"
 	})
 	if v.see() || now() >= l.until {
 		return
@@ -375,16 +367,15 @@ func (l *rawLock) renew(view **look) {
 
 // join adds a hold and gives it back.
 func (l *rawLock) join() {
-	l.called("join", l.name, l.level, 0, func() (string, int64) {
-		a, err := l.ask(functions.AcquireReentrant, l.key,
-			l.guarded(l.owner, l.ttl(), "second")...)
+	l.does("join", func() string {
+		a, err := l.ask(functions.AcquireReentrant, l.key, l.guarded(l.owner, l.ttl(), "second")...)
 		if err != nil {
-			return rawOutcome(err), 0
+			return rawOutcome(err)
 		}
 		if !a.yes {
-			return "lost", 0
+			return "lost"
 		}
 		_, _ = l.ask(functions.Release, l.key, append([]string{l.owner}, l.held("second")...)...)
-		return "ok", a.number
+		return "ok"
 	})
 }

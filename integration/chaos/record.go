@@ -17,41 +17,21 @@ type record struct {
 	name  string // the path without an ending
 	began stamp
 
-	mu     sync.Mutex
-	faults *sheet
-	all    *sheet
-	err    error // the first one
+	mu    sync.Mutex
+	files []*os.File // faults, all
+	lines []*bufio.Writer
+	err   error // the first one
 }
-
-// sheet is one file of JSON lines.
-type sheet struct {
-	file *os.File
-	buf  *bufio.Writer
-}
-
-func newSheet(path string) (*sheet, error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return nil, err
-	}
-	return &sheet{f, bufio.NewWriter(f)}, nil
-}
-
-func (s *sheet) close() error { return errors.Join(s.buf.Flush(), s.file.Close()) }
 
 func newRecord(dir, name string) (*record, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
+	err := os.MkdirAll(dir, 0o755)
 	r := &record{name: filepath.Join(dir, name), began: now()}
-	var err error
-	if r.faults, err = newSheet(r.name + ".faults.jsonl"); err != nil {
-		return nil, err
+	for _, path := range []string{r.name + ".faults.jsonl", r.path()} {
+		f, failed := os.Create(path)
+		err = errors.Join(err, failed)
+		r.files, r.lines = append(r.files, f), append(r.lines, bufio.NewWriter(f))
 	}
-	if r.all, err = newSheet(r.path()); err != nil {
-		return nil, errors.Join(err, r.faults.close())
-	}
-	return r, nil
+	return r, err
 }
 
 func (r *record) path() string { return r.name + ".jsonl" }
@@ -71,25 +51,12 @@ func (r *record) write(what string, data any) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := line{At: now().sub(r.began).Seconds(), What: what, Data: data}
-	few := what == "round" || what == "violation" || strings.HasPrefix(what, "fault")
-	if few {
-		l.Time = time.Now().Format("15:04:05.000000")
+	l, to := line{At: now().Sub(r.began).Seconds(), What: what, Data: data}, r.lines[1:]
+	if what == "round" || what == "violation" || strings.HasPrefix(what, "fault") {
+		l.Time, to = time.Now().Format("15:04:05.000000"), r.lines
 	}
-	text, err := json.Marshal(l)
-	r.note(err)
-	text = append(text, '\n')
-	_, err = r.all.buf.Write(text)
-	r.note(err)
-	if few {
-		_, err = r.faults.buf.Write(text)
-		r.note(err)
-	}
-}
-
-func (r *record) note(err error) {
-	if r.err == nil {
-		r.err = err
+	for _, w := range to {
+		r.err = errors.Join(r.err, json.NewEncoder(w).Encode(l))
 	}
 }
 
@@ -97,7 +64,10 @@ func (r *record) note(err error) {
 func (r *record) close(keep bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	err := errors.Join(r.err, r.faults.close(), r.all.close())
+	err := r.err
+	for i, f := range r.files {
+		err = errors.Join(err, r.lines[i].Flush(), f.Close())
+	}
 	if !keep {
 		err = errors.Join(err, os.Remove(r.path()))
 	}

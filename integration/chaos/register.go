@@ -1,10 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"errors"
-	"fmt"
 	"net"
+	"net/rpc"
 	"sync"
 )
 
@@ -12,25 +11,44 @@ import (
 // that are older than one it has seen, in reads and in writes. A holder reads, and writes one more:
 // an update is lost when a write is not of one more than the value.
 type guardedRegister struct {
-	history *history
-	listen  net.Listener
-	working sync.WaitGroup
+	history   *history
+	listen    net.Listener
+	accepting sync.WaitGroup
 
 	mu    sync.Mutex
 	cells map[string]*cell
-	conns map[net.Conn]bool // nil when it is closed
 }
 
 type cell struct{ value, seen int64 }
+
+// Access is a read, or a write of a value.
+type Access struct {
+	Write        bool
+	Lock         string
+	Token, Value int64
+}
+
+var errOldToken = errors.New("the token is older than one that was seen")
 
 func openRegister(h *history) (*guardedRegister, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	r := &guardedRegister{history: h, listen: l, cells: map[string]*cell{},
-		conns: map[net.Conn]bool{}}
-	r.working.Go(r.accept)
+	r := &guardedRegister{history: h, listen: l, cells: map[string]*cell{}}
+	server := rpc.NewServer()
+	if err := server.RegisterName("register", r); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	r.accepting.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go server.ServeConn(c) // until the process that connected is gone
+		}
+	})
 	return r, nil
 }
 
@@ -38,120 +56,37 @@ func (r *guardedRegister) addr() string { return r.listen.Addr().String() }
 
 func (r *guardedRegister) close() error {
 	err := r.listen.Close()
-	r.mu.Lock()
-	for c := range r.conns {
-		err = errors.Join(err, c.Close())
-	}
-	r.conns = nil
-	r.mu.Unlock()
-	r.working.Wait()
+	r.accepting.Wait()
 	return err
 }
 
-func (r *guardedRegister) accept() {
-	for {
-		c, err := r.listen.Accept()
-		if err != nil {
-			return
-		}
-		r.mu.Lock()
-		open := r.conns != nil
-		if open {
-			r.conns[c] = true
-		}
-		r.mu.Unlock()
-		if !open {
-			c.Close()
-			return
-		}
-		r.working.Go(func() { r.serve(c) })
-	}
-}
-
-func (r *guardedRegister) serve(c net.Conn) {
-	defer func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.conns[c] {
-			delete(r.conns, c)
-			c.Close()
-		}
-	}()
-	for in := bufio.NewScanner(c); in.Scan(); {
-		var verb, lock string
-		var token, value int64
-		if _, err := fmt.Sscan(in.Text(), &verb, &lock, &token, &value); err != nil {
-			return
-		}
-		value, ok := r.use(verb, lock, token, value)
-		if _, err := fmt.Fprintln(c, value, ok); err != nil {
-			return
-		}
-	}
-}
-
-// use reads or writes.
-func (r *guardedRegister) use(verb, lock string, token, value int64) (int64, bool) {
+// Use reads or writes.
+func (r *guardedRegister) Use(a Access, value *int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := r.cells[lock]
+	at := r.cells[a.Lock]
 	if at == nil {
 		at = &cell{}
-		r.cells[lock] = at
+		r.cells[a.Lock] = at
 	}
-	if token < at.seen {
-		return at.value, false
+	if a.Token < at.seen {
+		return errOldToken
 	}
-	at.seen = token
-	if verb == "read" {
-		return at.value, true
+	at.seen = a.Token
+	if a.Write {
+		r.history.updated(update{now(), a.Lock, a.Token, at.value, a.Value})
+		if a.Value != at.value+1 {
+			r.history.trouble(wrong("register", a.Lock, now(), "token %d writes %d over %d: an update is lost",
+				a.Token, a.Value, at.value))
+		}
+		at.value = a.Value
 	}
-	r.history.updated(update{now(), lock, token, at.value, value})
-	if value != at.value+1 {
-		r.history.trouble(violation{"register", lock, now(),
-			fmt.Sprintf("token %d writes %d over %d: an update is lost", token, value, at.value)})
-	}
-	at.value = value
-	return value, true
+	*value = at.value
+	return nil
 }
 
-// registerClient is a worker's way to the register.
-type registerClient struct {
-	conn net.Conn
-	in   *bufio.Reader
-}
-
-func dialRegister(addr string) (*registerClient, error) {
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	return &registerClient{c, bufio.NewReader(c)}, nil
-}
-
-func (r *registerClient) close() { r.conn.Close() }
-
-func (r *registerClient) read(lock string, token int64) (int64, bool) {
-	return r.ask("read", lock, token, 0)
-}
-
-func (r *registerClient) write(lock string, token, value int64) bool {
-	_, ok := r.ask("write", lock, token, value)
-	return ok
-}
-
-// ask fails only when the harness is gone, and then this process is about to end.
-func (r *registerClient) ask(verb, lock string, token, value int64) (int64, bool) {
-	if _, err := fmt.Fprintln(r.conn, verb, lock, token, value); err != nil {
-		return 0, false
-	}
-	text, err := r.in.ReadString('\n')
-	if err != nil {
-		return 0, false
-	}
-	var ok bool
-	if _, err := fmt.Sscan(text, &value, &ok); err != nil {
-		return 0, false
-	}
-	return value, ok
+// use asks the register. It also fails when the harness is gone, and then this process is about to end.
+func use(register *rpc.Client, a Access) (value int64, err error) {
+	err = register.Call("register.Use", a, &value)
+	return value, err
 }

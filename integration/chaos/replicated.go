@@ -17,8 +17,7 @@ const replicaWait = 500 * time.Millisecond
 // replicated sends a command and a WAIT right behind it. Both go by one connection that nobody else
 // uses meanwhile, and that follows no redirect: WAIT would run at the old node. A yes counts only
 // when all replicas have it.
-func (r *rawWorker) replicated(ctx context.Context, command rueidis.Completed) (a answer,
-	err error) {
+func (r *rawWorker) replicated(ctx context.Context, command rueidis.Completed) (a answer, err error) {
 	c, release := r.redis.Dedicate()
 	defer release()
 	wait := c.B().Wait().Numreplicas(int64(r.Replicas)).Timeout(replicaWait.Milliseconds()).Build()

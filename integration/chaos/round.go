@@ -1,15 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/oracle"
+	"github.com/holdfast-go/holdfast/integration/server"
 )
 
 // round is one deployment, and one storm over it.
@@ -37,17 +39,8 @@ func (r *round) name() string { return fmt.Sprintf("%s-%s-%d", r.Shape, r.Profil
 
 // result is what became of a round.
 type result struct {
+	counts
 	round      *round
-	faults     map[kind]int // those that could be done
-	failed     map[kind]int // those that could not
-	calls      map[string]int
-	outcomes   map[string]int
-	holds      int
-	entries    int // of them, in the storm
-	losses     int // of a server's memory, while somebody was inside
-	updates    int
-	admitted   map[kind]int
-	undecided  bool // porcupine did not end in time
 	violations []violation
 	kept       []string // files
 }
@@ -74,7 +67,7 @@ func (r *round) run(ctx context.Context) (*result, error) {
 	h := newHistory(record)
 	err = r.play(ctx, s, h)
 	res := r.judge(h)
-	if err == nil && ctx.Err() == nil && r.terms.guard > 0 && res.entries == 0 {
+	if err == nil && ctx.Err() == nil && r.terms.Guard > 0 && res.counts[numbers][entries] == 0 {
 		err = errors.New("nobody got a lock in the storm, so nothing was checked")
 	}
 	for _, v := range res.violations {
@@ -83,9 +76,7 @@ func (r *round) run(ctx context.Context) (*result, error) {
 	bad := len(res.violations) > 0
 	if bad {
 		path := record.name + ".html"
-		if drawing := draw(path, h.holds, drawable(res.violations), h.faults); drawing != nil {
-			err = errors.Join(err, drawing)
-		}
+		err = errors.Join(err, draw(path, h.holds, drawable(res.violations), h.faults))
 		res.kept = append(res.kept, record.path(), path)
 	}
 	return res, errors.Join(err, record.close(bad || r.keep || err != nil))
@@ -93,107 +84,85 @@ func (r *round) run(ctx context.Context) (*result, error) {
 
 // drawable is the violation to draw: one with a time, if there is one.
 func drawable(list []violation) violation {
-	for _, v := range list {
-		if v.At != 0 && v.Lock != "" {
-			return v
-		}
-	}
-	return list[0]
+	i := slices.IndexFunc(list, func(v violation) bool { return v.At != 0 && v.Lock != "" })
+	return list[max(i, 0)]
 }
 
 func (r *round) play(ctx context.Context, s shape, h *history) (err error) {
-	source := r.source
-	if source == "" {
-		source = functions.Source
-	}
-	wrong := s.wrong(rand.New(rand.NewPCG(r.Seed, 3)))
-	steps := &clocks{}
-	if len(wrong) == 0 {
-		steps = s.steps(rand.New(rand.NewPCG(r.Seed, 4)), r.Profile)
-	}
-	r.longer = steps.longer()
-	servers, err := startServers(ctx, s, source, r.autoLoad(), wrong, steps)
+	c := s.clocks(r.random(3), r.Profile)
+	r.longer = c.longer()
+	servers, err := startServers(ctx, h, s, cmp.Or(r.source, functions.Source), r.autoLoad(), c)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, servers.close()) }()
-	right, err := servers.setWrong(h, wrong)
-	if err != nil {
-		return err
-	}
-	defer right()
 	register, err := openRegister(h)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, register.close()) }()
 	d := servers.deployment
-	alone := s.replicas > 0 && r.alone()
 	crew, err := newCrew(h, r.out, d, job{Seed: r.Seed, Addrs: servers.addrs(), Master: d.SentinelMaster,
-		Register: register.addr(), Locks: lockNames, Workers: 4, Replicas: s.replicas,
-		Breaks: r.Profile == profileAll || r.Profile == profileGuardAll, Level: r.terms.level,
-		Guard: r.terms.guard, Longest: r.terms.longest, Quorum: s.quorum(),
-		Long: r.long(), Alone: alone, AutoLoad: r.autoLoad(), Defect: r.Defect}, r.Playing)
+		Register: register.addr(), Locks: lockNames, Workers: 4, Replicas: s.replicas, terms: r.terms,
+		Breaks: r.Profile == profileAll || r.Profile == profileGuardAll, Quorum: s.quorum(), Long: r.long(),
+		Alone: s.replicas > 0 && r.alone(), AutoLoad: r.autoLoad(), Defect: r.Defect}, r.Playing)
 	defer func() { err = errors.Join(err, crew.close()) }()
 	if err != nil {
 		return err
 	}
-	weather := r.weather
 	if r.Soak {
-		weather = r.soak
+		err = r.soak(ctx, h, servers, crew)
+	} else if err = r.storm(ctx, h, servers, crew, r.Storm, r.Seed); err == nil {
+		r.calm(ctx, h, crew)
 	}
-	if err := weather(ctx, h, servers, crew); err != nil {
+	if err != nil {
 		return err
 	}
 	crew.stop()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	r.killed(h, crew)
+	h.killed = crew.killed // their calls need no answer
 	return nil
 }
+
+// random is a generator for one choice of a round.
+func (r *round) random(choice uint64) *rand.Rand { return rand.New(rand.NewPCG(r.Seed, choice)) }
 
 // long chooses how many locks are held for long. Where it is many, most locks are held at any time,
 // so that failovers strike those. Where it is few, they strike hand-offs.
 func (r *round) long() float64 {
 	parts := []float64{0.02, 0.02, 0.1, 0.4}
-	if r.terms.guard > 0 { // only who stays inside over a loss of memory can meet another one
+	if r.terms.Guard > 0 { // only who stays inside over a loss of memory can meet another one
 		parts = []float64{0.3, 0.6}
 	}
-	return parts[rand.New(rand.NewPCG(r.Seed, 0)).IntN(len(parts))]
+	return parts[r.random(0).IntN(len(parts))]
 }
 
 // autoLoad chooses whether Go clients load the library, in about every other round. One that is
 // broken for a test must not be mended by them.
 func (r *round) autoLoad() bool {
-	return r.source == "" && rand.New(rand.NewPCG(r.Seed, 2)).IntN(2) == 0
+	return r.source == "" && r.random(2).IntN(2) == 0
 }
 
 // alone chooses whether all are at the level Replicas, in about every other round whose faults
 // admit nothing there: then no meeting is admitted at all.
 func (r *round) alone() bool {
-	return r.Profile == profileReplicas && rand.New(rand.NewPCG(r.Seed, 1)).IntN(2) == 0
-}
-
-// weather is a storm, and the calm after it.
-func (r *round) weather(ctx context.Context, h *history, v *servers, c *crew) error {
-	if err := r.storm(ctx, h, v, c, r.Storm, r.Seed); err != nil {
-		return err
-	}
-	r.calm(ctx, h, c)
-	return nil
+	return r.Profile == profileReplicas && r.random(1).IntN(2) == 0
 }
 
 // storm lets the faults strike for a time, and blocks until all of them are taken back.
-func (r *round) storm(ctx context.Context, h *history, v *servers, c *crew, d time.Duration,
-	seed uint64) error {
+func (r *round) storm(ctx context.Context, h *history, v *servers, c *crew, d time.Duration, seed uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	s := &storm{ctx: ctx, history: h, crew: c, servers: v, profile: r.Profile, terms: r.terms, seed: seed,
-		only: r.Only, locks: lockNames, spare: r.Soak}
-	s.start()
-	s.end()
+	s := &storm{round: r, ctx: ctx, history: h, crew: c, servers: v}
+	s.start(seed)
+	s.working.Wait()
 	for _, p := range c.places {
-		p.wires.heal()
+		p.wires.all.each(func(p *server.Proxy) {
+			p.DropReplies(0, "")
+			p.Delay(0)
+			p.Resume()
+		})
 	}
 	return v.whole()
 }
@@ -204,13 +173,9 @@ func (r *round) calm(ctx context.Context, h *history, c *crew) {
 	h.calm = now()
 	h.mu.Unlock()
 	if err := c.say(calmDown); err != nil {
-		h.trouble(violation{Rule: "died", At: now(), Text: err.Error()})
+		h.trouble(wrong("died", "", now(), "%v", err))
 	}
-	within := r.Calm
-	if within == 0 {
-		within = calmWithin
-	}
-	within += r.terms.guard + r.longer
+	within := cmp.Or(r.Calm, calmWithin) + r.terms.Guard + r.longer
 	left := slices.Sorted(slices.Values(c.workers()))
 	until(within, func() bool {
 		h.mu.Lock()
@@ -219,52 +184,58 @@ func (r *round) calm(ctx context.Context, h *history, c *crew) {
 		return len(left) == 0 || ctx.Err() != nil
 	})
 	if len(left) > 0 && ctx.Err() == nil {
-		h.trouble(violation{Rule: "stuck", At: h.calm,
-			Text: fmt.Sprintf("%v after the storm some have not had every lock: %v", within, left)})
+		h.trouble(wrong("stuck", "", h.calm, "%v after the storm some have not had every lock: %v", within, left))
 	}
-}
-
-// killed marks the calls of processes that were killed: they need no answer. h.mu is held.
-func (r *round) killed(h *history, c *crew) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h.killed = maps.Clone(c.killed)
 }
 
 // judge checks the history.
 func (r *round) judge(h *history) *result {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	res := &result{round: r, faults: map[kind]int{}, failed: map[kind]int{},
-		calls: map[string]int{}, outcomes: map[string]int{},
-		holds: len(h.holds), updates: len(h.updates)}
-	for _, f := range h.faults {
-		if f.Error == "" {
-			res.faults[f.Kind]++
-		} else {
-			res.failed[f.Kind]++
-		}
+	found := judge(append(slices.Clone(h.faults), breaks(h.calls)...)).Exclusion(h.holds)
+	res := &result{round: r, counts: counts{admitted: found.Admitted}, violations: slices.Clone(h.troubles)}
+	res.count(numbers, holds, len(h.holds))
+	res.count(numbers, updates, h.updates)
+	if r.terms.Guard > 0 {
+		res.count(numbers, guarded, 1)
+		res.count(numbers, entries, entered(h.holds, h.calm))
+		res.count(numbers, losses, lost(h.holds, h.faults))
 	}
-	res.entries, res.losses = entries(h.holds, h.calm), losses(h.holds, h.faults)
+	for _, f := range h.faults {
+		what := faults
+		if f.Error != "" {
+			what = failed
+		}
+		res.count(what, string(f.Kind), 1)
+	}
 	for _, c := range h.calls {
-		res.calls[c.Call]++
 		if c.End == 0 {
 			c.Outcome = "unknown"
 		}
-		res.outcomes[c.Call+": "+short(c.Outcome)]++
+		res.count(outcomes, c.Call+": "+short(c.Outcome), 1)
 	}
-	faults := append(slices.Clone(h.faults), breaks(h.calls)...)
-	found := checkExclusion(h.holds, faults)
-	res.admitted = found.admitted
-	res.violations = append(res.violations, h.troubles...)
-	res.violations = append(res.violations, found.violations...)
-	res.violations = append(res.violations, checkTokens(h.holds)...)
-	res.violations = append(res.violations, checkHangs(h.calls, h.faults, h.killed)...)
-	res.violations = append(res.violations, checkStuck(h.calls, h.holds, h.calm, idle+r.terms.guard+r.longer)...)
-	model, decided := checkModel(h.holds, found.lost)
-	res.violations = append(res.violations, model...)
-	res.undecided = !decided
+	model, decided := checkModel(h.holds, found.Lost)
+	if !decided {
+		res.count(numbers, undecided, 1)
+	}
+	for _, list := range [][]violation{found.Violations, oracle.Tokens(h.holds), checkHangs(h.calls, h.faults, h.killed),
+		checkStuck(h.calls, h.holds, h.calm, idle+r.terms.Guard+r.longer), model} {
+		res.violations = append(res.violations, list...)
+	}
 	return res
+}
+
+// aftermath is how long requests that were on their way reach a server whose grants do not count any more.
+const aftermath = time.Second
+
+// judge is the oracle, with what it must know of these faults. All servers share one clock.
+func judge(faults []*fault) *oracle.Judge {
+	j := &oracle.Judge{Guard: guard, Aftermath: aftermath}
+	for _, f := range faults {
+		j.Faults = append(j.Faults, &oracle.Fault{Name: string(f.Kind), Cause: causes[f.Kind], Lock: f.Lock,
+			Start: f.Start, End: f.End})
+	}
+	return j
 }
 
 // late is how long after a call without an answer it may still be done.
@@ -278,7 +249,7 @@ func breaks(calls []*call) (list []*fault) {
 		}
 		f := &fault{Kind: lockBreak, Target: c.Process, Lock: c.Lock, Start: c.Start, End: c.End}
 		if c.End == 0 || c.Outcome != "ok" {
-			f.End = max(c.Start, c.End).add(late)
+			f.End = max(c.Start, c.End).Add(late)
 		}
 		list = append(list, f)
 	}

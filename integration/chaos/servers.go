@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +19,7 @@ import (
 type servers struct {
 	shape      shape
 	deployment *server.Deployment
-	nodes      []*server.Node
+	nodes      nodes
 	mesh       *mesh  // nil if there is none
 	source     string // of the library
 	autoLoad   bool   // clients load it, where they call
@@ -26,13 +27,13 @@ type servers struct {
 	failovers  atomic.Int64 // counted when one is begun, and when it is over
 }
 
-func startServers(ctx context.Context, s shape, source string,
-	autoLoad bool, wrong []time.Duration, steps *clocks) (*servers, error) {
+func startServers(ctx context.Context, h *history, s shape, source string, autoLoad bool,
+	c *clocks) (*servers, error) {
 	spec := s.spec
-	if len(wrong) > 0 || steps.stepped() {
+	if c.used() {
 		spec.Preload = wallClock()
 	}
-	v := &servers{shape: s, source: source, clocks: steps}
+	v := &servers{shape: s, source: source, clocks: c}
 	if s.replicas > 0 && rerouter() != "" {
 		spec.Preload = rerouter()
 		spec.Before = func(d *server.Deployment) (err error) {
@@ -56,7 +57,7 @@ func startServers(ctx context.Context, s shape, source string,
 	if v.mesh == nil {
 		v.shape.kinds = slices.DeleteFunc(slices.Clone(s.kinds), kind.isCut)
 	}
-	if err := errors.Join(err, v.load(), v.whole(), steps.choose(s, v.nodes)); err != nil {
+	if err := errors.Join(err, v.load(), v.whole(), c.begin(h, s, v.nodes)); err != nil {
 		return nil, errors.Join(err, v.close())
 	}
 	v.autoLoad = autoLoad
@@ -70,27 +71,20 @@ func (v *servers) addrs() []string {
 	if !v.shape.quorum() {
 		return v.deployment.Addrs()
 	}
-	var all []string
-	for _, n := range v.nodes {
-		all = append(all, n.Addr)
-	}
-	return all
+	return strings.Fields(v.nodes.String())
 }
 
 // roles asks all servers at once.
 func (v *servers) roles() map[string]string {
 	var mu sync.Mutex
-	var all sync.WaitGroup
 	roles := map[string]string{}
-	for _, n := range v.nodes {
-		all.Go(func() {
-			r := replicationOf(n.Addr)
-			mu.Lock()
-			defer mu.Unlock()
-			roles[n.Addr] = r.role
-		})
-	}
-	all.Wait()
+	_ = v.nodes.each(func(n *server.Node) error {
+		role := roleOf(n.Addr)
+		mu.Lock()
+		defer mu.Unlock()
+		roles[n.Addr] = role
+		return nil
+	})
 	return roles
 }
 
@@ -107,27 +101,20 @@ func (v *servers) primaries() (list []string) {
 
 // load puts the library on each primary that lacks it, and tries for a while where that fails.
 func (v *servers) load() error {
+	lacking := func() []string {
+		return slices.DeleteFunc(v.primaries(), func(addr string) bool {
+			return tell(addr, "FCALL_RO", "holdfast_version", "0") == nil
+		})
+	}
 	if v.autoLoad {
-		until(time.Second, v.loaded)
+		until(time.Second, func() bool { return len(lacking()) == 0 })
 	}
 	var err error
 	until(10*time.Second, func() bool {
-		err = nil
-		for _, addr := range v.primaries() {
-			if tell(addr, "FCALL_RO", "holdfast_version", "0") != nil {
-				err = errors.Join(err, tell(addr, "FUNCTION", "LOAD", "REPLACE", v.source))
-			}
-		}
+		err = each(lacking(), "FUNCTION", "LOAD", "REPLACE", v.source)
 		return err == nil
 	})
 	return err
-}
-
-// loaded reports whether each primary has the library.
-func (v *servers) loaded() bool {
-	return !slices.ContainsFunc(v.primaries(), func(addr string) bool {
-		return tell(addr, "FCALL_RO", "holdfast_version", "0") != nil
-	})
 }
 
 // everywhere tells each server that can be asked, in the end: one that is away may be a primary later,
@@ -159,51 +146,45 @@ func (v *servers) whole() error {
 
 // lacks says what is missing.
 func (v *servers) lacks() string {
-	masters, count := 0, 0
+	masters, want := 0, 1
 	for _, n := range v.nodes {
-		r := replicationOf(n.Addr)
+		r, err := infoOf(n.Addr, "replication")
 		switch {
-		case r.role == "":
+		case err != nil:
 			return n.Addr + " does not answer"
-		case r.role == "master" && r.replicas != strconv.Itoa(v.shape.replicas):
-			return n.Addr + " has " + r.replicas + " replicas"
-		case r.role == "slave" && r.link != "up":
+		case r["role"] == "slave" && r["master_link_status"] != "up":
 			return n.Addr + " does not follow"
-		case r.role == "master":
+		case r["role"] == "slave":
+		case r["connected_slaves"] != strconv.Itoa(v.shape.replicas):
+			return n.Addr + " has " + r["connected_slaves"] + " replicas"
+		default:
 			masters++
 		}
-		count++
 	}
 	switch v.deployment.Kind {
 	case server.KindCluster:
-		if masters != count/2 {
-			return fmt.Sprintf("%d are primaries", masters)
-		}
+		want = len(v.nodes) / 2
+	case server.KindSeveral:
+		want = len(v.nodes)
+	}
+	if masters != want {
+		return fmt.Sprintf("%d are primaries", masters)
+	}
+	if v.deployment.Kind == server.KindCluster {
 		return v.disagree()
-	default:
-		want := 1
-		if v.shape.quorum() {
-			want = len(v.nodes)
-		}
-		if masters != want {
-			return fmt.Sprintf("%d are primaries", masters)
-		}
 	}
 	for _, s := range v.deployment.Sentinels() {
-		m, err := probe(s.Addr, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", server.SentinelMaster)
+		// One that has begun a failover goes on with it, also when the primary is back.
+		m, err := probe(s.Addr, "SENTINEL", "MASTER", server.SentinelMaster)
 		if err != nil {
 			return "a sentinel does not answer"
 		}
-		at, err := m.AsStrSlice()
-		if err != nil || len(at) != 2 || !slices.Contains(v.primaries(), at[0]+":"+at[1]) {
-			return "a sentinel knows another primary"
-		}
-		// One that has begun a failover goes on with it, also when the primary is back.
-		if m, err = probe(s.Addr, "SENTINEL", "MASTER", server.SentinelMaster); err != nil {
-			return "a sentinel does not answer"
-		}
-		if about, err := m.AsStrMap(); err != nil || about["flags"] != "master" {
+		about, err := m.AsStrMap()
+		if err != nil || about["flags"] != "master" {
 			return "a sentinel finds the primary " + about["flags"]
+		}
+		if !slices.Contains(v.primaries(), about["ip"]+":"+about["port"]) {
+			return "a sentinel knows another primary"
 		}
 	}
 	return ""

@@ -14,7 +14,7 @@ import (
 func (v *servers) between(slot uint16, list []shard, pick uint64) (from, to *server.Node, _ error) {
 	var others []*server.Node
 	for _, s := range list {
-		owned, err := v.owns(s.primary, int(slot))
+		owned, err := owns(s.primary, int(slot))
 		switch {
 		case err != nil:
 			return nil, nil, err
@@ -33,46 +33,36 @@ func (v *servers) between(slot uint16, list []shard, pick uint64) (from, to *ser
 // move moves a slot to a primary, as redis-cli does, with its keys one by one. Connections can be
 // killed meanwhile, so it goes on until all of it is done: a slot that is left half on its way
 // would lose keys in the next failover.
-func (v *servers) move(slot uint16, from, to *server.Node) error {
-	number := strconv.Itoa(int(slot))
-	var err error
+func (v *servers) move(slot uint16, from, to *server.Node) (err error) {
 	until(20*time.Second, func() bool {
-		err = v.tryMove(number, from, to)
+		err = tryMove(int(slot), from, to)
 		return err == nil
 	})
 	return err
 }
 
-func (v *servers) tryMove(slot string, from, to *server.Node) error {
-	source, err1 := id(from)
-	target, err2 := id(to)
-	if err := errors.Join(err1, err2); err != nil {
+func tryMove(slot int, from, to *server.Node) error {
+	source, err1 := self(from)
+	target, err2 := self(to)
+	done, err3 := owns(to, slot)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
-	// Once the target has the slot, it cannot import it any more.
-	number, err := strconv.Atoi(slot)
-	if err != nil {
-		return err
+	number := strconv.Itoa(slot)
+	set := func(n *server.Node, how, id string) func() error {
+		return func() error { return tell(n.Addr, "CLUSTER", "SETSLOT", number, how, id) }
 	}
-	done, err := v.owns(to, number)
-	if err != nil {
-		return err
+	steps := []func() error{set(to, "IMPORTING", source[0]), set(from, "MIGRATING", target[0]),
+		func() error { return moveKeys(number, from, to) }, set(to, "NODE", target[0])}
+	if done { // the target cannot import it any more
+		steps = nil
 	}
-	if !done {
-		if err := tell(to.Addr, "CLUSTER", "SETSLOT", slot, "IMPORTING", source); err != nil {
-			return err
-		}
-		if err := tell(from.Addr, "CLUSTER", "SETSLOT", slot, "MIGRATING", target); err != nil {
-			return err
-		}
-		if err := moveKeys(slot, from, to); err != nil {
-			return err
-		}
-		if err := tell(to.Addr, "CLUSTER", "SETSLOT", slot, "NODE", target); err != nil {
+	for _, step := range append(steps, set(from, "NODE", target[0])) {
+		if err := step(); err != nil {
 			return err
 		}
 	}
-	return tell(from.Addr, "CLUSTER", "SETSLOT", slot, "NODE", target)
+	return nil
 }
 
 // moveKeys moves what is in a slot. A key can be at the target already, if the answer to a MIGRATE
@@ -89,8 +79,7 @@ func moveKeys(slot string, from, to *server.Node) error {
 			return err
 		}
 		for _, key := range keys {
-			if err := tell(from.Addr, "MIGRATE", host, port, key, "0", "1000",
-				"REPLACE"); err != nil {
+			if err := tell(from.Addr, "MIGRATE", host, port, key, "0", "1000", "REPLACE"); err != nil {
 				return err
 			}
 		}

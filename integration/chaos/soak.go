@@ -33,7 +33,7 @@ func (r *round) soak(ctx context.Context, h *history, v *servers, c *crew) error
 	for _, g := range growths(early, late) {
 		fmt.Printf("after %v and %v: %v\n", first, r.Storm, g)
 		if g.grown() {
-			h.trouble(violation{Rule: "growth", At: now(), Text: g.String()})
+			h.trouble(wrong("growth", "", now(), "%v", g))
 		}
 	}
 	return nil
@@ -61,8 +61,8 @@ func (r *round) rest(ctx context.Context, v *servers, c *crew) (f figures, err e
 			f.add(g)
 		}
 		all := int64(len(c.places) * c.job.Workers)
-		if f.Standing == all && f.Keys == 0 && f.Goroutines == before.Goroutines &&
-			f.Connections == before.Connections {
+		if f[resting] == all && f[keys] == 0 && f[goroutines] == before[goroutines] &&
+			f[connections] == before[connections] {
 			break
 		}
 		select {
@@ -75,18 +75,19 @@ func (r *round) rest(ctx context.Context, v *servers, c *crew) (f figures, err e
 }
 
 // measure sums the figures of all processes.
-func (c *crew) measure() (sum figures, err error) {
+func (c *crew) measure() (figures, error) {
+	sum := figures{}
 	if err := c.say(tellFigures); err != nil {
-		return sum, err
+		return nil, err
 	}
 	for _, p := range c.places {
 		select {
 		case f := <-p.hear.figures:
 			sum.add(f)
 		case <-p.over:
-			return sum, errors.New(p.name + " is gone")
+			return nil, errors.New(p.name + " is gone")
 		case <-time.After(patient):
-			return sum, errors.New(p.name + " tells no figures")
+			return nil, errors.New(p.name + " tells no figures")
 		}
 	}
 	return sum, nil

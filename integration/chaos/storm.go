@@ -15,16 +15,11 @@ import (
 
 // storm is the faults of a round while they strike.
 type storm struct {
+	*round
 	ctx     context.Context // ends with the storm
 	history *history
 	crew    *crew
 	servers *servers
-	profile string
-	only    string // of their kinds: what they begin with
-	terms   terms  // of the round
-	seed    uint64
-	locks   []string
-	spare   bool // kill no client process: it is measured
 	working sync.WaitGroup
 }
 
@@ -47,7 +42,7 @@ const (
 var seldom = []float64{1, 1, 3, 8}
 
 // start begins the storm: faults of different lanes meet each other.
-func (s *storm) start() {
+func (s *storm) start(seed uint64) {
 	lanes := []struct {
 		kinds []kind
 		do    func(*lane, kind) error
@@ -62,7 +57,7 @@ func (s *storm) start() {
 		{clockKinds, (*lane).clock, time.Second},
 	}
 	for i, each := range lanes {
-		if s.terms.guard > 0 { // one lane has all that makes a server forget, to leave calm between
+		if s.terms.Guard > 0 { // one lane has all that makes a server forget, to leave calm between
 			switch i {
 			case handLane:
 				each.kinds = slices.DeleteFunc(slices.Clone(handKinds), kind.losesMemory)
@@ -71,10 +66,10 @@ func (s *storm) start() {
 				each.do = (*lane).forget
 			}
 		}
-		l := &lane{storm: s, random: rand.New(rand.NewPCG(s.seed, uint64(i)+1)),
-			kinds: s.servers.shape.of(s.profile, s.servers.clocks.kinds(i, each.kinds)), lost: now()}
+		l := &lane{storm: s, random: rand.New(rand.NewPCG(seed, uint64(i)+1)),
+			kinds: s.servers.shape.of(s.Profile, s.servers.clocks.kinds(i, each.kinds)), lost: now()}
 		l.kinds = slices.DeleteFunc(l.kinds, func(k kind) bool {
-			return s.spare && k == clientKill || !strings.HasPrefix(string(k), s.only)
+			return s.Soak && k == clientKill || !strings.HasPrefix(string(k), s.Only)
 		})
 		if len(l.kinds) == 0 {
 			continue
@@ -95,9 +90,6 @@ func (s *storm) start() {
 	}
 	s.working.Go(s.watch)
 }
-
-// end blocks until the faults that are under way are over.
-func (s *storm) end() { s.working.Wait() }
 
 // rest pauses a lane.
 func (s *storm) rest(d time.Duration) {
@@ -126,55 +118,43 @@ func (l *lane) span(short, long time.Duration) time.Duration {
 // network strikes between one client process and one server, or all.
 func (l *lane) network(k kind) error {
 	p := l.crew.places[l.random.IntN(len(l.crew.places))]
-	addrs, to := p.wires.addrs, "all servers"
-	if n := len(addrs); n > 1 && l.random.Float64() < 0.7 {
+	hit, to := p.wires.all[:p.wires.data], "all servers"
+	if n := len(hit); n > 1 && l.random.Float64() < 0.7 {
 		i := l.random.IntN(n)
-		addrs, to = addrs[i:i+1], addrs[i]
+		hit, to = hit[i:i+1], p.wires.nodes[i].Addr
 	}
 	d := l.span(400*time.Millisecond, 4*time.Second)
 	late := time.Duration(l.random.Float64() * float64(100*time.Millisecond))
 	cut := l.random.Float64() < 0.5
 	lost := 1 + l.random.IntN(3)
-	each := func(do func(*server.Proxy)) {
-		for _, a := range addrs {
-			do(p.wires.byServer[a])
-		}
-	}
-	resume := func() {
-		if cut {
-			each((*server.Proxy).Cut)
-		}
-		each((*server.Proxy).Resume)
+	begin, end := (*server.Proxy).Stall, (*server.Proxy).Resume
+	switch k {
+	case netPartition:
+		cut = true
+	case netRequests:
+		begin = (*server.Proxy).StallRequests
+	case netReplies:
+		begin = (*server.Proxy).StallReplies
+	case netSilence:
+		cut = false
+	case netDelay:
+		begin, cut = func(p *server.Proxy) { p.Delay(late) }, false
+		end = func(p *server.Proxy) { p.Delay(0) }
+	case netReset:
+		begin, d = (*server.Proxy).Cut, 0
+	case netLostReply:
+		begin, d = func(p *server.Proxy) { p.DropReplies(lost, "FCALL") }, 0
 	}
 	f := fault{Kind: k, Target: l.crew.named(p) + " to " + to, Detail: fmt.Sprintf("for %v", d)}
 	return l.strike(f, func() error {
-		switch k {
-		case netPartition:
-			each((*server.Proxy).Stall)
-			l.rest(d)
-			each((*server.Proxy).Cut)
-			each((*server.Proxy).Resume)
-		case netRequests:
-			each((*server.Proxy).StallRequests)
-			l.rest(d)
-			resume()
-		case netReplies:
-			each((*server.Proxy).StallReplies)
-			l.rest(d)
-			resume()
-		case netSilence:
-			each((*server.Proxy).Stall)
-			l.rest(d)
-			each((*server.Proxy).Resume)
-		case netDelay:
-			each(func(p *server.Proxy) { p.Delay(late) })
-			l.rest(d)
-			each(func(p *server.Proxy) { p.Delay(0) })
-		case netReset:
-			each((*server.Proxy).Cut)
-		case netLostReply:
-			each(func(p *server.Proxy) { p.DropReplies(lost, "FCALL") })
+		if hit.each(begin); d == 0 {
+			return nil
 		}
+		l.rest(d)
+		if cut {
+			hit.each((*server.Proxy).Cut)
+		}
+		hit.each(end)
 		return nil
 	})
 }
@@ -201,7 +181,7 @@ func (l *lane) server(k kind) error {
 		return l.cut(k)
 	}
 	s := l.servers
-	do, target := s.plan(k, l.random, l.locks)
+	do, target := s.plan(k, l.random)
 	f := fault{Kind: k, Target: target}
 	return l.strike(f, func() error {
 		if planned(k) {

@@ -9,7 +9,7 @@ import (
 // lost its memory, so the next loss comes later than that: the stretches between are when locks
 // are granted, and so when there is something to lose.
 func (l *lane) forget(k kind) error {
-	if k.losesMemory() || k == slotMove && l.profile == profileGuard {
+	if k.losesMemory() || k == slotMove && l.Profile == profileGuard {
 		l.stretch()
 	}
 	if l.ctx.Err() != nil {
@@ -29,13 +29,13 @@ func (l *lane) forget(k kind) error {
 // stretch blocks until the last loss of memory is a guard ago, and a random time, so that some
 // leases began long ago and some just now.
 func (l *lane) stretch() {
-	more := time.Second/2 + time.Duration(l.random.Float64()*float64(l.terms.guard/2))
-	calm := l.terms.guard + more
+	more := time.Second/2 + time.Duration(l.random.Float64()*float64(l.terms.Guard/2))
+	calm := l.terms.Guard + more
 	// Of a quorum, two minorities in a row are a majority.
-	inARow := l.servers.shape.quorum() && l.profile != profileStrict && l.random.IntN(2) == 0
+	inARow := l.servers.shape.quorum() && l.Profile != profileStrict && l.random.IntN(2) == 0
 	if inARow {
 		x := l.random.Float64()
 		calm = time.Duration(x * x * float64(calm) / 2)
 	}
-	l.rest(l.lost.add(calm).sub(now()))
+	l.rest(l.lost.Add(calm).Sub(now()))
 }

@@ -1,9 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // idle is how long a lock may stay free in the calm while somebody waits for it: a hand-off whose
@@ -23,19 +24,18 @@ func checkStuck(calls []*call, holds []*hold, calm stamp, may time.Duration) (fo
 			waits[c.Lock] = append(waits[c.Lock], c)
 		}
 	}
-	for name, list := range byLock(holds) {
+	for name, list := range oracle.ByLock(holds) {
 		list = slices.DeleteFunc(slices.Clone(list), func(h *hold) bool { return h.End < calm })
 		if len(list) == 0 {
 			continue
 		}
 		free := list[0].End
 		for _, h := range list[1:] {
-			if gap := h.Enter.sub(free); gap > may {
+			if gap := h.Enter.Sub(free); gap > may {
 				for _, c := range waits[name] {
-					if c.Start <= free && c.End >= free.add(may) {
-						found = append(found, violation{"stuck", name, free,
-							fmt.Sprintf("nobody had it for %v, while %s.%d waited", gap, c.Process,
-								c.Worker)})
+					if c.Start <= free && c.End >= free.Add(may) {
+						found = append(found, wrong("stuck", name, free, "nobody had it for %v, while %s.%d waited", gap, c.Process,
+							c.Worker))
 						break
 					}
 				}

@@ -8,16 +8,52 @@ import (
 	"strings"
 )
 
+// counts are what is counted in a round, and in all: by what it is, and its kind.
+type counts map[string]map[string]int
+
+// What is counted by kinds. All else is in numbers.
+const (
+	faults   = "faults"
+	failed   = "faults that could not be done, or not in whole"
+	admitted = "meetings of two holders that the guarantees admit, by fault"
+	outcomes = "calls by outcome"
+	numbers  = ""
+)
+
+// The numbers.
+const (
+	holds     = "holds"
+	updates   = "updates"
+	undecided = "porcupine did not end in time"
+	guarded   = "rounds with a guard" // and in these:
+	entries   = "holds in the storm"
+	losses    = "losses of a server's memory, while somebody was inside"
+)
+
+func (c counts) count(what, kind string, n int) {
+	if c[what] == nil {
+		c[what] = map[string]int{}
+	}
+	c[what][kind] += n
+}
+
+func (c counts) sum(what string) (n int) {
+	for _, x := range c[what] {
+		n += x
+	}
+	return n
+}
+
 // String is a line for the round, and one for each violation and file.
 func (r *result) String() string {
 	var b strings.Builder
+	n := r.counts[numbers]
 	fmt.Fprintf(&b, "%-22s %5d faults, %6d calls, %6d holds, %6d updates, %d meetings admitted",
-		r.round.name(), sum(r.faults), sum(r.calls), r.holds, r.updates, sum(r.admitted))
-	if r.round.terms.guard > 0 {
-		fmt.Fprintf(&b, ", %d entries in the storm, %d losses of memory with somebody inside",
-			r.entries, r.losses)
+		r.round.name(), r.sum(faults), r.sum(outcomes), n[holds], n[updates], r.sum(admitted))
+	if n[guarded] > 0 {
+		fmt.Fprintf(&b, ", %d entries in the storm, %d losses of memory with somebody inside", n[entries], n[losses])
 	}
-	if r.undecided {
+	if n[undecided] > 0 {
 		b.WriteString(", porcupine undecided")
 	}
 	const most = 10
@@ -35,36 +71,20 @@ func (r *result) String() string {
 
 // totals are the sums of all rounds.
 type totals struct {
-	rounds, holds, updates, undecided, bad int
-	guarded, entries, losses               int // of rounds with a guard
-	faults, failed, admitted               map[string]int
-	calls, outcomes                        map[string]int
+	counts
+	rounds, bad int
 }
 
 func (t *totals) add(r *result) {
-	if t.rounds == 0 {
-		t.faults, t.failed, t.admitted = map[string]int{}, map[string]int{}, map[string]int{}
-		t.calls, t.outcomes = map[string]int{}, map[string]int{}
+	for what, kinds := range r.counts {
+		for kind, n := range kinds {
+			t.count(what, kind, n)
+		}
 	}
 	t.rounds++
-	t.holds += r.holds
-	t.updates += r.updates
-	if r.round.terms.guard > 0 {
-		t.guarded++
-		t.entries += r.entries
-		t.losses += r.losses
-	}
-	if r.undecided {
-		t.undecided++
-	}
 	if len(r.violations) > 0 {
 		t.bad++
 	}
-	into(t.faults, r.faults)
-	into(t.failed, r.failed)
-	into(t.admitted, r.admitted)
-	into(t.calls, r.calls)
-	into(t.outcomes, r.outcomes)
 }
 
 // err says that there were violations.
@@ -80,40 +100,24 @@ func (t *totals) err() error {
 
 func (t *totals) String() string {
 	var b strings.Builder
+	n := t.counts[numbers]
 	fmt.Fprintf(&b, "\n%d rounds, %d of them with violations; %d calls, %d holds, %d updates",
-		t.rounds, t.bad, sum(t.calls), t.holds, t.updates)
-	if t.undecided > 0 {
-		fmt.Fprintf(&b, "; porcupine undecided in %d", t.undecided)
+		t.rounds, t.bad, t.sum(outcomes), n[holds], n[updates])
+	if n[undecided] > 0 {
+		fmt.Fprintf(&b, "; porcupine undecided in %d", n[undecided])
 	}
-	if t.guarded > 0 {
-		fmt.Fprintf(&b, "\n%d rounds with a guard: %d entries in storms, "+
-			"%d losses of memory with somebody inside", t.guarded, t.entries, t.losses)
+	if n[guarded] > 0 {
+		fmt.Fprintf(&b, "\n%d rounds with a guard: %d entries in storms, %d losses of memory with somebody inside",
+			n[guarded], n[entries], n[losses])
 	}
-	table := func(title string, m map[string]int) {
-		if len(m) == 0 {
-			return
+	for _, what := range []string{faults, failed, admitted, outcomes} {
+		if len(t.counts[what]) == 0 {
+			continue
 		}
-		fmt.Fprintf(&b, "\n%s: %d\n", title, sum(m))
-		for _, k := range slices.Sorted(maps.Keys(m)) {
-			fmt.Fprintf(&b, "  %7d %s\n", m[k], k)
+		fmt.Fprintf(&b, "\n%s: %d\n", what, t.sum(what))
+		for _, k := range slices.Sorted(maps.Keys(t.counts[what])) {
+			fmt.Fprintf(&b, "  %7d %s\n", t.counts[what][k], k)
 		}
 	}
-	table("faults", t.faults)
-	table("faults that could not be done, or not in whole", t.failed)
-	table("meetings of two holders that the guarantees admit, by fault", t.admitted)
-	table("calls by outcome", t.outcomes)
 	return b.String()
-}
-
-func into[K ~string](sums map[string]int, m map[K]int) {
-	for k, n := range m {
-		sums[string(k)] += n
-	}
-}
-
-func sum[K comparable](m map[K]int) (n int) {
-	for _, c := range m {
-		n += c
-	}
-	return n
 }

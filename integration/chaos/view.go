@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ func (v *servers) disagree() string {
 		if text, _ := m.ToString(); !strings.Contains(text, "cluster_state:ok") {
 			return n.Addr + " finds the Cluster down"
 		}
-		view, err := v.owners(n.Addr)
+		view, err := owners(n.Addr)
 		if err != nil {
 			return n.Addr + ": " + err.Error()
 		}
@@ -33,65 +34,61 @@ func (v *servers) disagree() string {
 	return ""
 }
 
-// owners is which primary has which slots, as one node sees it.
-func (v *servers) owners(addr string) (string, error) {
+// members are the rows of CLUSTER NODES, as one node sees them:
+// id address flags primary ping pong epoch link slots...
+func members(addr string) (rows [][]string, err error) {
 	m, err := probe(addr, "CLUSTER", "NODES")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	text, err := m.ToString()
-	if err != nil {
-		return "", err
-	}
-	var rows []string
 	for row := range strings.Lines(text) {
-		// id address flags primary ping pong epoch link slots...
-		f := strings.Fields(row)
-		if len(f) >= 8 && strings.Contains(f[2], "master") && !strings.Contains(f[2], "fail") {
-			rows = append(rows, f[0]+" "+strings.Join(f[8:], " "))
+		if f := strings.Fields(row); len(f) >= 8 {
+			rows = append(rows, f)
 		}
-		if strings.Contains(row, "fail") {
-			rows = append(rows, row)
+	}
+	return rows, err
+}
+
+// owners is which primary has which slots, as one node sees it, and who fails.
+func owners(addr string) (string, error) {
+	list, err := members(addr)
+	var rows []string
+	for _, f := range list {
+		switch {
+		case strings.Contains(f[2], "fail"):
+			rows = append(rows, strings.Join(f, " "))
+		case strings.Contains(f[2], "master"):
+			rows = append(rows, f[0]+" "+strings.Join(f[8:], " "))
 		}
 	}
 	slices.Sort(rows)
-	return strings.Join(rows, "\n"), nil
+	return strings.Join(rows, "\n"), err
 }
 
-func id(n *server.Node) (string, error) {
-	m, err := probe(n.Addr, "CLUSTER", "MYID")
-	if err != nil {
-		return "", err
+// self is the row of a node by its own account.
+func self(n *server.Node) ([]string, error) {
+	list, err := members(n.Addr)
+	i := slices.IndexFunc(list, func(f []string) bool { return strings.Contains(f[2], "myself") })
+	if err != nil || i < 0 {
+		return nil, errors.Join(err, errors.New(n.Addr+" does not know itself"))
 	}
-	return m.ToString()
+	return list[i], nil
 }
 
 // owns reports whether a node has a slot, by its own account.
-func (v *servers) owns(n *server.Node, slot int) (bool, error) {
-	m, err := probe(n.Addr, "CLUSTER", "NODES")
+func owns(n *server.Node, slot int) (bool, error) {
+	row, err := self(n)
 	if err != nil {
 		return false, err
 	}
-	text, err := m.ToString()
-	if err != nil {
-		return false, err
-	}
-	for row := range strings.Lines(text) {
-		f := strings.Fields(row)
-		if len(f) < 8 || !strings.Contains(f[2], "myself") {
-			continue
+	return slices.ContainsFunc(row[8:], func(r string) bool {
+		first, last, found := strings.Cut(r, "-")
+		if !found {
+			last = first
 		}
-		for _, r := range f[8:] {
-			first, last, found := strings.Cut(r, "-")
-			if !found {
-				last = first
-			}
-			low, err1 := strconv.Atoi(first)
-			high, err2 := strconv.Atoi(last)
-			if err1 == nil && err2 == nil && low <= slot && slot <= high {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
+		low, err1 := strconv.Atoi(first)
+		high, err2 := strconv.Atoi(last)
+		return err1 == nil && err2 == nil && low <= slot && slot <= high
+	}), nil
 }

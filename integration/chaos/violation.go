@@ -3,21 +3,16 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
-// violation is something that must not be.
-type violation struct {
-	Rule string // exclusion, token, register, hang, stuck, leak, growth, died, re-entry, model
-	Lock string
-	At   stamp
-	Text string
-}
+// violation is something that must not be, by one of the rules exclusion, token, register, hang, stuck,
+// leak, growth, died, re-entry and model.
+type violation = oracle.Violation
 
-func (v violation) String() string {
-	if v.Lock == "" {
-		return v.Rule + ": " + v.Text
-	}
-	return fmt.Sprintf("%s of %s: %s", v.Rule, v.Lock, v.Text)
+func wrong(rule, lock string, at stamp, form string, args ...any) violation {
+	return violation{Rule: rule, Lock: lock, At: at, Text: fmt.Sprintf(form, args...)}
 }
 
 func rules(list []violation) string {
@@ -26,9 +21,4 @@ func rules(list []violation) string {
 		names = append(names, v.Rule)
 	}
 	return strings.Join(names, " ")
-}
-
-func (h *hold) String() string {
-	return fmt.Sprintf("%s.%d (%s, token %d, owner %s)", h.Process, h.Worker, h.Level, h.Token,
-		h.Owner)
 }

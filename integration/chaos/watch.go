@@ -3,14 +3,7 @@ package main
 import "time"
 
 // planned reports whether a kind makes a replica the primary.
-func planned(k kind) bool {
-	switch k {
-	case failoverOrder, failoverForce, failoverTake, failoverAsk, failoverKill, failoverStale,
-		failoverPause:
-		return true
-	}
-	return k.isolates()
-}
+func planned(k kind) bool { return k == failoverOrder || causes[k].Splits() && k != failoverStray }
 
 // unseen is how long a failover may have gone on before the watch sees it.
 const unseen = 8 * time.Second
@@ -41,7 +34,7 @@ func (s *storm) watch() {
 				continue
 			}
 			at := now()
-			end := s.history.begin(fault{Kind: failoverStray, Target: addr, Start: at.add(-unseen)})
+			end := s.history.begin(fault{Kind: failoverStray, Target: addr, Start: at.Add(-unseen)})
 			s.working.Go(func() {
 				end(s.servers.whole())
 			})

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
@@ -60,7 +61,7 @@ func TestNobodyIsInsideBesideAnotherOverFailovers(t *testing.T) {
 			}
 			assert.LessOrEqual(t, len(p.overlaps), 1, "%s: entries beside another, of %d", how, len(p.at))
 			for _, o := range p.overlaps[:min(1, len(p.overlaps))] {
-				assert.True(t, o.admitted(took), "%s from %v to %v: %v", how, took.from.Format(clock), took.to.Format(clock), o)
+				assert.True(t, o.admitted(oracle.Unreplicated, took), "%s from %v to %v: %v", how, took.from.Format(clock), took.to.Format(clock), o)
 			}
 			assert.Empty(t, p.strange)
 			primary, replica = replica, primary

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // clock is the part of the time that matters here.
@@ -33,13 +34,26 @@ func (o overlap) String() string { return fmt.Sprintf("%v beside %v", o.second, 
 // lateness is what a busy machine adds between an answer of the server and the entry.
 const lateness = 250 * time.Millisecond
 
-// admitted reports whether the table of guarantees admits the overlap: the first lock is of the primary that
-// was lost, so it was granted before that could grant no more, and the second one came later and has the
-// higher token.
-func (o overlap) admitted(failover span) bool {
-	return o.first.at.Before(failover.to.Add(lateness)) && o.second.at.After(failover.from) &&
-		o.second.lock.Fence() > o.first.lock.Fence()
+// admitted reports whether the guarantees admit the overlap for what was done to the servers, and the one
+// who came later has the higher token.
+func (o overlap) admitted(cause oracle.Cause, took span) bool {
+	judge := oracle.Judge{Aftermath: lateness,
+		Faults: []*oracle.Fault{{Cause: cause, Start: stamp(took.from), End: stamp(took.to)}}}
+	first, second := o.first.hold(), o.second.hold()
+	_, why := judge.Meet(first, second, second.Enter)
+	return why != nil && second.Token > first.Token
 }
+
+// hold is the entry as the oracle sees it. It was granted a moment before, at the most lateness.
+func (e entry) hold() *oracle.Hold {
+	at := stamp(e.at)
+	return &oracle.Hold{Level: oracle.Default, Owner: e.lock.Owner(), Token: e.lock.Fence(), Start: at, Enter: at}
+}
+
+// began is when stamps begin, by the monotonic clock.
+var began = time.Now()
+
+func stamp(t time.Time) oracle.Stamp { return oracle.Stamp(t.Sub(began)) }
 
 // period is what happened in the room over one fault.
 type period struct {

@@ -100,7 +100,7 @@ func TestACommandOfTheShellEndsAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			for range 25 {
+			for range 15 {
 				said, err := shell(ctx, "600000", "at once "+strconv.Itoa(i), "true").CombinedOutput()
 				if !assert.NoError(t, err, "%s", said) {
 					return
@@ -118,7 +118,7 @@ func TestTheShellIsKilled(t *testing.T) {
 	of(t, "sh")
 	input, stdin, err := os.Pipe()
 	require.NoError(t, err)
-	cmd := shell(t.Context(), "3000", "killed", "sh", "-c", "echo held; read -r line || :")
+	cmd := shell(t.Context(), "9000", "killed", "sh", "-c", "echo held; read -r line || :")
 	cmd.Stdin = input
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)

@@ -35,7 +35,7 @@ var bed struct {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	_ = flag.Set("test.parallel", "16") // tests here wait more than they compute
+	_ = flag.Set("test.parallel", "12") // tests here wait more than they compute
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -215,7 +215,7 @@ func TestHandOverFromGoAndBack(t *testing.T) {
 func TestAHolderIsKilled(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w worker) {
-		r := w.hold(t, "3000", "0")
+		r := w.hold(t, "6000", "0")
 		token := r.held()
 		r.kill()
 		require.Equal(t, token, inspect(t, t.Name()).Fence)
@@ -230,7 +230,7 @@ func TestAHolderIsKilled(t *testing.T) {
 func TestALockIsRenewedAndBroken(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w worker) {
-		r := w.hold(t, "6000", "0")
+		r := w.hold(t, "9000", "0")
 		token := r.held()
 		renewed(t, t.Name())
 		require.Equal(t, token, inspect(t, t.Name()).Fence)

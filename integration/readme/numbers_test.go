@@ -21,7 +21,7 @@ func TestTheNumbersAreThoseOfTheSource(t *testing.T) {
 		{"a third of the lease after the last renewal", "client/config.go", "Default a third of the lease"},
 		{"no news is believed for longer than a second", "client/internal/tracking/tracking.go", "maxSilence = time.Second"},
 		{"asks again after about a second", "client/internal/queue/timing.go", "lookPause = time.Second\n"},
-		{"3 to 9 servers", "client/quorum/open.go", "fewest, most = 3, 9 "},
+		{"3 to 9 servers", "client/quorum/open.go", "servers < 3 || servers > 9 ||"},
 	} {
 		require.Contains(t, text, c.says)
 		require.True(t, strings.Contains(page(t, c.file), c.source), "%s: %s", c.file, c.source)

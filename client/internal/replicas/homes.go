@@ -21,11 +21,9 @@ type place struct {
 	asking bool   // the slot is being imported there
 }
 
-func (b *Backend) slotted() bool { return b.Redis.Mode() == rueidis.ClientModeCluster }
-
 // home is where a key's slot should be. Another node will say who has it.
 func (b *Backend) home(ctx context.Context, key string) place {
-	if !b.slotted() {
+	if b.Redis.Mode() != rueidis.ClientModeCluster {
 		return place{node: b.Redis}
 	}
 	at := b.homes.Load()

@@ -136,7 +136,7 @@ func (b *Backend) pipeline(ctx context.Context, to place, calls []fcall.Call) []
 		defer cancel()
 		return b.decode(ctx, calls, to.node.DoMulti(limited, commands...))
 	})
-	if b.slotted() && failed(outcomes[0].Err) {
+	if b.Redis.Mode() == rueidis.ClientModeCluster && failed(outcomes[0].Err) {
 		b.homes.Store(nil)
 		b.nudge(ctx, calls[0].Key)
 	}

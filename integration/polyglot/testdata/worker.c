@@ -9,7 +9,8 @@
 static char **args; /* HOST PORT MODE LOCK LEASE WAIT [COUNTER ROUNDS] */
 
 static redisContext *open_redis(void *arg) {
-  struct timeval timeout = {0, 500000};
+  long long ms = atoll(args[4]) / 4; /* below a third of the lease, for a busy machine */
+  struct timeval timeout = {ms / 1000, ms % 1000 * 1000};
   redisContext *c = redisConnectWithTimeout(args[0], atoi(args[1]), timeout);
   (void)arg;
   if (c && !c->err && redisSetTimeout(c, timeout) == REDIS_OK) return c;

@@ -2,13 +2,14 @@
 require __DIR__ . '/../php/holdfast.php';
 
 [, $library, $host, $port, $mode, $name, $lease, $wait] = $argv;
+$timeout = $lease / 4000; // below a third of the lease, for a busy machine
 if ($library === 'predis') {
     require 'Predis/Autoloader.php';
     Predis\Autoloader::register();
-    $redis = new Predis\Client(['host' => $host, 'port' => (int) $port, 'timeout' => 0.5, 'read_write_timeout' => 0.5]);
+    $redis = new Predis\Client(['host' => $host, 'port' => (int) $port, 'timeout' => $timeout, 'read_write_timeout' => $timeout]);
 } else {
     $redis = new Redis();
-    $redis->connect($host, (int) $port, 0.5, null, 0, 0.5);
+    $redis->connect($host, (int) $port, $timeout, null, 0, $timeout);
 }
 $terms = ['lease' => $lease / 1000, 'wait' => $wait === '-1' ? INF : $wait / 1000];
 

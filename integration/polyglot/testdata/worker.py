@@ -8,7 +8,7 @@ import redis
 import holdfast
 
 host, port, mode, name, lease, wait = sys.argv[1:7]
-r = redis.Redis(host, int(port), socket_timeout=0.5, retry=None, decode_responses=True)
+r = redis.Redis(host, int(port), socket_timeout=int(lease) / 4000, retry=None, decode_responses=True)
 terms = {"lease": int(lease) / 1000, "wait": None if wait == "-1" else int(wait) / 1000}
 
 

@@ -2,7 +2,7 @@ require_relative "../ruby/holdfast"
 
 $stdout.sync = true
 host, port, mode, NAME, lease, wait, *rest = ARGV
-R = Redis.new(host: host, port: port.to_i, timeout: 0.5)
+R = Redis.new(host: host, port: port.to_i, timeout: lease.to_f / 4000)
 TERMS = { lease: lease.to_i / 1000.0, wait: wait == "-1" ? nil : wait.to_i / 1000.0 }.freeze
 
 def hold

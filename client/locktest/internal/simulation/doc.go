@@ -25,6 +25,6 @@
 //
 // Brief schedules have few actors and faults, over all deployments and levels; see brief.go.
 //
-// What the guarantees' table admits is decided from the faults that were injected, for one owner of
-// one lock, and counted.
+// What the guarantees' table admits integration/oracle decides from the faults that were injected, for
+// one owner of one lock, and it is counted.
 package simulation

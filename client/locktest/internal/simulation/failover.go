@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 func (in *injector) graceful() {
@@ -44,17 +45,17 @@ func (in *injector) forced() {
 	}
 	o, names := in.run.seen, in.run.of(old)
 	o.strand(old, to)
-	in.retold(to, unreplicated)
+	in.retold(to, oracle.Unreplicated)
 	o.locked(func() {
 		o.stale[old] = true
 		for _, name := range names {
 			if l := o.locks[name]; l.owner != "" && way != 2 { // it may be renewed there and nowhere else
-				l.lose(l.owner, deposed)
+				l.lose(l.owner, oracle.Deposed)
 			}
 		}
 	})
 	in.run.world.Failover(to, redis.Failover{Force: true, Isolated: way == 2 || in.rng.IntN(2) == 0})
-	o.retell(to, names, unreplicated)
+	o.retell(to, names, oracle.Unreplicated)
 	if _, missing := to.Do("FCALL", "holdfast_version", "0").(redis.Error); missing { // the library too, if it was just loaded
 		in.load(to)
 	}

@@ -1,11 +1,13 @@
 package simulation
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // holder is somebody who got a lock: a Lock of the client, or one taken by plain FCALL.
@@ -103,8 +105,8 @@ func (o *observer) checkAlone(l *lock, h *holder) {
 		}
 		why := o.admits(l, h, other)
 		switch {
-		case why != "":
-			o.report.Count(Admitted, why, 1)
+		case why != oracle.None:
+			o.report.Count(Admitted, string(why), 1)
 		case h.fence == other.fence:
 			o.broken(l.name, 3, "%s and %s have the same token %d", h.who, other.who, h.fence)
 		default:
@@ -120,7 +122,7 @@ func (o *observer) checkAlone(l *lock, h *holder) {
 	}
 	if h.fence > l.token {
 		l.token = h.fence // passed on in memory
-	} else if !known && h.fence < l.token && l.owner != h.owner && l.lost(h) == "" {
+	} else if !known && h.fence < l.token && l.owner != h.owner && o.lost(l, h) == oracle.None {
 		o.report.Count(Checks, "entered after a later token", 1)
 	}
 }
@@ -139,7 +141,7 @@ func (o *observer) checkMinimum(l *lock, h *holder) {
 		return
 	}
 	from, calm := o.calm(h.entered)
-	if !calm || from.After(before.began) || l.lost(before) != "" {
+	if !calm || from.After(before.began) || o.lost(l, before) != oracle.None {
 		return
 	}
 	o.report.Count(Checks, "9 minimum", 1)
@@ -148,57 +150,38 @@ func (o *observer) checkMinimum(l *lock, h *holder) {
 	}
 }
 
-// admits returns why two holders may be inside together, "" if they may not.
-func (o *observer) admits(l *lock, a, b *holder) string {
-	guarded := o.mix.guard > 0
-	for _, h := range []*holder{a, b} {
-		if o.need > 0 {
-			if why := l.lostMajority(h, o.need); why != "" {
-				return why
-			}
-			continue
-		}
-		if why := l.lostBy(h, func(why string) bool { return !guarded || why != deposed && why != unreplicated && why != restarted }); why != "" {
-			return why
-		}
+// hold is a holder as the oracle knows it. A caller of FCALL counts on what one server says.
+func (o *observer) hold(l *lock, h *holder) *oracle.Hold {
+	level := oracle.Default
+	switch {
+	case o.mix.guard > 0:
+		level = oracle.Guarded
+	case l.level && (h.lock != nil || h.done != nil):
+		level = oracle.Replicas
 	}
-	return ""
+	return &oracle.Hold{Level: level, Owner: h.owner, Token: h.fence, Shared: h.shared,
+		Start: stamp(h.began), Enter: stamp(h.entered), Told: stamp(l.told[h.owner])}
 }
 
-// lost returns the fault that took the lock from its holder.
-func (l *lock) lost(h *holder) string { return l.lostBy(h, func(string) bool { return true }) }
-
-// lostBy returns the first that counts.
-func (l *lock) lostBy(h *holder, counts func(why string) bool) string {
-	replicated := l.level && (h.lock != nil || h.done != nil)
-	since := h.began
-	if told := l.told[h.owner]; !h.shared && !told.IsZero() && told.Before(since) {
-		since = told // the owner stood in line before this one of its process was passed the lock
+// admits returns why two holders may be inside together, None if they may not.
+func (o *observer) admits(l *lock, a, b *holder) oracle.Cause {
+	if o.need > 0 {
+		return cmp.Or(l.lostMajority(a, o.need), l.lostMajority(b, o.need))
 	}
-	for _, x := range l.losses {
-		if !counts(x.why) {
-			continue
-		}
-		if replicated && (x.why == deposed || x.why == unreplicated || x.why == grantedThere) {
-			continue
-		}
-		mine := x.owner == h.owner && !h.shared // an owner string of its own: passed on in memory, it is the same lease
-		if (mine || (x.owner == h.owner || x.owner == everybody) && !x.at.Before(since)) && !l.toldAfter(x, h) {
-			return x.why
-		}
-	}
-	return ""
+	_, why := l.judge.Meet(o.hold(l, a), o.hold(l, b), stamp(time.Now()))
+	return causeOf(why)
 }
 
-// toldAfter reports whether the server answered the holder's wait after it had lost the lock, and
-// before it entered: it knew. With an owner string that others use too, it may be one of them who
-// was told.
-func (l *lock) toldAfter(x loss, h *holder) bool {
-	if h.shared {
-		return false
+// lost returns what took the lock from its holder.
+func (o *observer) lost(l *lock, h *holder) oracle.Cause {
+	return causeOf(l.judge.Lost(o.hold(l, h), stamp(time.Now()), oracle.Loss))
+}
+
+func causeOf(f *oracle.Fault) oracle.Cause {
+	if f == nil {
+		return oracle.None
 	}
-	told := l.told[h.owner]
-	return x.at.Before(told) && told.Before(h.entered)
+	return f.Cause
 }
 
 // lent notes that somebody else uses an owner string.
@@ -214,8 +197,8 @@ func (o *observer) checkOutlived(l *lock, owner, what string) {
 		if h.owner != owner || h.released || !h.alive() || h.lock == nil && h.done == nil {
 			continue
 		}
-		if why := l.lost(h); why != "" {
-			o.report.Count(Admitted, why, 1)
+		if why := o.lost(l, h); why != oracle.None {
+			o.report.Count(Admitted, string(why), 1)
 			continue
 		}
 		o.broken(l.name, 2, "the context of %s (%s, token %d) is alive, and %s", h.who, h.owner, h.fence, what)
@@ -254,8 +237,8 @@ func (o *observer) checkDeadline(l *lock, h *holder) {
 	if l.owner == h.owner && !now.Add(remaining).After(l.until) {
 		return
 	}
-	if why := l.lost(h); why != "" {
-		o.report.Count(Admitted, why, 1)
+	if why := o.lost(l, h); why != oracle.None {
+		o.report.Count(Admitted, string(why), 1)
 		return
 	}
 	if l.owner != h.owner {

@@ -4,37 +4,22 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
-// loss is a fault that took a lock from its owner, as the guarantees' table admits.
-type loss struct {
-	owner string
-	at    time.Time
-	why   string
+// stamp is a time for the oracle.
+func stamp(t time.Time) oracle.Stamp {
+	if t.IsZero() {
+		return 0
+	}
+	return oracle.Stamp(t.UnixNano())
 }
-
-// What no lock is lost by that all replicas have.
-const (
-	deposed      = "a deposed primary goes on"
-	unreplicated = "a forced failover lost what was not replicated"
-)
-
-// stranded loses a lock that all replicas had of the server that it came from.
-const stranded = "the target of a move was lost before its replica had the key"
 
 // landing is when a key came to another server, as replication counts there.
 type landing struct {
 	node   *redis.Node
 	offset int64
 }
-
-// restarted loses a guarded lock too, as those above do, but never lets another holder in beside the
-// one that lost it.
-const restarted = "a restart without all of its memory"
-
-// grantedThere lets a holder in beside one of a guarded lock too: the new primary has renewed its
-// lock, and the old one, which goes on, has not heard of it.
-const grantedThere = "a deposed primary grants"
 
 // closing notes an answer that nobody gets the lock yet, for so many milliseconds, at a server whose
 // memory is younger than the guard. In peace no memory begins anew.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // compare looks what a primary has forgotten, compared with the one before it or with itself before
@@ -14,7 +15,7 @@ func (o *observer) compare(l *lock, s state, n *redis.Node, nowUS int64) {
 	if l.owner != "" && (!live || s.owner != l.owner || s.fence != l.fence || until.Before(l.until.Add(-time.Millisecond))) {
 		why := o.retold[n]
 		if (why == nothingLost || l.level) && o.skewed && (s.owner == l.owner && s.fence == l.fence || !live) {
-			why = "the clocks of two servers differ"
+			why = oracle.Differ
 			l.lose(everybody, why) // also who asked the one, and is granted the lock by the other
 		}
 		o.forget(l, why)
@@ -24,24 +25,25 @@ func (o *observer) compare(l *lock, s state, n *redis.Node, nowUS int64) {
 	}
 }
 
-func (o *observer) forget(l *lock, why string) {
-	if l.level && why == unreplicated && l.stranded {
-		why = stranded
-	}
+func (o *observer) forget(l *lock, why oracle.Cause) {
 	if why == nothingLost {
 		o.broken(l.name, 1, "%s had it before, and does not any more", l.owner)
 	}
 	l.lose(l.owner, why)
+	if l.level && why == oracle.Unreplicated && l.stranded { // also if all replicas had it of the server that it came from
+		l.lose(l.owner, oracle.Stranded)
+	}
 	o.history.add(l.name, "server", "%s lost it: %s", l.owner, why)
 	l.owner = ""
 	l.free = time.Now()
 	l.gen++
 }
 
-const nothingLost = "nothing"
+// nothingLost is in no table: it admits nothing.
+const nothingLost oracle.Cause = "nothing"
 
 // retell says that a node's memory may be another from now on, and takes over what it has.
-func (o *observer) retell(n *redis.Node, names []string, why string) {
+func (o *observer) retell(n *redis.Node, names []string, why oracle.Cause) {
 	now := n.Now().UnixMicro()
 	for _, name := range names {
 		fields := n.Hash(prefix + name)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // observer sees what servers write and what clients believe. Its mutex is taken under the nodes'
@@ -31,13 +32,13 @@ type observer struct {
 	cause   map[*redis.Node]redis.Call // the function that runs there
 	stale   map[*redis.Node]bool       // deposed by force, and not a replica yet
 	drift   map[*redis.Node]float64
-	began   map[*redis.Node]time.Time // its memory, by what it said last
-	retold  map[*redis.Node]string    // why its memory may be another than the primary's before
-	moving  map[string]bool           // keys that migrate, or are deleted by hand; of several servers with '@' and the server
-	need    int                       // servers that make a majority; 0: each lock has one primary
-	partial bool                      // a minority of them is never there
-	skewed  bool                      // clocks were stepped: tokens may fall with a memory that is lost
-	forgot  bool                      // a server's memory of tokens was lost
+	began   map[*redis.Node]time.Time    // its memory, by what it said last
+	retold  map[*redis.Node]oracle.Cause // why its memory may be another than the primary's before
+	moving  map[string]bool              // keys that migrate, or are deleted by hand; of several servers with '@' and the server
+	need    int                          // servers that make a majority; 0: each lock has one primary
+	partial bool                         // a minority of them is never there
+	skewed  bool                         // clocks were stepped: tokens may fall with a memory that is lost
+	forgot  bool                         // a server's memory of tokens was lost
 
 	faults     int // under way
 	calmFrom   time.Time
@@ -75,7 +76,7 @@ type lock struct {
 	token    int64 // the highest that was seen
 	holders  []*holder
 	wants    map[*want]bool
-	losses   []loss
+	judge    oracle.Judge // knows what took the lock from its owners
 	releases []releaseCall
 	told     map[string]time.Time // when a wait was last answered 'not yours', by owner
 	grants   []grant
@@ -87,14 +88,14 @@ type lock struct {
 }
 
 // everybody is the owner of a loss that concerns all holders, and all who were asking for the lock.
-const everybody = "*"
+const everybody = ""
 
 func newObserver(seed uint64, name string, mix profile, names []string) *observer {
 	o := &observer{seed: seed, profile: name, mix: mix, history: newHistory(), report: NewReport(), locks: map[string]*lock{},
-		cause: map[*redis.Node]redis.Call{}, stale: map[*redis.Node]bool{}, drift: map[*redis.Node]float64{}, began: map[*redis.Node]time.Time{}, retold: map[*redis.Node]string{}, moving: map[string]bool{},
+		cause: map[*redis.Node]redis.Call{}, stale: map[*redis.Node]bool{}, drift: map[*redis.Node]float64{}, began: map[*redis.Node]time.Time{}, retold: map[*redis.Node]oracle.Cause{}, moving: map[string]bool{},
 		hosts: map[string]*hostState{}, calmFrom: time.Now()}
 	for _, name := range names {
-		o.locks[name] = &lock{name: name, level: mix.replicated, free: time.Now(), votes: map[*redis.Node]*votes{}, wants: map[*want]bool{}, told: map[string]time.Time{}, ghosts: map[string]bool{}, lenders: map[string]bool{}, wanted: map[string]time.Time{}, sampled: time.Now()}
+		o.locks[name] = &lock{name: name, judge: oracle.Judge{Exact: true}, level: mix.replicated, free: time.Now(), votes: map[*redis.Node]*votes{}, wants: map[*want]bool{}, told: map[string]time.Time{}, ghosts: map[string]bool{}, lenders: map[string]bool{}, wanted: map[string]time.Time{}, sampled: time.Now()}
 	}
 	return o
 }
@@ -163,9 +164,9 @@ func (o *observer) called(c redis.Call) {
 	}
 	switch {
 	case verb == "break" && yes:
-		l.lose(reply[1].(string), "break")
+		l.lose(reply[1].(string), oracle.Broken)
 	case verb == "release" && slices.Contains(c.Args, functions.OptAll) && yes:
-		l.lose(c.Args[0], "release of an owner")
+		l.lose(c.Args[0], oracle.Ended)
 	case verb == "wait" && !yes && len(reply) > 0:
 		if len(l.told) > 5000 {
 			clear(l.told)
@@ -201,13 +202,14 @@ func (o *observer) lockOfMessage(message string) *lock {
 
 // lose notes that an owner may have lost the lock. Of everybody, that is also whoever gets it in memory
 // from who has it now, by a call that begins later.
-func (l *lock) lose(owner, why string) {
-	l.losses = append(l.losses, loss{owner, time.Now(), why})
+func (l *lock) lose(owner string, why oracle.Cause) {
+	now, all := stamp(time.Now()), &l.judge.Faults
+	*all = append(*all, &oracle.Fault{Name: string(why), Cause: why, Owner: owner, Start: now, End: now})
 	if owner == everybody && l.owner != "" {
-		l.losses = append(l.losses, loss{l.owner, time.Now(), why})
+		l.lose(l.owner, why)
 	}
-	if len(l.losses) > 400 {
-		l.losses = l.losses[200:]
+	if len(*all) > 400 {
+		*all = (*all)[200:]
 	}
 }
 
@@ -256,10 +258,10 @@ func (o *observer) wrote(w redis.Write) {
 	}
 	if o.stale[w.Node] {
 		if after.live(w.NowUS) {
-			l.lose(after.owner, deposed)
+			l.lose(after.owner, oracle.Deposed)
 		}
 		if after.live(w.NowUS) && after.owner != before.owner {
-			l.lose(after.owner, grantedThere)
+			l.lose(after.owner, oracle.DeposedGrants)
 		}
 		if before.owner != after.owner { // given back there: the new primary keeps it until its lease ends
 			l.ghosts[before.owner] = true
@@ -333,7 +335,7 @@ func (o *observer) checkToken(l *lock, fence int64, owner string, fresh bool) {
 	o.report.Count(Checks, "3 token", 1)
 	if fresh && fence <= l.token {
 		if o.skewed && o.forgot {
-			o.report.Count(Admitted, "a token fell: memory was lost and a clock was stepped", 1)
+			o.report.Count(Admitted, string(oracle.Back), 1)
 		} else {
 			o.broken(l.name, 3, "token %d of %s after %d", fence, owner, l.token)
 		}

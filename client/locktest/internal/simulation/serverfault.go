@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/cluster"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 var serverFaults = []fault{
@@ -72,7 +73,7 @@ func (in *injector) server(kind, text string) (end func()) {
 	return in.harm(kind, redis.Path{}, text, false)
 }
 
-func (in *injector) retold(n *redis.Node, why string) {
+func (in *injector) retold(n *redis.Node, why oracle.Cause) {
 	o := in.run.seen
 	o.locked(func() { o.retold[n], o.forgot = why, true })
 }
@@ -91,7 +92,7 @@ func (in *injector) reboot(n *redis.Node, disk redis.Disk) {
 		n.Save()
 		in.wait(time.Millisecond, 3*time.Second)
 	}
-	why := restarted
+	why := oracle.Forgotten
 	if disk == redis.Everything {
 		why = nothingLost
 	}
@@ -213,7 +214,7 @@ func (o *observer) moved(names []string, ahead time.Duration, to landing) {
 		l := o.locks[name]
 		l.moved, l.landed = true, to
 		if o.skewed && ahead.Abs() > time.Millisecond {
-			l.lose(everybody, "a slot moved to a server with another clock")
+			l.lose(everybody, oracle.Differ)
 			o.forgot = true
 		}
 	}
@@ -238,7 +239,7 @@ func (in *injector) gone(name string) {
 		}
 		o.locked(func() {
 			o.moving[name] = true
-			o.locks[name].lose(everybody, "a DEL by hand")
+			o.locks[name].lose(everybody, oracle.Deleted)
 		})
 		n.Do("DEL", prefix+name)
 		o.movingNow([]string{name}, false)
@@ -286,7 +287,7 @@ func (in *injector) clock() {
 	o.skewed = true
 	lost := nothingLost
 	if offset > time.Until(n.Now()) { // also an earlier clock, if that one was behind
-		lost = "a server's clock was stepped forward"
+		lost = oracle.Forward
 	}
 	for _, name := range names {
 		if primary && lost != nothingLost {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // Faults of several independent servers.
@@ -136,9 +137,9 @@ func (in *injector) step() {
 	by := time.Duration((in.rng.Float64() - 0.5) * float64(wrong))
 	end := in.server("step", fmt.Sprintf("%s to %v, drift %.4f", n.Addr(), c.offset+by, c.drift))
 	o := in.run.seen
-	o.locked(func() { o.retold[n] = stepped })
+	o.locked(func() { o.retold[n] = oracle.Forward })
 	n.SetClock(c.offset+by, c.drift)
-	o.retell(n, in.run.names, stepped)
+	o.retell(n, in.run.names, oracle.Forward)
 	end()
 }
 

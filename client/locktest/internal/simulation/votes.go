@@ -6,13 +6,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // vote is what one of several servers gave to an owner.
 type vote struct {
 	owner string
-	until time.Time // when the lease can end there, by the local clock
-	why   string    // why the server does not have it any more
+	until time.Time    // when the lease can end there, by the local clock
+	why   oracle.Cause // why the server does not have it any more
 }
 
 func (v vote) live(owner string, at time.Time) bool {
@@ -25,15 +26,12 @@ type votes struct {
 	had []vote // lost by faults, and their leases are not over
 }
 
-// stepped loses votes as a DEL does. A server that was restarted loses them too, but gives them to
-// nobody else while they last.
-const stepped = "a server's clock was stepped"
-
-// covered reports whether a guard keeps a server from giving away what it has lost by that.
-func covered(why string) bool { return why == restarted || why == nothingLost }
+// covered reports whether a guard keeps a server from giving away what it has lost by that, as after a
+// restart, while the lease lasts.
+func covered(why oracle.Cause) bool { return why.Verdict(oracle.Quorum) == oracle.Nothing }
 
 // lose notes that the server does not have its vote any more, by a fault.
-func (v *votes) lose(now time.Time, why string) {
+func (v *votes) lose(now time.Time, why oracle.Cause) {
 	if v.has.until.After(now) {
 		lost := v.has
 		lost.why = why
@@ -64,9 +62,9 @@ func (l *lock) at(n *redis.Node) *votes {
 // count is how many servers vote for an owner at a time: have it, or give it to nobody else yet.
 // With admitted, it counts those too that have lost it by what the guarantees admit; why is one of
 // these.
-func (l *lock) count(owner string, at time.Time) (n, admitted int, why string) {
+func (l *lock) count(owner string, at time.Time) (n, admitted int, why oracle.Cause) {
 	for _, v := range l.votes {
-		firm, lost := v.has.live(owner, at), ""
+		firm, lost := v.has.live(owner, at), oracle.None
 		for _, had := range v.had {
 			switch {
 			case !had.live(owner, at):
@@ -79,7 +77,7 @@ func (l *lock) count(owner string, at time.Time) (n, admitted int, why string) {
 		if firm {
 			n++
 		}
-		if firm || lost != "" {
+		if firm || lost != oracle.None {
 			admitted++
 		}
 		if !firm && lost > why { // any, but the same for all orders
@@ -116,15 +114,15 @@ func (o *observer) voted(l *lock, w redis.Write, before, after state, c redis.Ca
 }
 
 // takes returns why a write takes a vote from its owner, if that is what the guarantees admit.
-func (o *observer) takes(l *lock, n *redis.Node, c redis.Call, called bool, owner string) string {
+func (o *observer) takes(l *lock, n *redis.Node, c redis.Call, called bool, owner string) oracle.Cause {
 	switch {
 	case o.moving[l.name+"@"+n.Addr()]:
-		return "a DEL by hand"
+		return oracle.Deleted
 	case !called:
 	case c.Function == "holdfast_break":
-		return "break"
+		return oracle.Broken
 	case c.Function == functions.Release && c.Args[0] == owner && slices.Contains(c.Args, functions.OptAll):
-		return "release of an owner"
+		return oracle.Ended
 	}
 	return ""
 }
@@ -143,7 +141,7 @@ func (o *observer) checkGuard(l *lock, n *redis.Node, v *votes, has vote, now ti
 }
 
 // recall compares what a server has, after a fault of its memory or its clock, with what it had.
-func (o *observer) recall(l *lock, n *redis.Node, s state, nowUS int64, why string) {
+func (o *observer) recall(l *lock, n *redis.Node, s state, nowUS int64, why oracle.Cause) {
 	now, v := time.Now(), l.at(n)
 	has := o.voteOf(n, s, nowUS)
 	if v.has.owner != has.owner && has.owner != "" {
@@ -165,18 +163,18 @@ func (o *observer) checkVotes(l *lock, h *holder, remaining time.Duration) {
 	switch {
 	case n >= o.need:
 	case admitted >= o.need:
-		o.report.Count(Admitted, why, 1)
+		o.report.Count(Admitted, string(why), 1)
 	default:
 		o.broken(l.name, 2, "%s (%s, token %d) counts on %v, and %d servers have it for that long, of %d that must", h.who, h.owner, h.fence, remaining, n, o.need)
 	}
 }
 
-// lostMajority returns the fault that took a majority from a holder, "" if none did.
-func (l *lock) lostMajority(h *holder, need int) string {
+// lostMajority returns what took a majority from a holder, None if nothing did.
+func (l *lock) lostMajority(h *holder, need int) oracle.Cause {
 	if n, admitted, why := l.count(h.owner, time.Now()); n < need && admitted >= need {
 		return why
 	}
-	return ""
+	return oracle.None
 }
 
 // checkOrder looks at the token of a holder that enters.
@@ -186,8 +184,8 @@ func (o *observer) checkOrder(l *lock, h *holder) {
 	case h.fence > l.token:
 		l.token, l.tokenOwner = h.fence, h.owner
 	case again:
-	case l.lostMajority(h, o.need) != "":
-		o.report.Count(Admitted, "entered after a later token: "+l.lostMajority(h, o.need), 1)
+	case l.lostMajority(h, o.need) != oracle.None:
+		o.report.Count(Admitted, "entered after a later token: "+string(l.lostMajority(h, o.need)), 1)
 	default:
 		o.broken(l.name, 3, "%s (%s) enters with token %d, after %d of %s", h.who, h.owner, h.fence, l.token, l.tokenOwner)
 	}
