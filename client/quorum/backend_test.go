@@ -111,7 +111,7 @@ func (b *bed) until(is func() bool) {
 func (b *bed) takeAll() (owner string, r fcall.Reply) {
 	b.t.Helper()
 	owner, r = b.take()
-	of := b.ballots.find(owner)
+	of := b.ballots.find(owner, false)
 	b.until(func() bool {
 		of.all.mu.Lock()
 		defer of.all.mu.Unlock()
@@ -201,7 +201,7 @@ func TestAVoteIsRestored(t *testing.T) {
 	lost := (b.first("lock:x") + 1) % 3
 	_, err := b.nodes[lost].Do(t.Context(), "DEL", "lock:x")
 	require.NoError(t, err)
-	of := b.ballots.find(owner)
+	of := b.ballots.find(owner, false)
 	of.all.mu.Lock()
 	of.seats[lost].last = time.Time{} // a lease ago
 	of.all.mu.Unlock()
@@ -209,6 +209,21 @@ func TestAVoteIsRestored(t *testing.T) {
 	renewal.Fence = r.Fence
 	require.True(t, b.do(renewal).Yes)
 	b.until(func() bool { return b.has()[lost] == owner })
+}
+
+// A request for a vote was lost with its connection, and runs after its owner was given back everywhere: who
+// gives back again takes that vote back.
+func TestAGivingBackThatIsRepeatedGoesToAll(t *testing.T) {
+	b := several(t, 3)
+	owner, _ := b.takeAll()
+	b.release(owner)
+	b.until(func() bool { b.undo(b.call(fcall.Release, owner)); return len(b.ballots.by) == 0 })
+	for _, m := range b.members[1:] {
+		_, err := m.caller.Load().Do(t.Context(), b.call(fcall.Acquire, owner))
+		require.NoError(t, err)
+	}
+	b.undo(b.call(fcall.Release, owner))
+	b.until(func() bool { return slices.Equal(b.has(), []string{"", "", ""}) })
 }
 
 // A vote that was left behind at the first server keeps nobody out for long.

@@ -138,14 +138,22 @@ func (all *ballots) open(call fcall.Call) *ballot {
 	return b
 }
 
-// find returns an owner's ballot. If nothing is left of it that is over.
-func (all *ballots) find(owner string) *ballot {
+// find returns an owner's ballot. One that was dropped is over. Who gives back again knows that a request
+// for a vote may run late, on a connection that has ended since: then all servers may have something.
+func (all *ballots) find(owner string, again bool) *ballot {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if b := all.by[owner]; b != nil {
-		return b
+	b := all.by[owner]
+	if b == nil {
+		b = &ballot{all: all, over: true, request: fcall.Call{Owner: owner}, seats: make([]seat, all.servers)}
+		if b.used, b.lease = time.Now(), lasting; again {
+			all.by[owner] = b
+			for i := range b.seats {
+				b.seats[i].maybe = true
+			}
+		}
 	}
-	return &ballot{all: all, over: true, seats: make([]seat, all.servers)}
+	return b
 }
 
 // settle drops a ballot if nothing is left of it. It reports whether that is so: no further request for a

@@ -76,7 +76,7 @@ func TestAGivingBackDoesNotCoverWhatIsUnderWay(t *testing.T) {
 				b.heard(0, time.Now(), b.request, late)
 			}
 			require.True(t, b.seats[0].matters(), "the vote is heard of first: %v", voteFirst)
-			require.Same(t, b, all.find("a"))
+			require.Same(t, b, all.find("a", false))
 			covers, _ = b.leaves(0)
 			b.left(0, covers)
 			require.True(t, b.settle())

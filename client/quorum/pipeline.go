@@ -18,7 +18,8 @@ import (
 func (s *servers) pipeline(ctx, closing context.Context, calls []fcall.Call, waited bool) (outcomes []fcall.Outcome) {
 	counts := make([]count, len(calls))
 	for i, call := range calls {
-		counts[i] = count{poll: s.poll(), call: call, waited: waited, ballot: s.ballots.find(call.Owner)}
+		counts[i] = count{poll: s.poll(), call: call, waited: waited}
+		counts[i].ballot = s.ballots.find(call.Owner, counts[i].gives() && !waited)
 	}
 	limit := lasting
 	if deadline, ok := ctx.Deadline(); ok {
