@@ -51,6 +51,7 @@ type Config struct {
 	Crashes uint8 // how many clients may die
 	Strays  uint8 // how many calls may be run after nobody waits for them any more
 	Breaks  uint8 // how often an operator may break a lock
+	Sure    bool  // each call is answered
 	Drops   bool  // connections of waiters may be lost, and come back
 	Odd     bool  // tries, declines, calls that are refused, clients that close
 	Ages    bool  // how long ago waiters asked, and how old a lock is, matters

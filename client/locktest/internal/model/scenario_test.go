@@ -31,6 +31,7 @@ func watched(c *Config)           { c.Progress = true }
 func coarse(c *Config)            { c.Coarse = true }
 func crowded(c *Config)           { c.More = 1 }
 func odd(c *Config)               { c.Odd = true }
+func sure(c *Config)              { c.Sure = true }
 func drops(c *Config)             { c.Drops = true }
 func healthy(c *Config)           { c.Crashes = 0 }
 func breaks(c *Config)            { c.Breaks = 1 }
@@ -67,7 +68,7 @@ var overlap = []Invariant{Exclusion}
 var scenarios = []scenario{
 	// Without a failover.
 	sound("2 clients", clients(2), watched),
-	sound("3 clients, healthy", healthy),
+	sound("3 clients, all calls are answered", sure, watched),
 	sound("2 clients, a stray", clients(2), strays(1), healthy, watched),
 	sound("2 clients, lost subscriptions", clients(2), drops, healthy, watched),
 	sound("2 clients, a break", clients(2), breaks, healthy, watched),

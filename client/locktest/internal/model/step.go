@@ -19,7 +19,7 @@ func (cfg *Config) may(s *State, a Action) bool {
 	case Missed:
 		return c.Call.Status == Gone
 	case Again:
-		return calls && c.Call.Status != Gone
+		return calls && c.Call.Status != Gone && !cfg.Sure
 	case Read, LoseNote:
 		return c.Note.For != 0
 	case Ask:
