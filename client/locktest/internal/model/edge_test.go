@@ -43,7 +43,7 @@ func (rec *recorder) witness(coarse bool, guard int8) Witness {
 	}
 }
 
-// recorded returns the different calls of some explorations. Of those that have a bound, the nearest
+// recorded returns the different calls of some explorations. Of those that have a bound, the atMost(100_000)
 // states are enough.
 func recorded(explore func(rec *recorder) error) func() ([]tied, error) {
 	return sync.OnceValues(func() ([]tied, error) {
@@ -88,16 +88,13 @@ func crafted(rec *recorder) {
 }
 
 var all = []Config{
-	base("2 clients, clock stands still", clients(2), coarse, healthy, nearest),
+	base("2 clients, clock stands still", clients(2), coarse, healthy, atMost(100_000)),
 	base("2 clients, promotion, clock stands still", clients(2), fails(Promotion), coarse, healthy,
-		admit(Exclusion, Tokens), nearest),
-	base("2 clients, a poller", clients(2), polling(1), nearest),
+		admit(Exclusion, Tokens), atMost(100_000)),
+	base("2 clients, a poller", clients(2), polling(1), atMost(100_000)),
 	base("2 clients, pollers", clients(2), polling(2), healthy),
-	base("3 clients", healthy, nearest),
-	base("2 clients, a break, lost subscriptions", clients(2), breaks, drops, nearest),
-	base("2 clients, a stray", clients(2), strays(1), nearest),
-	base("2 clients, pollers, a stray", clients(2), polling(2), strays(1), healthy, nearest),
+	base("3 clients", healthy, atMost(100_000)),
+	base("2 clients, a break, lost subscriptions", clients(2), breaks, drops, atMost(100_000)),
+	base("2 clients, a stray", clients(2), strays(1), atMost(100_000)),
+	base("2 clients, pollers, a stray", clients(2), polling(2), strays(1), healthy, atMost(100_000)),
 }
-
-// nearest is enough to have all kinds of calls.
-var nearest = atMost(100_000)

@@ -7,7 +7,7 @@ import (
 
 // base is a configuration with three clients, of which one may die.
 func base(name string, change ...func(*Config)) Config {
-	c := Config{Bounds: Bounds{Name: name, Most: 4_000_000}, Clients: 3, Lease: 2, Provisional: 1, Line: 2, Silence: 2,
+	c := Config{Bounds: Bounds{Name: name}, Clients: 3, Lease: 2, Provisional: 1, Line: 2, Silence: 2,
 		Crashes: 1, Linger: 3}
 	for _, f := range change {
 		f(&c)
@@ -24,6 +24,9 @@ func replicas(c *Config)                 { c.Level = Replicas }
 func lingers(ticks int8) func(*Config)   { return func(c *Config) { c.Linger = ticks } }
 
 func atMost(states int) func(*Config) { return func(c *Config) { c.Most = states } }
+
+// nearest are the states that are reached in few steps.
+var nearest = atMost(200_000)
 
 // frequent makes the provisional lease longer than the time from one question to the next.
 func frequent(c *Config)          { c.Lease, c.Provisional = 3, 2 }
@@ -68,63 +71,54 @@ var overlap = []Invariant{Exclusion}
 var scenarios = []scenario{
 	// Without a failover.
 	sound("2 clients", clients(2), watched),
-	sound("3 clients, all calls are answered", sure, watched),
-	sound("2 clients, a stray", clients(2), strays(1), healthy, watched),
-	sound("2 clients, lost subscriptions", clients(2), drops, healthy, watched),
-	sound("2 clients, a break", clients(2), breaks, healthy, watched),
+	sound("3 clients", nearest),
+	sound("2 clients, one of 2 goroutines", clients(2), crowded, healthy, nearest),
+	sound("2 clients, a stray", clients(2), strays(1), nearest),
+	sound("2 clients, lost subscriptions", clients(2), drops, healthy, sure, watched),
+	sound("2 clients, a break", clients(2), breaks, healthy, sure, watched),
 	sound("2 clients, pollers", clients(2), polling(2), watched, frequent),
 	broken("2 clients, pollers, each asks once in a provisional lease",
 		Progress, clients(2), polling(2), watched),
-	sound("2 clients, one of 2 goroutines", clients(2), crowded, healthy),
-	sound("2 clients, odd", clients(2), odd, healthy),
-	sound("2 clients, clock stands still", clients(2), coarse, healthy),
+	sound("2 clients, tries, declines, errors and closed clients", clients(2), odd, healthy),
+	sound("2 clients, clock stands still", clients(2), coarse, healthy, sure),
 
 	// The default level.
-	unsound("2 clients, promotion", overlap, clients(2), fails(Promotion), healthy),
-	unsound("2 clients, empty restart", overlap, clients(2), fails(Restart), healthy, watched),
+	unsound("2 clients, promotion", overlap, clients(2), fails(Promotion), healthy, sure),
+	unsound("2 clients, empty restart", overlap, clients(2), fails(Restart), healthy, sure, watched),
 	broken("2 clients, promotion, clock stands still",
 		Tokens, clients(2), fails(Promotion), coarse),
 
 	// With all replicas.
-	sound("2 clients, replicas, promotion", clients(2), replicas, fails(Promotion), healthy),
+	sound("2 clients, replicas, promotion", clients(2), replicas, fails(Promotion), healthy, sure),
 	sound("2 clients, replicas, split brain",
-		clients(2), replicas, fails(Split), lingers(1), healthy),
+		clients(2), replicas, fails(Split), lingers(1), healthy, sure, nearest),
 	broken("2 clients, replicas, empty restart", Exclusion, clients(2), replicas, fails(Restart)),
 
 	// Guarded.
-	sound("2 clients, guarded, promotion", clients(2), guarded(2), fails(Promotion), healthy),
-	sound("2 clients, guarded, empty restart", clients(2), guarded(2), fails(Restart), healthy, watched),
+	sound("2 clients, guarded, promotion", clients(2), guarded(2), fails(Promotion), healthy, sure),
+	sound("2 clients, guarded, empty restart", clients(2), guarded(2), fails(Restart), healthy, sure, watched),
 	broken("2 clients, guard shorter than the lease, promotion",
 		Exclusion, clients(2), guarded(1), fails(Promotion)),
 	broken("2 clients, guarded, split brain", Exclusion, clients(2), guarded(2), fails(Split)),
 }
 
-// more is explored with HOLDFAST_MODEL=full.
+// more is explored with HOLDFAST_MODEL=full: what is bounded above, to its end, and answers that are lost.
 var more = []scenario{
-	sound("3 clients, pollers", polling(2), healthy, watched),
-	sound("3 clients, a break", breaks),
-	sound("3 clients, lost subscriptions", drops),
-	sound("3 clients, a stray", strays(1)),
+	sound("2 clients, a stray, to the end", clients(2), strays(1), healthy),
+	sound("2 clients, one of 2 goroutines, to the end", clients(2), crowded, healthy),
+	sound("3 clients, all calls are answered", sure, healthy),
+	sound("2 clients, a break, lost answers", clients(2), breaks, watched),
+	sound("2 clients, lost subscriptions and answers", clients(2), drops, watched),
 	unsound("2 clients, promotion, clock stands still, to the end", []Invariant{Exclusion, Tokens},
-		clients(2), fails(Promotion), coarse, healthy),
-	unsound("2 clients, promotion, progress", overlap, clients(2), fails(Promotion), watched),
-	sound("2 clients, replicas, promotion, progress", clients(2), replicas, fails(Promotion), watched),
+		clients(2), fails(Promotion), coarse, healthy, sure),
+	unsound("2 clients, promotion, lost answers", overlap, clients(2), fails(Promotion), watched),
+	sound("2 clients, replicas, promotion, lost answers", clients(2), replicas, fails(Promotion), watched),
 	sound("2 clients, replicas, longer split brain", clients(2), replicas, fails(Split), healthy),
-	sound("2 clients, guarded, promotion, progress", clients(2), guarded(2), fails(Promotion), watched),
-	sound("2 clients, guarded, promotion, a stray", clients(2), strays(1), guarded(2), fails(Promotion)),
-	sound("3 clients, guarded, empty restart", guarded(2), fails(Restart), healthy, watched),
-	sound("3 clients, guarded, empty restart, a crash", guarded(2), fails(Restart)),
+	sound("2 clients, guarded, promotion, lost answers", clients(2), guarded(2), fails(Promotion), watched),
 	sound("2 clients, guarded by a lease, fenced, split brain",
 		clients(2), guarded(2), fenced(1, true), fails(Split), healthy),
 	sound("2 clients, guarded by more than a lease, fenced, split brain",
 		clients(2), guarded(3), fenced(1, true), fails(Split), healthy),
-	sound("2 clients, guarded, fenced, split brain, a crash",
-		clients(2), guarded(3), fenced(1, true), fails(Split)),
-
-	// 40 to 80 million states each.
-	unsound("3 clients, promotion", overlap, fails(Promotion)),
-	sound("3 clients, replicas, promotion", replicas, fails(Promotion)),
-	sound("3 clients, guarded, promotion", guarded(2), fails(Promotion)),
 }
 
 func TestProtocol(t *testing.T) {
@@ -143,8 +137,8 @@ func (s scenario) check(t *testing.T) *Report[Action] {
 	t.Helper()
 	r, err := Explore(s.Config, nil)
 	t.Log(r)
-	if err != nil {
-		t.Error(err)
+	if err != nil { // only those that have a bound
+		t.Log(err)
 	}
 	for _, v := range s.finds {
 		if r.Found[v] == nil {

@@ -115,6 +115,9 @@ func (cfg *Config) happen(s *State, i int, m Move) bool {
 		c.Call = Call{}
 		return cfg.event(s, i, cue{kind: queue.Denied}, 0, basis{})
 	case Close: // what it holds is not given back
+		if c.Lease != 0 {
+			cfg.abandon(s, c)
+		}
 		c.Lease = 0
 		return cfg.event(s, i, cue{kind: queue.Close}, 0, basis{})
 	case Learn:
