@@ -94,10 +94,14 @@ func (s *server) play(cfg *Config, x *tied, v variant) error {
 		s.node.Do("PEXPIREAT", tiedKey, text(c.expires()))
 	}
 	before := s.node.Hash(tiedKey)
+	others := s.others(before)
 	s.messages = nil
 	call := c.arguments(cfg)
 	reply := s.node.Do(append([]string{"FCALL"}, call...)...)
 	after, err := s.look()
+	if now := s.others(s.node.Hash(tiedKey)); err == nil && now != others {
+		err = fmt.Errorf("left %d other keys, of %d", now, others)
+	}
 	told := slices.Clone(s.messages)
 	next, wantNext := any(nil), any(nil)
 	if x.coarse { // what the server remembers now shows in the next token that it gives
@@ -127,6 +131,15 @@ func (s *server) play(cfg *Config, x *tied, v variant) error {
 		return fmt.Errorf("%q at %d us on %q:\n%w", call, c.us, before, err)
 	}
 	return nil
+}
+
+// others is how many other keys there are.
+func (s *server) others(tied map[string]string) int64 {
+	n, _ := s.node.Do("DBSIZE").(int64)
+	if tied != nil {
+		n--
+	}
+	return n
 }
 
 // replay makes all calls with a library until one differs from the model. It returns how many it
