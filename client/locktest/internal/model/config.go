@@ -51,6 +51,7 @@ type Config struct {
 	Crashes uint8 // how many clients may die
 	Strays  uint8 // how many calls may be run after nobody waits for them any more
 	Breaks  uint8 // how often an operator may break a lock
+	Joint   bool  // clients 0 and 1 have holds of one owner; nobody waits
 	Sure    bool  // each call is answered
 	Drops   bool  // connections of waiters may be lost, and come back
 	Odd     bool  // tries, declines, calls that are refused, clients that close
@@ -86,6 +87,7 @@ const (
 	GuardedRepeats        // a server with a young memory hands over, but does not acquire
 	EndlessProvision      // a lock that is handed over has no end until it is confirmed
 	ForgetAhead           // a key with a token that is ahead of the clock does not stay
+	Unnamed               // a renewal does not name its hold
 )
 
 func (f Flaw) String() string {
@@ -93,5 +95,6 @@ func (f Flaw) String() string {
 		"tokens by the time alone", "a lock without an expiry", "acquire past the line", "WAIT's answer is not looked at",
 		"no confirmation before it counts", "deadline counted from the reply",
 		"one owner string for all acquisitions", "old messages are believed", "a young memory hands over",
-		"handed over without an end", "a token ahead of the clock is forgotten"}[f]
+		"handed over without an end", "a token ahead of the clock is forgotten",
+		"renewals without a hold"}[f]
 }

@@ -78,9 +78,9 @@
 // # Joinable locks
 //
 // Two clients share an owner string, and each has a hold of its own; a third one is another owner
-// (joint.go). They do not wait, their calls are not late, and one may die; a replica that lags is
-// promoted. With a guard, nobody of another owner works beside a hold, because renewals name their
-// hold: one that does not goes on under the lock of another hold, and is not told when that ends.
+// (Config.Joint). They do not wait; a replica that lags is promoted. With a guard, nobody of another owner
+// works beside a hold, because renewals name their hold: one that does not goes on under the lock of another
+// hold, and is not told when that ends.
 //
 // # The levels
 //

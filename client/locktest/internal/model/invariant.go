@@ -23,7 +23,9 @@ func (v Invariant) String() string {
 func (cfg *Config) broken(s *State) (out uint8) {
 	holders := 0
 	for i := range s.Clients[:cfg.Clients] {
-		if c := &s.Clients[i]; c.Believes() && c.Void == 0 {
+		c := &s.Clients[i]
+		joined := cfg.Joint && i == 1 && s.Clients[0].Believes()
+		if c.Believes() && c.Void == 0 && !joined {
 			holders++
 		}
 	}

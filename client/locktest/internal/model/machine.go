@@ -65,10 +65,14 @@ type queues struct {
 	cells   [queue.Confirming + 1][queue.Close + 1]int
 }
 
-// machines are all that any client's queue machine was like. Number 0 is the empty one.
+// joinable is the number of the empty machine of a joinable lock; 0 is that of any other.
+const joinable = 1
+
+// machines are all that any client's queue machine was like.
 var machines = func() *queues {
 	q := &queues{numbers: map[string]uint16{}}
-	q.number(new(puppet).born(), 0, cue{})
+	q.number(born(0), 0, cue{})
+	q.number(born(joinable), 0, cue{})
 	return q
 }()
 
@@ -83,7 +87,9 @@ type puppet struct {
 
 var queueTerms = &lease.Terms{Length: tickTime}
 
-func (p *puppet) born() *puppet {
+func born(number uint16) *puppet {
+	p := &puppet{}
+	p.Asks = number == joinable
 	p.Fresh = func(string) string {
 		p.owners++
 		p.owner = strconv.Itoa(p.owners)
@@ -94,8 +100,8 @@ func (p *puppet) born() *puppet {
 
 // at returns a machine that is like a number.
 func (q *queues) at(number uint16) *puppet {
-	if number == 0 {
-		return new(puppet).born()
+	if number <= joinable {
+		return born(number)
 	}
 	p := q.at(q.all[number].from)
 	p.play(q.all[number].by)

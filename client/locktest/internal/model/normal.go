@@ -170,7 +170,7 @@ func (cfg *Config) sort(s *State) (moved [maxClients]uint8) {
 		first = 2
 	}
 	same := true
-	for i := first; i < cfg.Clients; i++ {
+	for i := first; i < cfg.Clients && !cfg.Joint; i++ {
 		for j := i; j >= first && rank[order[j]] < rank[order[j-1]]; j-- {
 			order[j], order[j-1] = order[j-1], order[j]
 			same = false

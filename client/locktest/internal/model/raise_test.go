@@ -65,11 +65,7 @@ var raiseMutations = []mutation{
 	{"a raise lowers", "    if raise and raise > lock.fence then\n", "    if raise then\n"},
 	{"a raised token is not remembered", "  if top > us and top > last and top <= us + AHEAD_US then token = ms(top) + 1 end\n", ""},
 	{"a raise without a look at the owner", "  local mine = held_by(lock, owner)\n    and", "  local mine = lock.ends > 0\n    and"},
-	{
-		"a raise does not begin the memory",
-		"  if raise and not held_by(lock, owner) then age(us) end\n",
-		"",
-	},
+	{"a raise does not begin the memory", "  if raise and not held_by(lock, owner) then age(us) end\n", ""},
 	{
 		"a raise takes a lock that is free",
 		"  local mine = held_by(lock, owner)\n    and",

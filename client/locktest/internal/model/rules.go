@@ -132,7 +132,11 @@ func (t *turn) leave(r Request) Reply {
 		t.passOn()
 	}
 	mine := t.lock.heldBy(r.Owner) && (r.Fence == 0 || r.Fence == t.lock.Fence)
-	if mine {
+	switch l := &t.lock; {
+	case mine && l.Holds != r.Hold: // others are left, or it was not there
+		left = l.Holds&r.Hold != 0
+		l.Holds &^= r.Hold
+	case mine:
 		t.passOn()
 		left = true
 	}

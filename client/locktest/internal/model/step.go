@@ -37,7 +37,7 @@ func (cfg *Config) may(s *State, a Action) bool {
 	case Keep:
 		return c.Lease != 0 && !calls
 	case Enter:
-		return cfg.room(s, c)
+		return !cfg.Joint && cfg.room(s, c)
 	case Line:
 		return cfg.Odd && cfg.room(s, c) && state == queue.Absent
 	case Stop:
@@ -45,7 +45,7 @@ func (cfg *Config) may(s *State, a Action) bool {
 	case StopNext:
 		return c.at().waiting > 1
 	case Try:
-		return cfg.Odd && cfg.room(s, c)
+		return (cfg.Odd || cfg.Joint) && cfg.room(s, c)
 	case Decline:
 		return cfg.Odd && c.Lease != 0
 	case Deny:
@@ -195,11 +195,23 @@ func ahead(s *State) int {
 	return int(most) - int(s.Now)
 }
 
+// request is a call for an owner. Of a joinable lock that is a hold.
+func (cfg *Config) request(k Kind, o Owner, fence Token) Request {
+	r := Request{Kind: k, Owner: o, Fence: fence}
+	if cfg.Joint && o.client() < 2 {
+		r.Owner = ownerOf(0, 0)
+		if k != Renew || cfg.Flaw != Unnamed {
+			r.Hold = o.hold()
+		}
+	}
+	return r
+}
+
 // run runs a client's call.
 func (cfg *Config) run(s *State, i int, saw Witness) (bool, uint8) {
 	c := &s.Clients[i]
 	k := c.Call.Kind
-	served, e, bad := cfg.serve(s, c.Link, Request{Kind: k, Owner: ownerOf(i, 0), Fence: c.argument(k)}, saw)
+	served, e, bad := cfg.serve(s, c.Link, cfg.request(k, ownerOf(i, 0), c.argument(k)), saw)
 	c.Call.Status, c.Call.Yes = Answered, bit8(e.Reply.Yes)
 	if k == Wait || k == Acquire && e.Reply.Yes {
 		c.Call.Got = e.Reply.Fence
@@ -220,7 +232,7 @@ func (cfg *Config) runLate(s *State, i int, m Move, saw Witness) (bool, uint8) {
 		from = &c.Stray
 	}
 	call := *from
-	served, _, bad := cfg.serve(s, call.Link, Request{Kind: call.Kind, Owner: ownerOf(i, call.Past), Fence: call.Fence}, saw)
+	served, _, bad := cfg.serve(s, call.Link, cfg.request(call.Kind, ownerOf(i, call.Past), call.Fence), saw)
 	if m != RunBackLost {
 		*from = Stray{}
 	}
