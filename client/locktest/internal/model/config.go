@@ -10,8 +10,6 @@ const (
 	Guarded               // the primary has it, and its memory has been unbroken for Config.Guard
 )
 
-func (l Level) String() string { return [...]string{"default", "replicas", "guarded"}[l] }
-
 // Failover is how a server's memory is broken.
 type Failover uint8
 
@@ -22,10 +20,6 @@ const (
 	Restart            // the primary comes back with an empty memory
 	Split              // the replica is promoted, and the old primary goes on for Config.Linger ticks
 )
-
-func (f Failover) String() string {
-	return [...]string{"no failover", "promotion", "empty restart", "split brain"}[f]
-}
 
 // Config is what is explored. Times are ticks.
 type Config struct {

@@ -1,10 +1,6 @@
 package model
 
-import (
-	"testing"
-
-	"github.com/holdfast-go/holdfast/functions"
-)
+import "testing"
 
 // joint is a joinable lock over a promotion: A and B share an owner, each has a hold of its own, and C is
 // another owner. They do not wait.
@@ -21,19 +17,6 @@ func TestJoint(t *testing.T) {
 }
 
 var jointEdges = recorded(configured(base("joinable", joint, guarded(2), atMost(100_000))))
-
-// TestJointTie makes each call of the joinable lock's model with the library.
-func TestJointTie(t *testing.T) {
-	all, err := jointEdges()
-	if err != nil {
-		t.Fatal(err)
-	}
-	calls, err := replay(t, functions.Source, all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d calls agree", calls)
-}
 
 var jointMutations = []mutation{
 	{
@@ -52,6 +35,3 @@ var jointMutations = []mutation{
 		"",
 	},
 }
-
-// TestTheJointTieNoticesAChange does so with what is about holds.
-func TestTheJointTieNoticesAChange(t *testing.T) { notices(t, jointMutations, jointEdges) }
