@@ -32,7 +32,7 @@ HALF   := ^Test[A-G]
 LONG   := ./integration/conformance ./integration/failure
 # Of these the race detector has nothing to see, and much to slow down: machines without goroutines that
 # are walked through, and calls of other programs.
-UNRACED := ./integration/polyglot ./integration/contract ./integration/readme ./client/internal/queue ./client/internal/lease
+UNRACED := ./.ci/dist ./integration/polyglot ./integration/contract ./integration/readme ./client/internal/queue ./client/internal/lease
 OTHERS   = ./loader $(filter-out $(LONG) $(UNRACED),$(shell go list ./... | sed 's|^github.com/holdfast-go/holdfast|.|'))
 
 # Tests in virtual time are several times slower with the race detector: of these, what drives the
@@ -76,11 +76,9 @@ virtual: compiled differential
 	cd client/locktest && nice -n 10 go test -p 1 -count=1 -timeout 15m $(VIRTUAL)
 	cd client/locktest && nice -n 10 $(TEST) -p 1 $(DETECTED)
 
-# What these need of a server is not modelled behind a port: Cluster, a replica, files on disk, MONITOR,
-# the commands of the guard library.
+# What these need of a server is not modelled behind a port: Cluster, a replica, files on disk, MONITOR.
 UNMODELLED := TestCluster TestReplicaHasTheSameLock TestTokensSurviveARestart \
-	TestWaiterSubscribedAtAReplicaIsNeverGranted TestHoldsAreWrittenWhenTheyChange TestAMemoryIsThePrimarys \
-	TestFenced.*
+	TestWaiterSubscribedAtAReplicaIsNeverGranted TestHoldsAreWrittenWhenTheyChange TestAMemoryIsThePrimarys
 
 test-embedded: ## Run the contract's tests on the embedded Redis in place of a real one
 	@echo "skipped, not modelled: $(UNMODELLED)"

@@ -29,8 +29,11 @@ import (
 // was lost. Once it is waiting, it rides out outages of up to one lease. After an error the lock is
 // neither held nor waited for.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	ask := Ask{name, true}
-	since := c.observer.asked(ctx, ask)
+	if c.observer == nil {
+		l, _, err := c.acquire(ctx, name, opts)
+		return l, err
+	}
+	ask, since := c.asked(ctx, name, true)
 	l, behind, err := c.acquire(ctx, name, opts)
 	c.answer(ctx, ask, since, l, behind, err)
 	return l, err
@@ -42,9 +45,9 @@ func (c *Client) acquire(ctx context.Context, name string, opts []Option) (*Lock
 		return again, nil, err
 	}
 	defer c.inflight.leave()
-	if w.set.maxWait > 0 {
+	if w.set.MaxWait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, w.set.maxWait, errMaxWait)
+		ctx, cancel = context.WithTimeoutCause(ctx, w.set.MaxWait, errMaxWait)
 		defer cancel()
 	}
 	began := time.Now()
@@ -56,8 +59,10 @@ func (c *Client) acquire(ctx context.Context, name string, opts []Option) (*Lock
 		if err != nil {
 			return nil, w.busy(waited.Behind), w.stopped(ctx, began, waited, err)
 		}
-		if l, err := w.take(t); l != nil || err != nil {
-			return l, w.busy(waited.Behind), opError("acquire", name, err)
+		if l, err := w.take(t); l != nil {
+			return l, w.busy(waited.Behind), nil
+		} else if err != nil {
+			return nil, w.busy(waited.Behind), opError("acquire", name, err)
 		} // it was lost on the way: stand in line again
 	}
 }
@@ -73,8 +78,10 @@ func (c *Client) acquire(ctx context.Context, name string, opts []Option) (*Lock
 // deadline had passed before the call. After an error the lock is not held: if the outcome was
 // unknown, a clean-up goes on in the background.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	ask := Ask{name, false}
-	since := c.observer.asked(ctx, ask)
+	if c.observer == nil {
+		return c.tryAcquire(ctx, name, opts)
+	}
+	ask, since := c.asked(ctx, name, false)
 	l, err := c.tryAcquire(ctx, name, opts)
 	c.answer(ctx, ask, since, l, nil, err)
 	return l, err
@@ -89,11 +96,11 @@ func (c *Client) tryAcquire(ctx context.Context, name string, opts []Option) (*L
 	l, busy, err := w.try(ctx)
 	switch {
 	case err != nil:
-		return nil, opError("try", name, c.ended(ctx, err))
+		err = opError("try", name, c.ended(ctx, err))
 	case busy != nil:
-		return nil, busy
+		err = busy
 	}
-	return l, nil
+	return l, err
 }
 
 // begin is the beginning of a call for a lock. One that re-enters is done with that. Otherwise, and without
@@ -151,7 +158,7 @@ func (c *Client) want(ctx context.Context, name string, opts []Option) (want, er
 
 // request is what the queue of the key is asked for.
 func (w *want) request() queue.Request {
-	return queue.Request{Name: w.name, Key: w.key, Terms: w.set.terms, Owner: w.set.owner, GiveUpEarly: w.set.giveUpEarly}
+	return queue.Request{Name: w.name, Key: w.key, Terms: w.set.terms, Owner: w.set.owner, GiveUpEarly: w.set.GiveUpEarly}
 }
 
 // begun is the error of a call whose contexts had ended before it began.
@@ -255,16 +262,14 @@ func (w *want) ask(ctx context.Context, r queue.Request) (*holding.Holder, queue
 }
 
 // take makes the Lock of a holder. nil without an error: its time was over before.
-func (w *want) take(t *holding.Holder) (*Lock, error) {
-	if err := begun(w.parent); err != nil {
-		w.client.queues.Decline(t)
-		return nil, err
+func (w *want) take(t *holding.Holder) (l *Lock, err error) {
+	if err = begun(w.parent); err == nil {
+		l, _ = newLock(w.client, t, w.parent, false)
 	}
-	l, err := newLock(w.client, t, w.parent, false)
-	if err != nil {
+	if l == nil {
 		w.client.queues.Decline(t)
 	}
-	return l, nil
+	return l, err
 }
 
 // reenter adds a Lock to a holder's, in memory: its settings are those of the first. It fails if the
@@ -325,13 +330,21 @@ func timeout(until context.Context) error {
 	return fmt.Errorf("%w: %w", ErrTimeout, context.DeadlineExceeded)
 }
 
+// asked tells the Observer that a call begins, and returns when.
+func (c *Client) asked(ctx context.Context, name string, wait bool) (Ask, time.Time) {
+	ask, since := Ask{name, wait}, time.Now()
+	if c.observer.Asked != nil {
+		c.observer.Asked(ctx, ask)
+	}
+	return ask, since
+}
+
 // answer tells the Observer what a call returns.
 func (c *Client) answer(ctx context.Context, ask Ask, since time.Time, l *Lock, behind *BusyError, err error) {
 	switch {
-	case c.observer == nil:
-	case l == nil:
-		c.observer.refused(ctx, Refusal{Name: ask.Name, Asked: since, Wait: ask.Wait, Err: err})
-	default:
+	case l != nil:
 		l.shown(ctx, c.observer, ask, since, behind)
+	case c.observer.Refused != nil:
+		c.observer.Refused(ctx, Refusal{Name: ask.Name, Asked: since, Wait: ask.Wait, Err: err})
 	}
 }

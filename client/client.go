@@ -28,8 +28,7 @@ import (
 // and one per process is enough: it renews all its locks from one goroutine and receives hand-offs on
 // one channel per hash slot (on one channel in all without Cluster).
 type Client struct {
-	cfg      Config
-	settings *settings      // the Config's part that calls may change
+	settings *settings      // of calls without options
 	redis    rueidis.Client // nil: several servers
 	lost     *atomic.Uint32 // connections, see fcall.Config; nil: not known
 	backend  fcall.Backend
@@ -88,12 +87,12 @@ func Assemble(cfg Config, parts assembly.Parts) (*Client, error) {
 
 // build makes the parts of a Client that know no server.
 func build(cfg Config, parts assembly.Parts) (*Client, error) {
-	cfg, set, err := cfg.complete(parts.Backend != nil)
+	set, err := cfg.complete(parts.Backend != nil)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, settings: set, observer: cfg.Observer, parts: parts}
-	c.events.log, c.events.observer = cfg.Logger, cfg.Observer
+	c := &Client{settings: set, observer: set.Observer, parts: parts}
+	c.events.log, c.events.observer = set.Logger, set.Observer
 	c.identify()
 	c.closing, c.stop = context.WithCancelCause(context.Background())
 	c.inflight.idle = make(chan struct{})
@@ -105,9 +104,9 @@ func build(cfg Config, parts assembly.Parts) (*Client, error) {
 func (c *Client) connected(redis rueidis.Client, ended *atomic.Uint32, demoted func()) {
 	c.redis, c.lost, c.slotted = redis, ended, redis.Mode() == rueidis.ClientModeCluster
 	c.cache = tracking.New(c.slotted)
-	c.backend = replicas.New(fcall.New(fcall.Config{Redis: redis, AutoLoad: c.cfg.AutoLoad, Closing: c.closing,
+	c.backend = replicas.New(fcall.New(fcall.Config{Redis: redis, AutoLoad: c.settings.AutoLoad, Closing: c.closing,
 		Heard: c.heard, Changed: c.cache.Drop, Untracked: c.untracked, Demoted: demoted, Ended: ended}))
-	c.inbox = inbox.New(inbox.Config{Redis: redis, Slotted: c.slotted, Prefix: c.cfg.Prefix, ID: c.id, Denied: denied,
+	c.inbox = inbox.New(inbox.Config{Redis: redis, Slotted: c.slotted, Prefix: c.settings.Prefix, ID: c.id, Denied: denied,
 		Unclaimed: c.unclaimed, Refused: c.events.unsubscribed})
 	c.start()
 }
@@ -152,10 +151,10 @@ func (c *Client) key(name string) (string, error) {
 	if name == "" {
 		return "", fmt.Errorf("%w: the lock's name must not be empty", ErrArgument)
 	}
-	if c.cfg.NoPrefix {
+	if c.settings.NoPrefix {
 		return name, nil
 	}
-	return c.cfg.Prefix + name, nil
+	return c.settings.Prefix + name, nil
 }
 
 // jitter is a random part of d, so that clients do not act in step.

@@ -107,8 +107,8 @@ const (
 	defaultReplicaWait = time.Second
 )
 
-// complete fills in the defaults and checks the rest.
-func (cfg Config) complete(voting bool) (Config, *settings, error) {
+// complete fills in the defaults and checks the rest. voting: of several servers.
+func (cfg Config) complete(voting bool) (*settings, error) {
 	if cfg.Prefix == "" {
 		cfg.Prefix = "lock:"
 	}
@@ -121,16 +121,11 @@ func (cfg Config) complete(voting bool) (Config, *settings, error) {
 	if voting && cfg.Guard == 0 {
 		cfg.Guard = cfg.Lease
 	}
-	s := &settings{
-		Terms: lease.Terms{Length: cfg.Lease, RenewEvery: cfg.RenewEvery, MaxRenewals: cfg.MaxRenewals,
-			MaxHold: cfg.MaxHold, Grace: cfg.Grace, MinHold: cfg.MinHold, Guard: cfg.Guard,
-			Replicas: cfg.Replicas, ReplicaWait: cfg.ReplicaWait, Label: cfg.Label},
-		voting: voting, noRenewal: cfg.NoRenewal, maxWait: cfg.MaxWait, giveUpEarly: cfg.GiveUpEarly,
-	}
 	if err := checkPrefix(cfg.Prefix); err != nil {
-		return cfg, s, err
+		return nil, err
 	}
-	return cfg, s, s.complete()
+	s := &settings{Config: cfg, voting: voting}
+	return s, s.complete()
 }
 
 // checkPrefix also looks at what the client's channels need: they begin with the prefix.
@@ -147,20 +142,18 @@ func checkPrefix(prefix string) error {
 // maxPrefix leaves room for the rest of a channel's name.
 const maxPrefix = functions.MaxBytes - 64
 
-// settings are a Config's as the options of a call may change them.
+// settings are a Config, which the options of a call may change, and what only a call may set.
 type settings struct {
-	lease.Terms // as given: 0 is the default for all but Length
-	noRenewal   bool
-	voting      bool // of several servers
+	Config
+	voting bool // of several servers
 
-	maxWait, interval time.Duration // interval: between two tries of a poll
-	tries             int           // 0: wait in line
-	giveUpEarly       bool
-	fresh             bool            // ask the server, whatever is known here
-	alone             bool            // do not re-enter
-	parent            context.Context // of the lock's context; nil: the context of the call
-	owner             string
-	owned             bool // by WithOwner
+	interval time.Duration   // between two tries of a poll
+	tries    int             // 0: wait in line
+	fresh    bool            // ask the server, whatever is known here
+	alone    bool            // do not re-enter
+	parent   context.Context // of the lock's context; nil: the context of the call
+	owner    string
+	owned    bool // by WithOwner
 
 	terms *lease.Terms // made of the above by complete; never written after
 }
@@ -170,25 +163,20 @@ func (s *settings) complete() error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	t := s.Terms
+	t := lease.Terms{Length: s.Lease, RenewEvery: s.RenewEvery, MaxRenewals: s.MaxRenewals, MaxHold: s.MaxHold,
+		Grace: cmp.Or(s.Grace, s.Lease/3), MinHold: s.MinHold, Guard: s.Guard, Longest: cmp.Or(s.Guard, maxLease),
+		Replicas: s.Replicas, Label: s.Label, TTL: fcall.TTL(s.Lease)}
 	switch {
-	case s.noRenewal:
+	case s.NoRenewal:
 		t.RenewEvery = 0
 	case t.RenewEvery == 0:
-		t.RenewEvery = t.Length / 3
-	}
-	if t.Grace == 0 {
-		t.Grace = t.Length / 3
+		t.RenewEvery = s.Lease / 3
 	}
 	if t.Replicas > 0 {
-		if t.ReplicaWait == 0 {
-			t.ReplicaWait = defaultReplicaWait
-		}
-		t.ReplicaWait = min(t.ReplicaWait, t.Length/8, maxReplicaWait)
+		t.ReplicaWait = min(cmp.Or(s.ReplicaWait, defaultReplicaWait), s.Lease/8, maxReplicaWait)
 	}
-	t.Longest, t.TTL = maxLease, fcall.TTL(t.Length)
 	if t.Guard > 0 {
-		t.Longest, t.GuardText = t.Guard, fcall.TTL(t.Guard)
+		t.GuardText = fcall.TTL(t.Guard)
 	}
 	if t.MinHold > 0 {
 		t.MinHoldText = fcall.TTL(t.MinHold)
@@ -199,47 +187,46 @@ func (s *settings) complete() error {
 
 // check names the first field that is wrong.
 func (s *settings) check() error {
-	t, slowest := &s.Terms, s.Length*4/5-2*time.Millisecond
+	slowest := s.Lease*4/5 - 2*time.Millisecond
 	switch {
-	case t.Length < minLease || t.Length > maxLease:
-		return fmt.Errorf("%w: Lease must be from %v to %v, not %v", ErrArgument, minLease, maxLease, t.Length)
-	case s.maxWait < 0:
-		return fmt.Errorf("%w: MaxWait must not be negative, but is %v", ErrArgument, s.maxWait)
+	case s.Lease < minLease || s.Lease > maxLease:
+		return fmt.Errorf("%w: Lease must be from %v to %v, not %v", ErrArgument, minLease, maxLease, s.Lease)
+	case s.MaxWait < 0:
+		return fmt.Errorf("%w: MaxWait must not be negative, but is %v", ErrArgument, s.MaxWait)
 	case s.tries < 0:
 		return fmt.Errorf("%w: WithPolling: tries must not be negative, but is %d", ErrArgument, s.tries)
 	case s.tries > 0 && s.interval <= 0:
 		return fmt.Errorf("%w: WithPolling: interval must be positive, not %v", ErrArgument, s.interval)
-	case t.RenewEvery < 0 || t.RenewEvery > slowest:
-		return fmt.Errorf("%w: RenewEvery must be from 0 to %v, four fifths of the lease less 2 ms, not %v", ErrArgument, slowest, t.RenewEvery)
-	case t.MaxRenewals < 0:
-		return fmt.Errorf("%w: MaxRenewals must not be negative, but is %d", ErrArgument, t.MaxRenewals)
-	case t.MaxHold < 0:
-		return fmt.Errorf("%w: MaxHold must not be negative, but is %v", ErrArgument, t.MaxHold)
-	case t.Grace < 0:
-		return fmt.Errorf("%w: Grace must not be negative, but is %v", ErrArgument, t.Grace)
-	case t.MinHold < 0 || t.MinHold > maxLease:
-		return fmt.Errorf("%w: MinHold must be from 0 to %v, not %v", ErrArgument, maxLease, t.MinHold)
-	case t.MinHold > 0 && s.owned:
-		return fmt.Errorf("%w: MinHold must be 0 with WithOwner, not %v: a lock that others join has no minimum", ErrArgument, t.MinHold)
+	case s.RenewEvery < 0 || s.RenewEvery > slowest:
+		return fmt.Errorf("%w: RenewEvery must be from 0 to %v, four fifths of the lease less 2 ms, not %v", ErrArgument, slowest, s.RenewEvery)
+	case s.MaxRenewals < 0:
+		return fmt.Errorf("%w: MaxRenewals must not be negative, but is %d", ErrArgument, s.MaxRenewals)
+	case s.MaxHold < 0:
+		return fmt.Errorf("%w: MaxHold must not be negative, but is %v", ErrArgument, s.MaxHold)
+	case s.Grace < 0:
+		return fmt.Errorf("%w: Grace must not be negative, but is %v", ErrArgument, s.Grace)
+	case s.MinHold < 0 || s.MinHold > maxLease:
+		return fmt.Errorf("%w: MinHold must be from 0 to %v, not %v", ErrArgument, maxLease, s.MinHold)
+	case s.MinHold > 0 && s.owned:
+		return fmt.Errorf("%w: MinHold must be 0 with WithOwner, not %v: a lock that others join has no minimum", ErrArgument, s.MinHold)
 	}
-	return cmp.Or(s.checkLevel(), s.checkOwner(), checkLabel(t.Label))
+	return cmp.Or(s.checkLevel(), s.checkOwner(), checkLabel(s.Label))
 }
 
 // checkLevel is for what decides what a lock survives.
 func (s *settings) checkLevel() error {
-	t := &s.Terms
 	switch {
-	case s.voting && t.Guard == 0:
+	case s.voting && s.Guard == 0:
 		return fmt.Errorf("%w: Guard must not be 0 on several servers: one that restarts empty could vote twice", ErrArgument)
-	case t.Guard != 0 && (t.Guard < t.Length || t.Guard > maxLease):
+	case s.Guard != 0 && (s.Guard < s.Lease || s.Guard > maxLease):
 		return fmt.Errorf("%w: Guard must be 0 or from the lease, %v, to %v, not %v (on several servers it is Config.Lease unless set)",
-			ErrArgument, t.Length, maxLease, t.Guard)
-	case s.voting && t.Replicas > 0:
-		return fmt.Errorf("%w: Replicas must be 0 on several servers, not %d: a majority of them has the lock already", ErrArgument, t.Replicas)
-	case t.Replicas < 0 || t.Replicas > maxReplicas:
-		return fmt.Errorf("%w: Replicas must be from 0 to %d, not %d", ErrArgument, maxReplicas, t.Replicas)
-	case t.ReplicaWait < 0:
-		return fmt.Errorf("%w: ReplicaWait must not be negative, but is %v", ErrArgument, t.ReplicaWait)
+			ErrArgument, s.Lease, maxLease, s.Guard)
+	case s.voting && s.Replicas > 0:
+		return fmt.Errorf("%w: Replicas must be 0 on several servers, not %d: a majority of them has the lock already", ErrArgument, s.Replicas)
+	case s.Replicas < 0 || s.Replicas > maxReplicas:
+		return fmt.Errorf("%w: Replicas must be from 0 to %d, not %d", ErrArgument, maxReplicas, s.Replicas)
+	case s.ReplicaWait < 0:
+		return fmt.Errorf("%w: ReplicaWait must not be negative, but is %v", ErrArgument, s.ReplicaWait)
 	}
 	return nil
 }

@@ -55,16 +55,16 @@ package client
 // of a lease (internal/lease) and that of a key's queue (internal/queue). They have no clock and no
 // goroutine. Tests walk through all of their states.
 //
-// An uncontended Acquire is queue.Queues.Acquire (queue/free.go), from top to bottom: the key's queue is
-// empty, so the call is made in the caller's goroutine, and the answer becomes a holding.Holding that
-// the keeper has. keeper.Release takes it out again, and makes the second call.
+// An uncontended Acquire is queue.Queues.Acquire (queue/loop.go): the key's queue is empty, so the call
+// is made in the caller's goroutine, and the answer becomes a holding.Holding that the keeper has.
+// keeper.Release takes it out again, and makes the second call.
 //
 // Where to look for what:
 //
 //   - A lost lock: keeper/renew.go (Lose), holding/events.go (Lose), and events.go here, which tells.
 //   - Clean-up: keeper/undo.go. Whatever is given back is an Undo in the end: one place, one backoff.
-//   - Waiting: queue/doc.go has the table, queue/agent.go the one goroutine of a key that is waited for.
-//   - A message: inbox/message.go, then place.receive in queue/agent.go.
+//   - Waiting: queue/doc.go has the table, queue/machine.go decides, queue/call.go asks the server.
+//   - A message: inbox/message.go, then receive in queue/call.go.
 //   - A reason to end the work: an Action of lease, a line in holding/events.go (endings), a sentinel in
 //     holding/errors.go.
 //   - Times: timing.go of each package.

@@ -18,7 +18,8 @@ type events struct {
 	log      *slog.Logger
 	observer *Observer
 
-	outage, refused, untracked, deaf atomic.Bool // what the log has been told
+	outage                   atomic.Bool // the log has been told that renewals are not answered
+	refused, untracked, deaf sync.Once
 
 	mu      sync.Mutex
 	queue   []func()
@@ -142,30 +143,27 @@ func (e *events) answered() {
 }
 
 func (e *events) unsubscribed(err error) {
-	if e.refused.CompareAndSwap(false, true) {
-		e.post(func() {
-			e.log.Warn("holdfast: the server permits no subscription; locks are safe, but waiters poll and get a lock later; "+
-				"grant the user the channels of the prefix (functions/README.md, ACL)", "error", err)
-		})
-	}
+	e.refused.Do(func() {
+		e.warn("holdfast: the server permits no subscription; locks are safe, but waiters poll and get a lock later; "+
+			"grant the user the channels of the prefix (functions/README.md, ACL)", "error", err)
+	})
 }
 
 func (e *events) unheard() {
-	if e.deaf.CompareAndSwap(false, true) {
-		e.post(func() {
-			e.log.Warn("holdfast: the server finds no subscriber on this client's channel; locks are safe, but waiters poll " +
-				"and get a lock later; if the client sends SSUBSCRIBE to replicas, keep it at the primary")
-		})
-	}
+	e.deaf.Do(func() {
+		e.warn("holdfast: the server finds no subscriber on this client's channel; locks are safe, but waiters poll " +
+			"and get a lock later; if the client sends SSUBSCRIBE to replicas, keep it at the primary")
+	})
 }
 
-// noTracking logs that at once.
 func (e *events) noTracking(err error) {
-	if e.untracked.CompareAndSwap(false, true) {
-		e.log.Warn("holdfast: the server permits no client-side caching; locks are safe, but each try asks the server, and that a "+
+	e.untracked.Do(func() {
+		e.warn("holdfast: the server permits no client-side caching; locks are safe, but each try asks the server, and that a "+
 			"held lock was taken away is noticed at its next renewal; grant the user CLIENT CACHING and TRACKING", "error", err)
-	}
+	})
 }
+
+func (e *events) warn(text string, args ...any) { e.post(func() { e.log.Warn(text, args...) }) }
 
 // lost: a lock ended before its release.
 func (e *events) lost(cause error) {

@@ -1,13 +1,10 @@
 package client
 
-import "context"
-
 // Line is how many goroutines of this process wait behind the one that holds the lock, or that the
 // server is asked for, and whether there is one.
 func (c *Client) Line(name string) (waiting int, led bool) {
-	key := c.cfg.Prefix + name
-	waiting, led = c.queues.Waiting(key)
-	if waiting > 0 && c.queues.Holder(key) == nil {
+	holder, waiting, led := c.queues.Line(c.settings.Prefix + name)
+	if waiting > 0 && holder == nil {
 		waiting--
 	}
 	return waiting, led
@@ -18,10 +15,3 @@ const PassRun = 1000
 
 // Tracking reports whether client-side caching is in use.
 func (c *Client) Tracking() bool { return c.cache.On() }
-
-// Told does what a call does for an Observer that is unset, whatever it returns.
-func (c *Client) Told(ctx context.Context, l *Lock, err error) {
-	ask := Ask{"name", true}
-	c.answer(ctx, ask, c.observer.asked(ctx, ask), l, nil, err)
-	c.observer.connection(err)
-}

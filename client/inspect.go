@@ -100,7 +100,7 @@ func (c *Client) info(name, key string, r fcall.Reply) Info {
 		info.Holder = parseHolder(r.Holder, r.Fence)
 	}
 	// passed on within this process, unknown to the server
-	if t := c.queues.Holder(key); t != nil && t.Owner == r.Holder {
+	if t, _, _ := c.queues.Line(key); t != nil && t.Owner == r.Holder {
 		info.Fence, info.Holder.Since = t.Fence, time.UnixMicro(t.Fence)
 	}
 	return info

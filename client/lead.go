@@ -56,7 +56,7 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context)
 }
 
 // campaign lets a wait last for as long as it takes: who leaves the line loses its place there.
-func campaign(s *settings) { s.maxWait, s.tries, s.giveUpEarly = 0, 0, false }
+func campaign(s *settings) { s.MaxWait, s.tries, s.GiveUpEarly = 0, 0, false }
 
 // lead is one term. over: fn ended the campaign, with its error.
 func lead(ctx context.Context, lock *Lock, fn func(context.Context) error) (over bool, err error) {

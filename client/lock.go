@@ -92,8 +92,10 @@ func newLock(c *Client, t *holding.Holder, parent context.Context, join bool) (*
 // shown tells the Observer of a Lock that is about to be returned, and takes over its context.
 func (l *Lock) shown(call context.Context, o *Observer, ask Ask, since time.Time, behind *BusyError) {
 	t := l.holder
-	l.ctx.Context = o.acquired(call, l.ctx.Context, Acquisition{Name: t.Name, Owner: t.Owner, Fence: t.Fence, Hold: t,
-		Asked: since, Wait: ask.Wait, Passed: t.Fence != t.First, Reentered: l.joined, Behind: behind})
+	if o.Acquired != nil {
+		l.ctx.Context = o.Acquired(call, l.ctx.Context, Acquisition{Name: t.Name, Owner: t.Owner, Fence: t.Fence, Hold: t,
+			Asked: since, Wait: ask.Wait, Passed: t.Fence != t.First, Reentered: l.joined, Behind: behind})
+	}
 	if l.joined {
 		return
 	}

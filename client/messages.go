@@ -34,10 +34,8 @@ func (c *Client) gone(h *holding.Holding) { c.queues.Lost(h) }
 // verify has the locks of a key look at the server: what this client changed itself, tracking does
 // not tell it.
 func (c *Client) verify(key string) {
-	now := time.Now()
 	for _, h := range c.keeper.Owned(key, "") {
-		h.Notice(now)
-		c.keeper.Update(h)
+		c.keeper.Notice(h)
 	}
 }
 

@@ -6,10 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
-
-	"github.com/holdfast-go/holdfast/client/internal/holding"
-	"github.com/holdfast-go/holdfast/client/internal/queue"
 )
 
 // Locks are several locks of one caller. It is safe for concurrent use.
@@ -39,10 +35,9 @@ func (c *allContext) Err() error {
 // twice count once. MaxWait is for all of them together. Each lock has a token, and a lease, of its
 // own.
 //
-// If all are free, they are taken at once, at the price of one round trip. Otherwise they are taken
-// one after the other in the order of their names, so callers that give the same names in any order
-// never wait for each other in a circle; those that it has are kept from others while it waits for
-// the next one.
+// They are taken one after the other in the order of their names, a round trip each, so callers that
+// give the same names in any order never wait for each other in a circle; those that it has are kept
+// from others while it waits for the next one.
 //
 // The locks have one context, which ends when the first of them does. An Acquire of each of the
 // names under it re-enters that lock.
@@ -67,18 +62,14 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	if set.parent != nil {
 		parent = set.parent
 	}
-	if set.maxWait > 0 {
+	if set.MaxWait > 0 {
 		var cancel context.CancelFunc
-		until, cancel = context.WithTimeoutCause(ctx, set.maxWait, errMaxWait)
+		until, cancel = context.WithTimeoutCause(ctx, set.MaxWait, errMaxWait)
 		defer cancel()
 	}
 	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
-	all, err := c.atOnce(until, parent, sorted, opts)
-	if err != nil {
-		return nil, err
-	}
-	s := &Locks{all: all}
-	for _, name := range sorted[len(s.all):] {
+	s := &Locks{}
+	for _, name := range sorted {
 		l, err := s.next(ctx, until, parent, c, name, opts)
 		if err != nil {
 			for _, l := range s.all {
@@ -90,69 +81,6 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	}
 	s.ctx = allContext{s.all[len(s.all)-1].Context(), s.all}
 	return s, nil
-}
-
-// atOnce takes all of the locks if they are free, or none. It fails if the wait ends meanwhile.
-func (c *Client) atOnce(until, parent context.Context, names []string, opts []Option) (locks []*Lock, err error) {
-	wants := make([]want, len(names))
-	for i, name := range names {
-		var err error
-		wants[i], err = c.want(until, name, opts)
-		wants[i].parent = parent
-		if err != nil || wants[i].set.tries > 0 || wants[i].outer(until) != nil || wants[i].begun(until) != nil {
-			return nil, nil
-		}
-	}
-	if len(names) < 2 || !c.inflight.enter() {
-		return nil, nil
-	}
-	defer c.inflight.leave()
-	began := time.Now()
-	holders, errs, waits := make([]*holding.Holder, len(names)), make([]error, len(names)), make([]queue.Waited, len(names))
-	abreast(len(names), func(i int) {
-		r := wants[i].request()
-		r.Try, r.Fresh = true, true
-		holders[i], waits[i], errs[i] = wants[i].ask(until, r)
-	})
-	for i := range wants {
-		var l *Lock
-		if holders[i] != nil {
-			l, _ = wants[i].take(holders[i])
-		}
-		if l == nil {
-			for _, t := range holders[min(i+1, len(holders)):] {
-				if t != nil {
-					c.queues.Decline(t)
-				}
-			}
-			for _, l := range locks {
-				l.decline()
-			}
-			return nil, wants[i].missed(until, began, waits[i], errs[i])
-		}
-		locks = append(locks, l)
-		if i+1 < len(wants) {
-			wants[i+1].parent = l.Context()
-		}
-	}
-	for _, l := range locks {
-		ask := Ask{l.Name(), true}
-		c.observer.asked(until, ask)
-		c.answer(until, ask, began, l, nil, nil)
-	}
-	return locks, nil
-}
-
-// missed is the error of a try of atOnce, if the wait ended meanwhile; else it is to be waited for.
-func (w *want) missed(until context.Context, began time.Time, waited queue.Waited, err error) error {
-	if err == nil || errors.Is(err, ErrBusy) || until.Err() == nil {
-		return nil
-	}
-	ask := Ask{w.name, true}
-	w.client.observer.asked(until, ask)
-	err = w.stopped(until, began, waited, err)
-	w.client.answer(until, ask, began, nil, nil, err)
-	return err
 }
 
 // next waits for one more lock, until one of those that are held is lost.

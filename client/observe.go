@@ -86,31 +86,6 @@ type Connection struct {
 	Err error // nil: it answers again
 }
 
-// asked tells that a call begins, and returns when.
-func (o *Observer) asked(ctx context.Context, a Ask) (when time.Time) {
-	if o == nil {
-		return when
-	}
-	when = time.Now()
-	if o.Asked != nil {
-		o.Asked(ctx, a)
-	}
-	return when
-}
-
-func (o *Observer) acquired(call, lock context.Context, a Acquisition) context.Context {
-	if o.Acquired == nil {
-		return lock
-	}
-	return o.Acquired(call, lock, a)
-}
-
-func (o *Observer) refused(ctx context.Context, r Refusal) {
-	if o.Refused != nil {
-		o.Refused(ctx, r)
-	}
-}
-
 func (o *Observer) connection(err error) {
 	if o != nil && o.Connection != nil {
 		o.Connection(Connection{overdue(err)})

@@ -51,5 +51,5 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 
 // keepFor makes the server keep a lock for an interval, whatever becomes of this process.
 func keepFor(interval time.Duration) Option {
-	return func(s *settings) { s.Length, s.RenewEvery, s.MinHold = min(s.Length, interval), 0, interval }
+	return func(s *settings) { s.Lease, s.RenewEvery, s.MinHold = min(s.Lease, interval), 0, interval }
 }

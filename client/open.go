@@ -62,6 +62,6 @@ func Open(option rueidis.ClientOption, cfg Config) (*Client, error) {
 func (c *Client) untracked(err error) {
 	if fcall.Lasting(err) {
 		c.cache.Switch(false)
-		c.events.post(func() { c.events.noTracking(err) })
+		c.events.noTracking(err)
 	}
 }

@@ -21,14 +21,14 @@ func WithOptions(opts ...Option) Option {
 }
 
 // WithLease sets the lease for this call; see Config.Lease.
-func WithLease(d time.Duration) Option { return func(s *settings) { s.Length = d } }
+func WithLease(d time.Duration) Option { return func(s *settings) { s.Lease = d } }
 
 // WithMaxWait bounds the wait of this call; zero leaves it to the context. See Config.MaxWait.
-func WithMaxWait(d time.Duration) Option { return func(s *settings) { s.maxWait = d } }
+func WithMaxWait(d time.Duration) Option { return func(s *settings) { s.MaxWait = d } }
 
 // WithGiveUpEarly fails at once when the wait is expected to take longer than the call may; see
 // Config.GiveUpEarly.
-func WithGiveUpEarly() Option { return func(s *settings) { s.giveUpEarly = true } }
+func WithGiveUpEarly() Option { return func(s *settings) { s.GiveUpEarly = true } }
 
 // WithPolling makes Acquire try that often, interval apart, instead of waiting in line. One try is
 // TryAcquire with WithFreshAnswer.
@@ -37,11 +37,11 @@ func WithPolling(tries int, interval time.Duration) Option {
 }
 
 // WithoutRenewal lets the lock end with its first lease.
-func WithoutRenewal() Option { return func(s *settings) { s.noRenewal = true } }
+func WithoutRenewal() Option { return func(s *settings) { s.NoRenewal = true } }
 
 // WithRenewal switches renewal on, every d; zero is the default, a third of the lease.
 func WithRenewal(d time.Duration) Option {
-	return func(s *settings) { s.noRenewal, s.RenewEvery = false, d }
+	return func(s *settings) { s.NoRenewal, s.RenewEvery = false, d }
 }
 
 // WithMaxRenewals ends the work when the lease has been renewed n times by itself and would be

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -109,6 +110,39 @@ func TestAClusterFailoverBeforeTheWrite(t *testing.T) {
 	require.Equal(t, cluster.Primary, entry(t, report, replica).Role)
 }
 
+// A primary that joins while others are loaded is loaded too.
+func TestAPrimaryThatJoinsMeanwhile(t *testing.T) {
+	d := server.Cluster(t)
+	client, opt := connect(t, d)
+	opt.Timeout = soon
+	do := func(n *server.Node, words ...string) string {
+		reply, err := n.Do(ctx, words...)
+		require.NoError(t, err, words)
+		text, err := reply.ToString()
+		require.NoError(t, err)
+		return text
+	}
+	late, others := d.Nodes()[5], d.Nodes()[:5]
+	id := do(late, "CLUSTER", "MYID")
+	do(late, "CLUSTER", "RESET", "HARD")
+	for _, n := range others {
+		do(n, "CLUSTER", "FORGET", id)
+	}
+	client = meddle(client, "FUNCTION LOAD", func() {
+		for _, n := range others {
+			do(n, "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(late.Ports()[0]), strconv.Itoa(late.Ports()[1]))
+		}
+		id := do(late, "CLUSTER", "MYID")
+		for _, n := range others {
+			require.Eventually(t, func() bool { return strings.Contains(do(n, "CLUSTER", "NODES"), id) }, soon, pollEvery)
+		}
+	})
+	report, err := loader.Load(ctx, client, opt)
+	require.NoError(t, err)
+	require.Equal(t, loader.Loaded, entry(t, report, late).Action)
+	requireEverywhere(t, d, functions.Source)
+}
+
 func isPrimary(n *server.Node) bool {
 	reply, err := n.Do(context.Background(), "ROLE")
 	if err != nil {
@@ -167,7 +201,7 @@ func TestOnePrimaryHangs(t *testing.T) {
 func TestAReplicaHangs(t *testing.T) {
 	d := server.Replicated(t, 2)
 	client, opt := connect(t, d)
-	opt.Timeout = time.Second
+	opt.Timeout = 3 * time.Second
 	require.NoError(t, d.Nodes()[2].Pause())
 	report, err := loader.Load(ctx, client, opt)
 	require.Error(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -56,9 +57,9 @@ type Options struct {
 // It first looks at all primaries. If one of them refuses (ErrDowngrade, ErrContract,
 // ErrForeign), nothing is written anywhere. Then it writes to all primaries whose code differs, at once. A primary that
 // fails does not stop the others: an upgrade within a major number is compatible with its callers,
-// so a mixture of versions is safe until Load is called again. If a primary was demoted meanwhile, its successor is
-// loaded, once. Finally Load looks at every node. That look decides about a write whose outcome is
-// unknown, because the connection broke.
+// so a mixture of versions is safe until Load is called again. If a primary was demoted meanwhile, its
+// successor is loaded, once, and so is a primary that joined meanwhile. Finally Load looks at every node.
+// That look decides about a write whose outcome is unknown, because the connection broke.
 //
 // The report has an entry for every node, also when an error is returned. The error joins a
 // *NodeError for each node that failed or refused. FUNCTION LOAD REPLACE is atomic on each server:
@@ -157,6 +158,14 @@ func change(ctx context.Context, client rueidis.Client, opt Options, bring func(
 	}
 	err = run.write(ctx, nodes, job)
 	after, surveyErr := run.conns.survey(ctx)
+	for err == nil && surveyErr == nil {
+		joined := slices.DeleteFunc(primaries(after), func(n cluster.Node) bool { return run.members[n.Addr] != nil })
+		if len(joined) == 0 {
+			break
+		}
+		err = run.write(ctx, joined, job)
+		after, surveyErr = run.conns.survey(ctx)
+	}
 	if surveyErr != nil {
 		after = nodes
 	}

@@ -2,6 +2,7 @@ package loader_test
 
 import (
 	"context"
+	"flag"
 	"strings"
 	"testing"
 	"time"
@@ -14,15 +15,17 @@ import (
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/leaks"
 	"github.com/holdfast-go/holdfast/integration/server"
+	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 	"github.com/holdfast-go/holdfast/loader"
 )
 
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "4") // tests here wait more than they compute
 	goleak.VerifyTestMain(m, leaks.Late()...)
 }
 
 const (
-	soon      = 20 * time.Second
+	soon      = time.Minute
 	pollEvery = 20 * time.Millisecond
 )
 
@@ -50,6 +53,7 @@ func eachKind(t *testing.T, test func(t *testing.T, d *server.Deployment, primar
 func ofKinds(t *testing.T, test func(t *testing.T, d *server.Deployment, primaries, replicas int), opts ...server.Option) {
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
 			test(t, kind.start(t, append(opts, server.Owned())...), kind.primaries, kind.replicas)
 		})
 	}

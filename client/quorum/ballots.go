@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -12,15 +13,13 @@ import (
 // ballot is what is known here of the votes for one owner. An owner string is for one lock, once: it is
 // never used again after it was given back. So a giving back can be repeated at any time.
 type ballot struct {
-	guard   string // of its request
-	minimum time.Duration
+	request fcall.Call // for a vote
 
-	mu    sync.Mutex
+	all   *ballots // its mutex is that of what follows
 	lease time.Duration
 	over  bool // it is given back
 	seats []seat
 	used  time.Time
-	token int64     // of the lock, when it was won
 	kept  time.Time // the end of its minimum, when it was won
 }
 
@@ -39,182 +38,125 @@ func length(ttl string) time.Duration {
 
 // asks notes that a request for a vote leaves for a server. It reports whether that may be.
 func (b *ballot) asks(server int) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
 	if !b.over {
 		b.seats[server].asked++
 	}
 	return !b.over
 }
 
-// answered notes the outcome of that. A no says nothing about a vote: it can be older than a yes that
-// was heard of before.
-func (b *ballot) answered(server int, sent time.Time, o fcall.Outcome) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := &b.seats[server]
-	s.heard++
-	switch {
-	case o.Err == nil && o.Yes:
-		s.maybe, s.last = true, later(s.last, sent.Add(b.lease))
-	case o.Err != nil && fcall.Unknown(o.Err):
-		s.maybe = true
+// heard notes the outcome of a request for a vote, or of a renewal. A no says nothing about a vote: it
+// can be older than a yes that was heard of before.
+func (b *ballot) heard(server int, sent time.Time, call fcall.Call, o fcall.Outcome) {
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
+	s, yes, ttl := &b.seats[server], o.Err == nil && o.Yes, length(call.TTL)
+	if call.Verb == fcall.Acquire {
+		s.heard++
+		s.maybe = s.maybe || yes || o.Err != nil && fcall.Unknown(o.Err)
+	}
+	b.used = sent
+	if end := sent.Add(ttl); yes && end.After(s.last) {
+		b.lease, s.last = max(b.lease, ttl), end
 	}
 }
 
-// renewed notes the answer to a renewal.
-func (b *ballot) renewed(server int, sent time.Time, ttl string, yes bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.used = sent; yes {
-		b.lease = max(b.lease, length(ttl))
-		b.seats[server].last = later(b.seats[server].last, sent.Add(length(ttl)))
-	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-// lapsed reports whether a server that has nobody for the lock may be asked for its vote again, and
-// notes that it is: it never voted, or what it voted for has ended by now. Before that it may have been
-// told to break the lock.
-func (b *ballot) lapsed(server int, now time.Time) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.over || !now.After(b.seats[server].last) {
-		return false
+// again returns the request for a vote that a server has lost: with what is left of the minimum. It notes
+// that it leaves, if it may: the server never voted, or what it voted for has ended by now. Before that
+// it may have been told to break the lock.
+func (b *ballot) again(server int, renewal fcall.Call, now time.Time) (call fcall.Call, may bool) {
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
+	if renewal.Verb != fcall.Renew || b.over || !now.After(b.seats[server].last) {
+		return call, false
 	}
 	b.seats[server].asked++
-	return true
-}
-
-// again is the request for a vote that a server has lost: with what is left of the minimum.
-func (b *ballot) again(renewal fcall.Call, now time.Time) fcall.Call {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	call := fcall.Call{Verb: fcall.Acquire, Key: renewal.Key, Owner: renewal.Owner, TTL: renewal.TTL, Guard: b.guard}
-	if b.guard != "" && length(b.guard) < length(renewal.TTL) {
-		call.Guard = renewal.TTL
+	call = b.request
+	if call.TTL, call.MinHold = renewal.TTL, ""; b.kept.After(now) {
+		call.MinHold = fcall.TTL(b.kept.Sub(now))
 	}
-	if left := b.kept.Sub(now); left > 0 {
-		call.MinHold = fcall.TTL(left)
-	}
-	return call
+	return call, true
 }
 
 func (s *seat) matters() bool { return s.maybe || s.heard < s.asked }
 
-// matters reports whether a server may have something to give back.
-func (b *ballot) matters(server int) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.seats[server].matters()
-}
-
-// spent reports whether any server may have something to give back.
-func (b *ballot) spent() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.ContainsFunc(b.seats, func(s seat) bool { return s.matters() })
-}
-
-// leaves notes that a giving back leaves for a server. It returns what left is to be called with: how
-// many requests it covers. While one is under way that is none: both can wait for one connection, and
-// then nobody knows which of them the server heard first.
-func (b *ballot) leaves(server int) (covers int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// leaves notes that a giving back leaves for a server, and reports whether that may have something. It
+// returns what left is to be called with: how many requests it covers. While one is under way that is
+// none: both can wait for one connection, and then nobody knows which of them the server heard first.
+func (b *ballot) leaves(server int) (covers int, matters bool) {
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
 	b.over = true
-	if s := b.seats[server]; s.heard == s.asked {
-		return s.asked
+	s := &b.seats[server]
+	if covers = -1; s.heard == s.asked {
+		covers = s.asked
 	}
-	return -1
+	return covers, s.matters()
 }
 
 // left notes that a server has done a giving back.
 func (b *ballot) left(server, covers int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
 	if s := &b.seats[server]; s.asked == covers {
 		s.maybe = false
 	}
 }
 
-// won notes the token that a majority has, and when the votes were asked for.
-func (b *ballot) won(token int64, sent time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.token, b.kept = token, sent.Add(b.minimum)
+// won notes when the votes of a majority were asked for.
+func (b *ballot) won(sent time.Time) {
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
+	b.kept = sent.Add(length(b.request.MinHold))
 }
 
 // ballots are those of all owners who may have votes.
 type ballots struct {
-	mu     sync.Mutex
-	opened int
-	by     map[string]*ballot
+	servers int
+	mu      sync.Mutex
+	by      map[string]*ballot
 }
 
-const sweepEvery = 1024 // ballots
+const many = 1024 // ballots, or rivals, of which some can be dropped
 
 // open returns the ballot of a request's owner.
-func (all *ballots) open(call fcall.Call, servers int) *ballot {
+func (all *ballots) open(call fcall.Call) *ballot {
 	now := time.Now()
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	b := all.by[call.Owner]
 	if b == nil {
-		b = &ballot{guard: call.Guard, minimum: length(call.MinHold), seats: make([]seat, servers)}
-		all.by[call.Owner] = b
-		if all.opened++; all.opened%sweepEvery == 0 {
-			all.sweep(now)
+		b = &ballot{all: all, seats: make([]seat, all.servers), request: fcall.Call{Verb: fcall.Acquire, Key: call.Key,
+			Owner: call.Owner, TTL: call.TTL, Guard: call.Guard, MinHold: call.MinHold}}
+		if all.by[call.Owner] = b; len(all.by)%many == 0 {
+			// those of which nothing is left anywhere, although nobody could say so
+			maps.DeleteFunc(all.by, func(_ string, b *ballot) bool { return now.Sub(b.used) > 2*b.lease })
 		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.lease, b.used = max(b.lease, length(call.TTL)), now
 	return b
 }
 
-// sweep drops those of which nothing is left anywhere, although nobody could say so.
-func (all *ballots) sweep(now time.Time) {
-	for owner, b := range all.by {
-		b.mu.Lock()
-		if now.Sub(b.used) > 2*b.lease {
-			delete(all.by, owner)
-		}
-		b.mu.Unlock()
-	}
-}
-
-// find returns an owner's ballot, or nil: nothing is left of it.
+// find returns an owner's ballot. If nothing is left of it that is over.
 func (all *ballots) find(owner string) *ballot {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	return all.by[owner]
+	if b := all.by[owner]; b != nil {
+		return b
+	}
+	return &ballot{all: all, over: true, seats: make([]seat, all.servers)}
 }
 
-// settle drops an owner's ballot if nothing is left of it. It reports whether that is so.
-func (all *ballots) settle(owner string, b *ballot) bool {
-	if b != nil && b.spent() {
+// settle drops a ballot if nothing is left of it. It reports whether that is so: no further request for a
+// vote may leave then, as of a goroutine that was late.
+func (b *ballot) settle() bool {
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
+	if slices.ContainsFunc(b.seats, func(s seat) bool { return s.matters() }) {
 		return false
 	}
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	delete(all.by, owner)
+	b.over = true
+	delete(b.all.by, b.request.Owner)
 	return true
-}
-
-// known is the token of an owner whose lock was won here; else 0.
-func (all *ballots) known(owner string) int64 {
-	b := all.find(owner)
-	if b == nil {
-		return 0
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.token
 }

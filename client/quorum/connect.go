@@ -1,10 +1,10 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -23,27 +23,9 @@ const (
 	closeWait    = 250 * time.Millisecond // for connections to end by themselves; twice, within Close's second
 )
 
-// network is the connections to the servers.
-type network struct {
-	*servers
-	autoLoad  bool
-	log       *slog.Logger
-	histories sync.Map // the replication ids of those that have been connected to
-
-	connecting sync.WaitGroup
-}
-
-func newNetwork(servers int, cfg client.Config) *network {
-	n := &network{servers: newServers(servers), autoLoad: cfg.AutoLoad, log: cfg.Logger}
-	if n.log == nil {
-		n.log = slog.Default()
-	}
-	return n
-}
-
 // use begins to use a rueidis client.
-func (n *network) use(m *member, redis rueidis.Client) {
-	cfg := fcall.Config{Redis: redis, AutoLoad: n.autoLoad, Closing: n.done, Heard: func() {}, Changed: func(string) {},
+func (s *servers) use(m *member, redis rueidis.Client) {
+	cfg := fcall.Config{Redis: redis, AutoLoad: s.autoLoad, Closing: s.done, Heard: func() {}, Changed: func(string) {},
 		Untracked: func(error) {}, Demoted: func() {}}
 	if m.wires != nil {
 		if cfg.Ended = m.wires.Ended(); redis.Mode() == rueidis.ClientModeStandalone {
@@ -54,94 +36,83 @@ func (n *network) use(m *member, redis rueidis.Client) {
 }
 
 // connect waits until a majority has answered, and a moment for the others.
-func (n *network) connect(options []rueidis.ClientOption) error {
-	answers := make(chan answer[fcall.Reply], len(options))
-	for i, m := range n.members {
+func (s *servers) connect(options []rueidis.ClientOption) error {
+	answers := make(chan answer[any], len(options))
+	for i, m := range s.members {
 		m.wires = dial.NewWires()
 		option := options[i]
 		option.DisableCache = true
 		option, _ = dial.Adapt(option, m.wires, nil)
-		n.connecting.Go(func() { n.keepTrying(m, option, answers) })
+		s.connecting.Go(func() {
+			err := s.once(m, option)
+			answers <- answer[any]{err: err}
+			s.keepTrying(m, option, err)
+		})
 	}
 	var wrong error
-	p := n.poll()
-	err := receive(n.done, n.closing, answers, n.need, moment, func(a answer[fcall.Reply]) bool {
+	p := s.poll()
+	err := receive(s.done, s.closing, answers, s.need, moment, func(a answer[any]) bool {
 		p.add(fcall.Outcome{Err: a.err})
 		if errors.Is(a.err, fcall.ErrArgument) {
 			wrong = a.err
 		}
 		return wrong != nil
 	})
-	if wrong != nil {
-		return wrong
-	}
-	if err == nil && p.answered() < n.need {
+	if err == nil && p.answered() < s.need {
 		err = p.failure()
 	}
-	return err
+	return cmp.Or(wrong, err)
 }
 
-// keepTrying connects, again and again, and reports the first outcome. The log has that, and what is
-// wrong with the options where that shows later.
-func (n *network) keepTrying(m *member, option rueidis.ClientOption, first chan<- answer[fcall.Reply]) {
+// keepTrying connects, again and again after a first try failed. The log has that, and what is wrong with
+// the options where that shows later.
+func (s *servers) keepTrying(m *member, option rueidis.ClientOption, err error) {
 	wrong := false
-	for pause := nextConnect; ; pause = min(2*pause, lastConnect) {
-		err := n.once(m, option)
-		if n.done.Err() == nil && err != nil && (first != nil || errors.Is(err, fcall.ErrArgument) && !wrong) {
-			n.log.Warn("holdfast: no connection to a server of the quorum; locks need a majority of them, and work without this one "+
+	for pause := nextConnect; err != nil; pause = min(2*pause, lastConnect) {
+		was := wrong
+		if wrong = errors.Is(err, fcall.ErrArgument); s.done.Err() == nil && (pause == nextConnect || wrong && !was) {
+			s.log.Warn("holdfast: no connection to a server of the quorum; locks need a majority of them, and work without this one "+
 				"while there is; it is tried again: look whether it runs, and at its address and password",
 				"address", option.InitAddress, "error", err)
 		}
-		wrong = errors.Is(err, fcall.ErrArgument)
-		if first != nil {
-			first <- answer[fcall.Reply]{err: err}
-			first = nil
-		}
-		if err == nil {
-			return
-		}
 		select {
 		case <-time.After(pause):
-		case <-n.done.Done():
+		case <-s.done.Done():
 			return
 		}
+		err = s.once(m, option)
 	}
 }
 
 // once connects to a server that no other link leads to.
-func (n *network) once(m *member, option rueidis.ClientOption) error {
+func (s *servers) once(m *member, option rueidis.ClientOption) error {
 	redis, err := rueidis.NewClient(option)
 	if err != nil {
-		m.failed.Store(&err)
 		return fcall.Classify(context.Background(), err)
 	}
-	if err = n.independent(redis); err != nil {
-		m.failed.Store(&err)
+	if err = s.independent(redis); err != nil {
 		redis.Close()
 		return err
 	}
-	n.use(m, redis)
+	s.use(m, redis)
 	return nil
 }
 
 // independent reports an error if a server is a Cluster, or shares its data with one that has been
 // connected to, or does not say: it could have two votes.
-func (n *network) independent(redis rueidis.Client) error {
-	if redis.Mode() == rueidis.ClientModeCluster {
-		return fmt.Errorf("%w: it %w", fcall.ErrArgument, errCluster)
-	}
-	ctx, cancel := context.WithTimeout(n.done, asksIdentity)
+func (s *servers) independent(redis rueidis.Client) error {
+	ctx, cancel := context.WithTimeout(s.done, asksIdentity)
 	defer cancel()
 	info, err := redis.Do(ctx, redis.B().Info().Section("replication", "cluster").Build()).ToString()
 	if err != nil {
 		return fcall.Classify(context.Background(), err)
 	}
-	if strings.Contains(info, "\ncluster_enabled:1") {
+	if redis.Mode() == rueidis.ClientModeCluster || strings.Contains(info, "\ncluster_enabled:1") {
 		return fmt.Errorf("%w: it %w", fcall.ErrArgument, errCluster)
 	}
 	_, rest, _ := strings.Cut(info, "\nmaster_replid:")
 	id, _, _ := strings.Cut(rest, "\r")
-	if _, twice := n.histories.LoadOrStore(id, true); twice && id != "" {
+	if _, twice := s.histories.LoadOrStore(id, true); twice && id != "" {
 		return fmt.Errorf("%w: two of the servers are one, or one is a replica of the other (replication id %s)", fcall.ErrArgument, id)
 	}
 	return nil
@@ -149,23 +120,21 @@ func (n *network) independent(redis rueidis.Client) error {
 
 // close ends all calls, and the connections that Open made, in bounded time: rueidis waits for the
 // answers of a silent server.
-func (n *network) close() {
-	n.stop(client.ErrClosed)
-	n.end()
-	var wires []*dial.Wires
-	for _, m := range n.members {
-		if m.wires != nil {
-			wires = append(wires, m.wires)
+func (s *servers) close() {
+	s.stop(client.ErrClosed)
+	s.end()
+	var all sync.WaitGroup
+	for _, m := range s.members {
+		if m.wires == nil {
+			continue
 		}
-	}
-	dial.End(func() {
-		n.connecting.Wait()
-		var all sync.WaitGroup
-		for _, m := range n.members {
-			if c := m.caller.Load(); c != nil && m.wires != nil {
-				all.Go(c.Redis.Close)
+		closing := func() {
+			s.connecting.Wait()
+			if c := m.caller.Load(); c != nil {
+				c.Redis.Close()
 			}
 		}
-		all.Wait()
-	}, closeWait, wires...)
+		all.Go(func() { dial.End(closing, closeWait, m.wires) })
+	}
+	all.Wait()
 }

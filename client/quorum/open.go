@@ -25,8 +25,6 @@ import (
 	"github.com/redis/rueidis"
 )
 
-const fewest, most = 3, 9 // servers
-
 // Open is client.Open for locks on a majority of 3, 5, 7 or 9 independent servers: none is a replica
 // of another, and a minority may be lost at any time. A lock outlives that without a pause. All
 // clients give the same servers in the same order, and the same Guard. Code that uses a lock does not
@@ -55,12 +53,12 @@ func Open(options []rueidis.ClientOption, cfg client.Config) (c *client.Client, 
 	if err = cmp.Or(countable(len(options)), distinct(options)); err != nil {
 		return nil, err
 	}
-	n := newNetwork(len(options), cfg)
-	if c, err = n.assemble(cfg); err != nil {
-		n.close()
+	s := newServers(len(options), cfg)
+	if c, err = s.assemble(cfg); err != nil {
+		s.close()
 		return nil, err
 	}
-	if err = n.connect(options); err != nil {
+	if err = s.connect(options); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -82,7 +80,7 @@ func New(redis []rueidis.Client, cfg client.Config) (_ *client.Client, err error
 	if err = countable(len(redis)); err != nil {
 		return nil, err
 	}
-	n := newNetwork(len(redis), cfg)
+	s := newServers(len(redis), cfg)
 	for i, r := range redis {
 		if r == nil || slices.Contains(redis[:i], r) {
 			return nil, fmt.Errorf("%w: redis[%d] is nil or one of those before", fcall.ErrArgument, i)
@@ -90,20 +88,20 @@ func New(redis []rueidis.Client, cfg client.Config) (_ *client.Client, err error
 		if r.Mode() == rueidis.ClientModeCluster {
 			return nil, fmt.Errorf("%w: redis[%d] %w", fcall.ErrArgument, i, errCluster)
 		}
-		n.use(n.members[i], r)
+		s.use(s.members[i], r)
 	}
-	return n.assemble(cfg)
+	return s.assemble(cfg)
 }
 
-func (n *network) assemble(cfg client.Config) (*client.Client, error) {
-	return client.Assemble(cfg, assembly.Parts{Backend: n.servers, Stop: n.stop, Close: n.close})
+func (s *servers) assemble(cfg client.Config) (*client.Client, error) {
+	return client.Assemble(cfg, assembly.Parts{Backend: s, Stop: s.stop, Close: s.close})
 }
 
 var errCluster = errors.New("is a Cluster, which cannot be a member of a quorum")
 
 func countable(servers int) error {
-	if servers < fewest || servers > most || servers%2 == 0 {
-		return fmt.Errorf("%w: a quorum has %d to %d servers, an odd number, not %d", fcall.ErrArgument, fewest, most, servers)
+	if servers < 3 || servers > 9 || servers%2 == 0 {
+		return fmt.Errorf("%w: a quorum has 3 to 9 servers, an odd number, not %d", fcall.ErrArgument, servers)
 	}
 	return nil
 }

@@ -17,8 +17,6 @@ const (
 	// So long one server's word is enough that somebody has the lock. More than a giving back takes to
 	// reach all servers; so long a vote that was left behind at one server is in everybody's way.
 	believed = 100 * time.Millisecond
-
-	rivalsMost = 1024
 )
 
 // rivals are those who were found to have the locks that are wanted here.
@@ -28,9 +26,9 @@ type rivals struct {
 }
 
 type rival struct {
-	holder      string
-	since, last time.Time
-	backoff     time.Duration
+	holder  string
+	since   time.Time
+	backoff time.Duration
 }
 
 // first is the server that is asked first for a lock.
@@ -47,20 +45,18 @@ func (r *rivals) met(key, holder string, now time.Time) bool {
 	defer r.mu.Unlock()
 	known := r.by[key]
 	if known == nil {
-		if len(r.by) >= rivalsMost {
+		if len(r.by) >= many {
 			clear(r.by)
 		}
-		known = &rival{}
+		known = &rival{holder: holder, since: now, backoff: firstBackoff / 2}
 		r.by[key] = known
 	}
-	switch {
-	case known.holder == holder && now.Sub(known.last) < time.Minute:
+	if known.holder == holder {
 		known.backoff = min(2*known.backoff, lastBackoff)
-	default: // the lock moves
+	} else { // the lock moves
 		known.holder, known.since = holder, now
 		known.backoff = max(known.backoff/2, firstBackoff)
 	}
-	known.last = now
 	return now.Sub(known.since) < believed
 }
 
@@ -88,8 +84,8 @@ func (r *rivals) gone(key string) {
 }
 
 // refuse is the answer to an owner who does not get the lock.
-func (s *servers) refuse(call fcall.Call, b *ballot, r fcall.Reply) fcall.Reply {
-	r.Again = s.rivals.again(call.Key, r.Remaining)
-	r.Spent = !s.ballots.settle(call.Owner, b)
+func (s *servers) refuse(b *ballot, r fcall.Reply) fcall.Reply {
+	r.Again = s.rivals.again(b.request.Key, r.Remaining)
+	r.Spent = !b.settle()
 	return r
 }

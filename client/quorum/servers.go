@@ -1,13 +1,16 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/internal/dial"
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 )
@@ -39,9 +42,8 @@ var errOwing = fcall.NewKind("not given back everywhere yet", fcall.ErrUnreachab
 
 // member is one server.
 type member struct {
-	wires  *dial.Wires // of Open; nil: the rueidis client is the caller's
-	caller atomic.Pointer[fcall.Caller]
-	failed atomic.Pointer[error] // why there is no caller yet
+	wires  *dial.Wires                  // of Open; nil: the rueidis client is the caller's
+	caller atomic.Pointer[fcall.Caller] // nil: no connection yet
 
 	mu     sync.Mutex
 	flying int       // calls under way
@@ -54,7 +56,7 @@ var errConnecting, errSilent = errors.New("no connection yet"), errors.New("it h
 func (m *member) begin() (*fcall.Caller, error) {
 	c := m.caller.Load()
 	if c == nil {
-		return nil, fcall.NotConnected(*m.failed.Load())
+		return nil, fcall.NotConnected(errConnecting)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,20 +93,22 @@ type servers struct {
 	ballots ballots
 	rivals  rivals
 
+	autoLoad   bool
+	log        *slog.Logger
+	histories  sync.Map // the replication ids of those that have been connected to
+	connecting sync.WaitGroup
+
 	closing context.Context // ends the calls of Do, by its cause
 	stop    context.CancelCauseFunc
 	done    context.Context // ends the rest
 	end     context.CancelFunc
 }
 
-var _ fcall.Backend = (*servers)(nil)
-
-func newServers(members int) *servers {
-	s := &servers{need: members/2 + 1, ballots: ballots{by: map[string]*ballot{}}, rivals: rivals{by: map[string]*rival{}}}
+func newServers(members int, cfg client.Config) *servers {
+	s := &servers{need: members/2 + 1, ballots: ballots{servers: members, by: map[string]*ballot{}},
+		rivals: rivals{by: map[string]*rival{}}, autoLoad: cfg.AutoLoad, log: cmp.Or(cfg.Logger, slog.Default())}
 	for range members {
-		m := &member{}
-		m.failed.Store(&errConnecting)
-		s.members = append(s.members, m)
+		s.members = append(s.members, &member{})
 	}
 	s.closing, s.stop = context.WithCancelCause(context.Background())
 	s.done, s.end = context.WithCancel(context.Background())
@@ -119,31 +123,13 @@ func (s *servers) Do(ctx context.Context, call fcall.Call) (fcall.Reply, error) 
 	if call.Verb == fcall.Acquire || call.Verb == fcall.Wait {
 		return s.acquire(ctx, call)
 	}
-	outcomes, ended := s.pipeline(ctx, []fcall.Call{call}, true)
-	o := outcomes[0]
-	if o.Err != nil && ended != nil {
-		o.Err = ended
-	}
+	o := s.pipeline(ctx, s.closing, []fcall.Call{call}, true)[0]
 	return o.Reply, o.Err
 }
 
-// Send makes calls as one pipeline to each server. What takes a lock is done before, one by one.
+// Send makes calls as one pipeline to each server. None of them takes a lock.
 func (s *servers) Send(ctx context.Context, calls []fcall.Call) []fcall.Outcome {
-	outcomes := make([]fcall.Outcome, len(calls))
-	var piped []fcall.Call
-	var at []int
-	for i, call := range calls {
-		if call.Verb == fcall.Acquire || call.Verb == fcall.Wait {
-			outcomes[i].Reply, outcomes[i].Err = s.acquire(ctx, call)
-		} else {
-			piped, at = append(piped, call), append(at, i)
-		}
-	}
-	said, _ := s.pipeline(ctx, piped, false)
-	for i, o := range said {
-		outcomes[at[i]] = o
-	}
-	return outcomes
+	return s.pipeline(ctx, s.done, calls, false)
 }
 
 // answer is what a server said, or why it did not.
@@ -169,8 +155,7 @@ func ask[T any](ctx context.Context, s *servers, limit time.Duration, call calli
 func askOne[T any](ctx context.Context, s *servers, limit time.Duration, i int, call calling[T]) answer[T] {
 	a := answer[T]{from: i}
 	c, err := s.members[i].begin()
-	if err != nil {
-		a.err = err
+	if a.err = err; err != nil {
 		return a
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
@@ -185,19 +170,19 @@ func askOne[T any](ctx context.Context, s *servers, limit time.Duration, i int, 
 // as it needs, it waits for the others no longer than it has waited by then, and a moment.
 func receive[T any](ctx, closing context.Context, answers <-chan answer[T], needs int, moment time.Duration,
 	enough func(answer[T]) bool) error {
-	began, heard := time.Now(), 0
+	began := time.Now()
 	var patience <-chan time.Time
 	for range cap(answers) {
+		if needs <= 0 && patience == nil {
+			patience = time.After(moment + time.Since(began))
+		}
 		select {
 		case a := <-answers:
 			if enough(a) {
 				return nil
 			}
 			if a.err == nil {
-				heard++
-			}
-			if heard >= needs && patience == nil {
-				patience = time.After(moment + time.Since(began))
+				needs--
 			}
 		case <-patience:
 			return nil

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,16 +37,15 @@ func (p *poll) spare() int { return p.servers - p.need }
 // failure is the error of a call that too few servers answered: of the kind that most of those had
 // that did not.
 func (p *poll) failure() error {
-	first := "the others are late"
-	if len(p.failed) > 0 {
-		first = p.failed[0].Error()
-	}
 	invalid := slices.DeleteFunc(slices.Clone(p.failed), func(err error) bool { return !errors.Is(err, fcall.ErrInvalid) })
 	if len(invalid) > p.spare() {
 		return invalid[0]
 	}
-	return fmt.Errorf("%w: %d of %d servers answered, and %d must: %s", fcall.ErrUnreachable, p.answered(), p.servers, p.need, first)
+	return fmt.Errorf("%w: %d of %d servers answered, and %d must: %v", fcall.ErrUnreachable, p.answered(), p.servers, p.need,
+		cmp.Or(append(p.failed, errLate)...))
 }
+
+var errLate = errors.New("the others are late")
 
 // token is the one that the owner can have: the highest of a majority of votes, and the lowest such.
 // Of two majorities, the later one has a server that knew the token of the earlier one, and its own is
@@ -77,11 +77,11 @@ func (p *poll) decided() bool {
 
 // busy is the answer of a round that was not won: who has the lock, or until when too few servers vote.
 func (p *poll) busy() fcall.Reply {
+	if r := p.refusal(); r.Holder != "" {
+		return r
+	}
 	var closed []time.Duration
 	for _, r := range p.no {
-		if r.Holder != "" {
-			return r
-		}
 		closed = append(closed, r.Remaining)
 	}
 	return fcall.Reply{Remaining: nth(closed, max(1, p.need-len(p.yes))), Why: functions.WhySettling}
@@ -118,8 +118,7 @@ func (p *poll) owned() (r fcall.Reply) {
 	for i, one := range of {
 		left[i], tokens[i] = one.Remaining, one.Fence
 	}
-	slices.Sort(tokens)
 	// that of the majority: one that voted late can have a higher token, or a lower one
 	return fcall.Reply{Yes: true, Holder: most, Holds: 1, Why: of[0].Why,
-		Remaining: nth(left, max(1, len(of)-p.need+1)), Fence: tokens[min(p.need, len(of))-1]}
+		Remaining: nth(left, max(1, len(of)-p.need+1)), Fence: nth(tokens, min(p.need, len(of)))}
 }

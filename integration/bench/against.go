@@ -25,9 +25,6 @@ type job struct {
 	Core  *int
 }
 
-// question is one cell for a side to measure.
-type question struct{ Workload, Case string }
-
 // sides are this working tree and another commit.
 func sides(ctx context.Context, s settings) (list []player, end func() error, err error) {
 	tmp, err := os.MkdirTemp("", "holdfast-bench-against-")
@@ -71,11 +68,7 @@ func sides(ctx context.Context, s settings) (list []player, end func() error, er
 
 // ask lets a side measure a cell.
 func ask(p *reexec.Process, c cell) (got values, err error) {
-	text, err := json.Marshal(question{c.Workload, c.Case})
-	if err != nil {
-		return nil, err
-	}
-	if err := p.Say(string(text)); err != nil {
+	if err := p.Say(c.Workload + "," + c.Case); err != nil {
 		return nil, err
 	}
 	answer, err := p.Hear()
@@ -99,17 +92,13 @@ func measureCells(p *reexec.Parent) (err error) {
 		if err != nil {
 			return nil // the end of the input
 		}
-		var q question
-		if err := json.Unmarshal([]byte(line), &q); err != nil {
-			return err
-		}
 		for _, c := range cells(j.Quick) {
-			if (question{c.Workload, c.Case}) != q {
+			if c.Workload+","+c.Case != line {
 				continue
 			}
 			got, err := c.measure(context.Background(), w, holdfastRival())
 			if err != nil {
-				return fmt.Errorf("%s, %s: %w", c.Workload, c.Case, err)
+				return fmt.Errorf("%s: %w", line, err)
 			}
 			text, err := json.Marshal(got)
 			if err != nil {
@@ -122,7 +111,7 @@ func measureCells(p *reexec.Parent) (err error) {
 
 // buildWith builds this command with the library and the client of a commit: a tree in tmp has that
 // commit, but for integration, which is that of the working tree. So both sides measure in the same
-// way, however old the other one is.
+// way.
 func buildWith(ctx context.Context, commit, tmp string) (program string, err error) {
 	do := func(dir, name string, args ...string) (string, error) {
 		cmd := exec.CommandContext(ctx, name, args...)
@@ -150,12 +139,9 @@ func buildWith(ctx context.Context, commit, tmp string) (program string, err err
 	if err := os.CopyFS(filepath.Join(tree, "integration"), os.DirFS(filepath.Join(root, "integration"))); err != nil {
 		return "", err
 	}
-	args := []string{"build", "-mod=mod", "-o", filepath.Join(tmp, "bench")}
-	if _, err := os.Stat(filepath.Join(tree, "client", "quorum")); err != nil {
-		args = append(args, "-tags", "before_quorum")
-	}
-	_, err = do(filepath.Join(tree, "integration", "bench"), "go", append(args, ".")...)
-	return filepath.Join(tmp, "bench"), err
+	program = filepath.Join(tmp, "bench")
+	_, err = do(filepath.Join(tree, "integration", "bench"), "go", "build", "-mod=mod", "-o", program, ".")
+	return program, err
 }
 
 // undisturbed lets the terminal and timeout(1), which signal the whole group, end the parent only:

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/quorum"
 )
 
 const holdfastName = "holdfast"
@@ -31,7 +32,7 @@ func openHoldfast(p place, lease time.Duration) (l locker, err error) {
 		for _, one := range p.each() {
 			options = append(options, one.option())
 		}
-		c, err = openQuorum(options, client.Config{Lease: lease})
+		c, err = quorum.Open(options, client.Config{Lease: lease})
 	} else {
 		c, err = client.Open(p.option(), client.Config{Lease: lease})
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/integration/reexec"
+	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 )
 
 // settings are the flags.

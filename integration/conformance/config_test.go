@@ -8,10 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
 func TestABadConfigNamesItsField(t *testing.T) {
-	e := lay(t, share(t, "default", defaultSpec(t)))
+	e := lay(t, testbed.Share(t, server.Spec{}))
 	year := 366 * 24 * time.Hour
 	for field, configs := range map[string][]client.Config{
 		"Prefix":  {{Prefix: "a{b"}, {Prefix: "a{}b"}, {Prefix: "a\n"}, {Prefix: strings.Repeat("x", 480)}},

@@ -148,25 +148,3 @@ func TestAcquireAllTakesACallEach(t *testing.T) {
 		}
 	})
 }
-
-// One of them is another's: the others stay free, also for a moment, until that one is had.
-func TestAcquireAllWaitsForOneThatIsAnothers(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		c, other := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
-		l := e.Take(other, "{1}:a")
-		done := make(chan error, 1)
-		go func() {
-			all, err := c.AcquireAll(e.Ctx, []string{"{1}:a", "{1}:b"})
-			if err == nil {
-				err = all.Release(e.Ctx)
-			}
-			done <- err
-		}()
-		e.Line(other, "{1}:a", 1)
-		require.False(t, e.Exists("{1}:b"))
-		e.Release(l)
-		require.NoError(t, <-done)
-		require.False(t, e.Exists("{1}:a"))
-		require.False(t, e.Exists("{1}:b"))
-	})
-}

@@ -86,6 +86,7 @@ func calls(c *client.Client, renew, release *client.Lock) map[string]func(ctx co
 // Every error is of exactly one kind, and an outage is never 'held by another', whatever the server
 // does and the call is.
 func TestEveryErrorIsOfOneKind(t *testing.T) {
+	t.Parallel()
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()

@@ -14,8 +14,9 @@ import (
 
 // A guarded lock is used like any other, once the server remembers for long enough.
 func TestGuardedLocks(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, e *env) {
-		const lease, guard = 3 * time.Second, 4 * time.Second
+		const lease, guard = 5 * time.Second, 6 * time.Second
 		level := client.WithOptions(client.WithLease(lease), client.WithGuard(guard))
 		a, b := e.open(client.Config{}), e.open(client.Config{})
 		first, err := a.TryAcquire(e.Ctx, "x", level, client.WithFreshAnswer())
@@ -117,6 +118,7 @@ func (e *env) tour(a, b *client.Client, l *client.Lock, level client.Option) {
 
 // One replica is asked for that does not exist: nobody gets the lock, and nothing of it is left.
 func TestTooFewReplicas(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, e *env) {
 		level := client.WithReplicas(e.replicas()+1, 50*time.Millisecond)
 		c, other := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
@@ -136,7 +138,7 @@ func TestTooFewReplicas(t *testing.T) {
 		free()
 
 		l := e.Take(other, "x")
-		waiting := e.Acquire(e.Ctx, c, "x", level, client.WithMaxWait(2*time.Second))
+		waiting := e.Acquire(e.Ctx, c, "x", level, client.WithMaxWait(5*time.Second))
 		e.Line(other, "x", 1)
 		e.Release(l)
 		err = (<-waiting).Err
@@ -148,6 +150,7 @@ func TestTooFewReplicas(t *testing.T) {
 
 // A renewal that too few replicas have does not count.
 func TestARenewalOfTooFewReplicasDoesNotCount(t *testing.T) {
+	t.Parallel()
 	d := server.Replicated(t, 1, server.Owned())
 	d.Load(t)
 	e := lay(t, d)

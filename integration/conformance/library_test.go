@@ -12,11 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
-func defaultSpec(tb testing.TB) server.Spec {
-	tb.Helper()
-	return server.Spec{Kind: server.KindSingle, Flavour: server.Matrix(tb)[0]}
-}
-
 // bare runs a test on deployments of its own, without the library.
 func bare(t *testing.T, test func(t *testing.T, e *env)) {
 	t.Helper()
@@ -80,6 +75,7 @@ func TestPermissions(t *testing.T) {
 // A library of another contract answers in another way, or does not know a word. The error says which of
 // the two is too old, and what to do; nobody's argument is wrong.
 func TestALibraryOfAnotherVersion(t *testing.T) {
+	t.Parallel()
 	for version, c := range map[string]struct{ answer, advice string }{
 		"1.0.0": {"{1, 77, 3000, 1, 1}", "the library is too old; run: holdfast load --force --addr "},
 		"2.0.9": {"redis.error_reply('HFOPTION GUARD is not known, expected: owner ttl_ms')", "; run: holdfast load --addr "},

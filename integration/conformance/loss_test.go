@@ -152,8 +152,9 @@ func TestErrLooksAtTheClock(t *testing.T) {
 // A lock that ended here, and was prolonged there by a renewal that the network held up, is given
 // back at once.
 func TestAnExpiredLockIsGivenBack(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, e *env) {
-		c, other := e.open(client.Config{Lease: 3 * time.Second}), e.open(client.Config{Lease: testbed.Long})
+		c, other := e.open(client.Config{Lease: 5 * time.Second}), e.open(client.Config{Lease: testbed.Long})
 		l := e.Take(c, "a", client.WithoutRenewal())
 		require.NoError(t, e.fcall(functions.Renew, "a", l.Owner(), "60000").Error())
 		waiting := e.Acquire(e.Ctx, other, "a")

@@ -68,6 +68,7 @@ func TestAllWhoWaitLearnOfAnOutageTogether(t *testing.T) {
 
 // An outage is one line when it begins, one for each lock that is lost, and one when it is over.
 func TestTheLogOfAnOutage(t *testing.T) {
+	t.Parallel()
 	e := own(t)
 	const n = 200
 	log := journal{slog.DiscardHandler, make(chan string, 10*n)}

@@ -30,27 +30,6 @@ func TestAGrantOfOneLockIsNotOneOfAnother(t *testing.T) {
 	})
 }
 
-// Two waits of one process with one owner string are two acquisitions: each has a hold of its own.
-func TestTwoWaitsWithOneOwnerString(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		holder, c := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
-		l := e.Take(holder, "a")
-		first := e.Acquire(e.Ctx, c, "a", client.WithOwner("job"))
-		e.Line(holder, "a", 1)
-		second := e.Acquire(e.Ctx, c, "a", client.WithOwner("job"))
-		began := time.Now()
-		e.Release(l)
-		one, two := e.Locked(first).Lock, e.Locked(second).Lock
-		require.Less(t, time.Since(began), 900*time.Millisecond, "both hear of it")
-		require.Equal(t, one.Fence(), two.Fence())
-		require.Equal(t, 2, e.inspect(c, "a").Holds)
-		e.Release(one)
-		require.NoError(t, two.Renew(e.Ctx))
-		e.Release(two)
-		require.False(t, e.Exists("a"))
-	})
-}
-
 // Work that one process begins and another one ends, by an owner string that both know.
 func TestReleaseOwner(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {

@@ -52,8 +52,8 @@ func (d *distant) silence(made bool) {
 }
 
 const (
-	deadline = 800 * time.Millisecond
-	late     = 2 * time.Second // a call with that deadline is back by then, on a busy machine
+	deadline = 1200 * time.Millisecond
+	late     = 5 * time.Second // a call with that deadline is back by then, on a busy machine
 )
 
 // within calls with a deadline, requires that the call keeps it, and returns its error.

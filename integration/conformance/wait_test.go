@@ -116,6 +116,7 @@ func TestTheContextEndsTheWait(t *testing.T) {
 }
 
 func TestGiveUpEarly(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, e *env) {
 		cfg := client.Config{Lease: testbed.Long, GiveUpEarly: true}
 		c, second, other := e.open(cfg), e.open(cfg), e.open(cfg)

@@ -30,29 +30,6 @@ func TestWaiterSubscribedAtAReplicaIsNeverGranted(t *testing.T) {
 	})
 }
 
-// A waiter that polls is gone when it has not asked for five seconds; one that asks just now is
-// not.
-func TestPollerThatDoesNotAskIsPassedOver(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		k := b.key("k")
-		for _, ask := range [][]string{{functions.Release, "a"}, {functions.Break, functions.OptForget}, {functions.Leave, "a"}} {
-			b.take(k, "a", long)
-			b.wait(k, "silent", "", 1)
-			b.wait(k, "asks", "", 2)
-			b.asked(k, 0, -functions.PollTTL-1)
-			b.asked(k, 1, -functions.PollTTL+2000)
-			b.call(ask[0], k, ask[1:]...)
-			b.expectLock(k, "asks", 1, 0)
-			want(t, b.call(functions.Release, k, "asks"), 1)
-		}
-		b.take(k, "a", long)
-		b.wait(k, "late", "", 1)
-		b.asked(k, 0, -3_600_000)
-		b.end(k)
-		want(t, b.call(functions.Wait, k, "late", long), token)
-	})
-}
-
 // asked rewrites when the waiter at a place of the line asked last, in milliseconds from now.
 func (b *bed) asked(key string, place int64, ms int64) {
 	b.tb.Helper()

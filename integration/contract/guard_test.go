@@ -85,21 +85,6 @@ func TestAMemoryGrowsOld(t *testing.T) {
 	})
 }
 
-func TestGuardedLocksThatAreRememberedGoOn(t *testing.T) {
-	guarded(t, func(b *bed, k string) {
-		for _, hold := range [][]string{nil, {"HOLD", "h"}} {
-			b.age()
-			ask := append([]string{"a", long, "GUARD", guard}, hold...)
-			got := b.call(functions.Wait, k, ask...)
-			b.forget()
-			want(b.tb, b.call(functions.Renew, k, append([]string{"a", long}, hold...)...), token)
-			want(b.tb, b.call(functions.Wait, k, ask...), got)
-			b.call(functions.Release, k, append([]string{"a"}, hold...)...)
-			want(b.tb, b.call(functions.Acquire, k, "b", long, "GUARD", guard), notYet)
-		}
-	})
-}
-
 // A line that the server remembers may have moved on before the failover.
 func TestAYoungMemoryHandsNothingOver(t *testing.T) {
 	ends := map[string]func(b *bed, k string){
@@ -132,22 +117,6 @@ func TestAYoungMemoryHandsNothingOver(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The holds that the server remembers may have been given back before the failover, and the lock
-// granted to another owner.
-func TestAYoungMemoryAddsNoHold(t *testing.T) {
-	guarded(t, func(b *bed, k string) {
-		b.age()
-		want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "1", "GUARD", guard), []any{1, token, 1})
-		b.forget()
-		want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "1", "GUARD", guard), []any{1, token, 1})
-		want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "2"), []any{0, left, "a", 0, functions.WhySettling})
-		want(b.tb, b.call(functions.Wait, k, "a", long, "HOLD", "2"), []any{0, left, "a", 0, functions.WhySettling, serverMS, token, 0})
-		b.expectLock(k, "a", 1, 0)
-		b.age()
-		want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "2"), []any{1, token, 2})
-	})
 }
 
 // A replica that may be written to, or says that it is called like a field of INFO, is no new memory.

@@ -1,14 +1,13 @@
 package contract
 
 // look reads how a call left a key: the end of its TTL and what that should be, the end of the lease,
-// how many waiting fields there are, without and with the marks of holes, and all that does not
-// depend on the time. Then it makes a provisional lease long, so that none ends by itself before the
-// model knows, and lets all who wait have asked just now.
+// and how many waiting fields and marks of holes there are. Then it makes a provisional lease long, so that
+// none ends by itself before the model knows, and lets all who wait have asked just now.
 const look = `
 local key, v = KEYS[1], redis.call('TYPE', KEYS[1]).ok
-if v ~= 'hash' then return { v, redis.call('PEXPIRETIME', key), 0, 0, 0, 0, 0, 0, '' } end
+if v ~= 'hash' then return { v, redis.call('PEXPIRETIME', key), 0, 0, 0, 0, 0, 0 } end
 local t = redis.call('TIME')
-local now, n, marks, f, same = t[1] * 1000 + math.floor(t[2] / 1000), 0, 0, {}, {}
+local now, n, marks, f = t[1] * 1000 + math.floor(t[2] / 1000), 0, 0, {}
 local all = redis.call('HGETALL', key)
 for i = 1, #all, 2 do
   local name, value = all[i], all[i + 1]
@@ -17,38 +16,30 @@ for i = 1, #all, 2 do
     marks = marks + 1
   elseif name:find('^w:') then
     n = n + 1
-    value = value:sub(1, 16) .. '........' .. value:sub(25)
     redis.call('HSET', key, name, value:sub(1, 16) .. struct.pack('<d', now) .. value:sub(25))
   elseif name:find('^at:') then
     n = n + 1
-  elseif name == 'until' or name == 'fence' or name == 'state' then
-    value = ''
   end
-  same[#same + 1] = name .. '=' .. value
 end
 local state, ends = f.state, tonumber(f['until'])
 local stays, line = ends, false
 if state then
-  local head, tail, count = struct.unpack('<ddd', state)
+  local head, tail = struct.unpack('<dd', state)
   line = head < tail
-  same[#same + 1] = string.format('line %d %d %d', head, tail, count)
   if #state > 48 then
-    local holds, guard, kept, due, longest, broken, recorded = struct.unpack('<ddddddd', state, 49)
+    local kept, recorded = struct.unpack('<d', state, 65), struct.unpack('<d', state, 97)
     if kept > now then stays = math.max(stays, kept) end
     if recorded > now then stays = math.max(stays, recorded) end
-    same[#same + 1] = string.format('%d holds %d %d %s %s %s ', holds, guard, longest, tostring(kept > now),
-      tostring(due > now), tostring(recorded > now)) .. state:sub(113)
   end
 end
 local ttl, expires = redis.call('PEXPIRETIME', key), line and math.max(stays, now) + 60000 or stays
-table.sort(same)
 if ends > 1 and ends <= now + 2001 then
   local later = line and math.max(stays, now + 600000) + 60000 or math.max(stays, now + 600000)
   redis.call('HSET', key, 'until', now + 600000)
   if state then redis.call('HSET', key, 'state', state:sub(1, 40) .. struct.pack('<d', later) .. state:sub(49)) end
   redis.call('PEXPIREAT', key, later)
 end
-return { v, ttl, expires, ends, n, ends - now, marks, line and 1 or 0, table.concat(same, '\n') }`
+return { v, ttl, expires, ends, n, ends - now, marks, line and 1 or 0 }`
 
 // past lets something that the key remembers be over, the minimum or the record of a break, and sets
 // the TTL as if that had never been.
@@ -70,18 +61,17 @@ return redis.call('PEXPIREAT', KEYS[1], stays)`
 
 // seen is what look says.
 type seen struct {
-	kind, same                                            string
+	kind                                                  string
 	ttl, expires, ends, waiting, remaining, marks, hasRow int64
 }
 
 func parseLook(v any) (s seen, ok bool) {
 	a, ok := v.([]any)
-	if !ok || len(a) != 9 {
+	if !ok || len(a) != 8 {
 		return s, false
 	}
 	n := func(i int) int64 { x, _ := a[i].(int64); return x }
 	s = seen{ttl: n(1), expires: n(2), ends: n(3), waiting: n(4), remaining: n(5), marks: n(6), hasRow: n(7)}
 	s.kind, _ = a[0].(string)
-	s.same, _ = a[8].(string)
 	return s, true
 }

@@ -6,9 +6,9 @@ import (
 )
 
 // checkMessages reads all messages that were sent up to now: those of the last call and no others.
-func (p *player) checkMessages(m *model, twin string, floor int64) {
+func (p *player) checkMessages(m *model, floor int64) {
 	p.tb.Helper()
-	got := p.messages(m.key)
+	got := p.messages()
 	for i, news := range got {
 		if news.text == "" || strings.HasPrefix(news.text, "look ") {
 			continue
@@ -26,7 +26,7 @@ func (p *player) checkMessages(m *model, twin string, floor int64) {
 }
 
 // messages returns what was published since the last look.
-func (p *player) messages(key string) (all []tidings) {
+func (p *player) messages() (all []tidings) {
 	p.tb.Helper()
 	p.sub.send("PING")
 	for {
@@ -38,75 +38,15 @@ func (p *player) messages(key string) (all []tidings) {
 	}
 }
 
-// checkTwin makes the same call by the library without its plain cases, and compares the reply, the
-// fields, the messages and what inspect says.
-func (p *player) checkTwin(c, slow call, got any, key seen, now any, hasRecord bool) {
+// must does something to a lock.
+func (p *player) must(lock int, command string, args ...string) {
 	p.tb.Helper()
-	m := p.locks[c.lock]
-	if hasRecord && slices.Contains(c.args, "@broken") {
-		slow = resolve(c, p.tokens[c.lock], p.brokenTwin(c.lock))
+	all := append([]string{command, p.locks[lock].key}, args...)
+	if command == "EVAL" {
+		all = append([]string{command, args[0], "1", p.locks[lock].key}, args[1:]...)
 	}
-	twinGot, twinKey, twinNow := p.run(slow, twin, p.twins[c.lock])
-	if n, ok := twinNow.([]any); ok && n[0] == int64(1) {
-		p.tokens[c.lock], _ = n[3].(int64)
-	}
-	if !same(got, twinGot) || !same(now, twinNow) {
-		p.fail("with the plain cases  %s, %s\nand without them      %s, %s", show(got), show(now), show(twinGot), show(twinNow))
-	}
-	if key.same != twinKey.same || key.kind != twinKey.kind {
-		p.fail("with the plain cases the key is\n%q\nand without them\n%q", key.same, twinKey.same)
-	}
-	var told []tidings
-	for _, news := range p.messages(p.twins[c.lock]) {
-		if !strings.HasPrefix(news.text, "look ") {
-			news = tidings{channel: news.channel, grant: grant(p.tb, news.text).owner}
-		}
-		told = append(told, news)
-	}
-	if !slices.Equal(told, m.told) {
-		p.fail("without the plain cases the messages are %.200q\nand with them %.200q", told, m.told)
-	}
-}
-
-// brokenTwin is the token of the twin's record of a break.
-func (p *player) brokenTwin(lock int) int64 {
-	p.tb.Helper()
-	n, _ := p.c.do("EVAL", "return struct.unpack('<d', redis.call('HGET', KEYS[1], 'state'), 89)", "1", p.twins[lock]).(int64)
-	return n
-}
-
-// same reports whether two replies say the same, but for tokens and what time does.
-func same(a, b any) bool {
-	switch a := a.(type) {
-	case int64:
-		n, ok := b.(int64)
-		return ok && (a == n || min(a, n) > 1<<40 || min(a, n) > 1000 && max(a, n)-min(a, n) < 5000)
-	case []any:
-		other, ok := b.([]any)
-		if !ok || len(a) != len(other) {
-			return false
-		}
-		for i := range a {
-			if !same(a[i], other[i]) {
-				return false
-			}
-		}
-		return true
-	}
-	return a == b
-}
-
-// both does the same to a lock and to its twin.
-func (p *player) both(lock int, command string, args ...string) {
-	p.tb.Helper()
-	for _, key := range []string{p.locks[lock].key, p.twins[lock]} {
-		all := append([]string{command, key}, args...)
-		if command == "EVAL" {
-			all = append([]string{command, args[0], "1", key}, args[1:]...)
-		}
-		if f, bad := p.c.do(all...).(failure); bad {
-			p.fail("%s: %s", command, f)
-		}
+	if f, bad := p.c.do(all...).(failure); bad {
+		p.fail("%s: %s", command, f)
 	}
 }
 
@@ -117,7 +57,7 @@ func (p *player) over(lock int) {
 	if m.held || m.kept || m.broken != nil || len(m.line) > 0 {
 		return
 	}
-	p.both(lock, "PEXPIREAT", "1")
+	p.must(lock, "PEXPIREAT", "1")
 	m.owner, m.guarded, m.channel, m.holds, m.due = "", false, "", nil, false
 	// the clock has not outlived a run: the lease was cut short by the test
 	m.floor = max(m.floor, m.fence)
@@ -135,7 +75,7 @@ func (p *player) endLease(lock int) {
 	}
 	p.note("the lease of lock %d ends", lock)
 	if m.kept || m.broken != nil || len(m.line) > 0 {
-		p.both(lock, "HSET", "until", "1")
+		p.must(lock, "HSET", "until", "1")
 		m.ended = true
 		return
 	}
@@ -150,7 +90,7 @@ func (p *player) endMinimum(lock int) {
 		return
 	}
 	p.note("the minimum of lock %d ends", lock)
-	p.both(lock, "EVAL", past, "minimum")
+	p.must(lock, "EVAL", past, "minimum")
 	m.kept, m.due = false, false
 	if m.ended && m.broken == nil && len(m.line) == 0 {
 		m.held, m.ended = false, false
@@ -165,7 +105,7 @@ func (p *player) endRecord(lock int) {
 		return
 	}
 	p.note("the record of lock %d ends", lock)
-	p.both(lock, "EVAL", past, "record")
+	p.must(lock, "EVAL", past, "record")
 	m.broken = nil
 	if m.ended && !m.kept && len(m.line) == 0 {
 		m.held, m.ended = false, false
@@ -177,7 +117,7 @@ func (p *player) delete(lock int) {
 	p.tb.Helper()
 	m := p.locks[lock]
 	p.note("DEL of lock %d", lock)
-	p.both(lock, "DEL")
+	p.must(lock, "DEL")
 	floor := max(m.floor, m.fence)
 	if m.forgot {
 		floor = 0
@@ -190,7 +130,6 @@ func (p *player) reload() {
 	p.tb.Helper()
 	p.note("FUNCTION LOAD REPLACE")
 	p.load()
-	p.loadSlow()
 	for _, m := range p.locks {
 		m.forgot = m.held
 		if !m.held {
@@ -206,7 +145,7 @@ func (p *player) setForeign(lock int) {
 		return
 	}
 	p.note("SET of lock %d", lock)
-	p.both(lock, "SET", theirs, "NX", "PX", long)
+	p.must(lock, "SET", theirs, "NX", "PX", long)
 	m.foreign = true
 }
 

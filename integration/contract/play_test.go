@@ -2,49 +2,26 @@ package contract
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/functions"
 )
 
-// player plays calls on a server and on the model, and compares after each. Each lock has a twin,
-// on which the same calls run by the library without its plain cases: they must do the same.
+// player plays calls on a server and on the model, and compares after each.
 type player struct {
 	*bed
 	world
-	twins    []string // the twins' keys
-	tokens   []int64  // and their tokens
 	sub      *conn
 	channels []string
 	played   int
 	log      []string // the last calls
-	seen     map[string]int
-}
-
-const twin = "slow_"
-
-// slow is the library without its plain cases, under other names.
-func slow() string {
-	text := regexp.MustCompile(`(local function plain_\w+\(.*\)\n)`).ReplaceAllString(functions.Source, "$1  if true then return nil end\n")
-	text = strings.ReplaceAll(text, "register('holdfast_", "register('"+twin)
-	return strings.Replace(text, "name="+functions.Library, "name=holdfast_slow", 1)
-}
-
-func (b *bed) loadSlow() {
-	b.tb.Helper()
-	want(b.tb, b.c.do("FUNCTION", "LOAD", "REPLACE", slow()), "holdfast_slow")
 }
 
 func newPlayer(b *bed) *player {
-	p := &player{bed: b, world: world{alive: map[string]bool{}}, sub: b.dial(2), seen: map[string]int{}}
-	b.loadSlow()
-	b.tb.Cleanup(func() { b.c.do("FUNCTION", "DELETE", "holdfast_slow") })
+	p := &player{bed: b, world: world{alive: map[string]bool{}}, sub: b.dial(2)}
 	for i := range 3 {
 		p.locks = append(p.locks, &model{key: b.key(fmt.Sprint("lock", i))})
-		p.twins, p.tokens = append(p.twins, b.key(fmt.Sprint("twin", i))), append(p.tokens, 0)
 	}
 	for i := range 4 {
 		p.channels = append(p.channels, b.key(fmt.Sprint("channel", i)))
@@ -109,7 +86,7 @@ func resolve(c call, fence, broken int64) call {
 }
 
 // step makes one call and compares its reply, its messages, the key that it left, and what inspect
-// says, with the model and with the twin.
+// says, with the model.
 func (p *player) step(c call) {
 	p.tb.Helper()
 	m := p.locks[c.lock]
@@ -118,10 +95,10 @@ func (p *player) step(c call) {
 	if m.broken != nil {
 		broken = m.broken.fence
 	}
-	mine, slow := resolve(c, fence, broken), resolve(c, p.tokens[c.lock], 1)
-	expected := p.expect(mine)
-	got, key, now := p.run(mine, "", m.key)
-	p.note("lock %d: %s %.40q -> %s", c.lock, mine.function, mine.args, show(got))
+	c = resolve(c, fence, broken)
+	expected := p.expect(c)
+	got, key, now := p.run(c, m.key)
+	p.note("lock %d: %s %.40q -> %s", c.lock, c.function, c.args, show(got))
 	if f, bad := got.(failure); bad {
 		expectNoTraceOfLua(p.tb, string(f))
 	}
@@ -136,24 +113,16 @@ func (p *player) step(c call) {
 		p.fail("inspect is %s\nwant %s", show(now), show(want))
 	}
 	p.learn(m, got, now)
-	p.checkMessages(m, p.twins[c.lock], floor)
-	p.checkTwin(c, slow, got, key, now, broken != 0)
+	p.checkMessages(m, floor)
 	p.checkPositions(c.lock)
-	p.count(c.function, got)
 }
 
 // run makes a call, looks at the key and inspects it.
-func (p *player) run(c call, prefix, key string) (got any, s seen, now any) {
+func (p *player) run(c call, key string) (got any, s seen, now any) {
 	p.tb.Helper()
-	name := func(function string) string {
-		if prefix == "" {
-			return function
-		}
-		return strings.Replace(function, "holdfast_", prefix, 1)
-	}
-	p.c.send(append([]string{"FCALL", name(c.function), "1", key}, c.args...)...)
+	p.c.send(append([]string{"FCALL", c.function, "1", key}, c.args...)...)
 	p.c.send("EVAL", look, "1", key)
-	p.c.send("FCALL", name(functions.Inspect), "1", key)
+	p.c.send("FCALL", functions.Inspect, "1", key)
 	got, looked, now := p.c.receive(ioWithin), p.c.receive(ioWithin), p.c.receive(ioWithin)
 	s, ok := parseLook(looked)
 	if !ok {
@@ -178,20 +147,6 @@ func (p *player) learn(m *model, got, now any) {
 			m.granted = g[2].(int64)
 		}
 	}
-}
-
-// count notes which replies of which functions were seen.
-func (p *player) count(function string, got any) {
-	what := "yes"
-	switch g := got.(type) {
-	case failure:
-		what, _, _ = strings.Cut(string(g), " ")
-	case []any:
-		if why, ok := g[min(4, len(g)-1)].(string); ok && g[0] == int64(0) {
-			what, _, _ = strings.Cut(why, " ")
-		}
-	}
-	p.seen[function+" "+what]++
 }
 
 // checkKey asserts that there is a key exactly if the model has a lock, with the TTL that README
@@ -255,7 +210,6 @@ func (p *player) checkPositions(lock int) {
 		if !matches(got, []any{0, pttl, m.owner, i + 1, functions.WhyHeld, serverMS, between{m.fence, m.fence}, anything}) {
 			p.fail("waiter %d of %d, %.40q: %s", i+1, len(m.line), w.owner, show(got))
 		}
-		p.c.do(append([]string{"FCALL", twin + "wait", "1", p.twins[lock]}, args...)...)
 	}
 }
 

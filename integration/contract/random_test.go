@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
 func randomBytes(seed uint64, n int) []byte {
@@ -36,7 +37,6 @@ func TestRandomCalls(t *testing.T) {
 	t.Logf("HOLDFAST_SEED=%d", seed)
 	each(t, func(t *testing.T, b *bed) {
 		p := random(t, b, seed, 60_000)
-		t.Logf("%d calls, %v", p.played, p.seen)
 		if p.played < 6000 {
 			t.Errorf("only %d calls in 60000 bytes", p.played)
 		}
@@ -56,6 +56,6 @@ func FuzzCalls(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		newPlayer(lay(t, share(t, ff))).play(data[:min(len(data), 4000)])
+		newPlayer(lay(t, testbed.Share(t, server.Spec{Flavour: ff}))).play(data[:min(len(data), 4000)])
 	})
 }

@@ -9,18 +9,12 @@ import (
 )
 
 // A display shows a sale. On a terminal the last line is refreshed in place;
-// elsewhere there are only lines, one a second.
+// elsewhere a line shows it when nothing was said for a second.
 type display struct {
 	out    io.Writer
 	live   bool
 	drawn  bool // a line that is to be drawn over
 	latest time.Time
-}
-
-// A status is how a sale stands.
-type status struct {
-	sold, stock, away int
-	took              time.Duration
 }
 
 func newDisplay(f *os.File) *display {
@@ -32,26 +26,20 @@ func newDisplay(f *os.File) *display {
 // say prints a line that stays.
 func (d *display) say(format string, args ...any) {
 	d.wipe()
+	d.latest = time.Now()
 	fmt.Fprintf(d.out, format+"\n", args...)
 }
 
 // progress shows how the sale stands, in passing.
-func (d *display) progress(s status) {
+func (d *display) progress(line string) {
 	switch {
 	case d.live:
 		d.wipe()
-		fmt.Fprint(d.out, s)
+		fmt.Fprint(d.out, line)
 		d.drawn = true
 	case time.Since(d.latest) >= time.Second:
-		d.latest = time.Now()
-		fmt.Fprintln(d.out, s)
+		d.say("%s", line)
 	}
-}
-
-// done shows how the sale ended.
-func (d *display) done(s status) {
-	d.say("%s", s)
-	d.latest = time.Now()
 }
 
 func (d *display) wipe() {
@@ -61,16 +49,13 @@ func (d *display) wipe() {
 	}
 }
 
-// String is a bar that is full when all is sold, with what is sold too much
-// behind its end.
-func (s status) String() string {
+func bar(sold, stock int) string {
 	const width = 30
-	full := min(width, s.sold*width/s.stock)
-	over := max(0, s.sold-s.stock)
+	full, over := min(width, sold*width/stock), max(0, sold-stock)
 	text := fmt.Sprintf("  [%s%s]%s %4d of %d sold", strings.Repeat("#", full), strings.Repeat(".", width-full),
-		strings.Repeat("!", min(width/2, over*width/s.stock)), s.sold, s.stock)
+		strings.Repeat("!", min(width/2, over*width/stock)), sold, stock)
 	if over > 0 {
 		text += fmt.Sprintf(", %d too many", over)
 	}
-	return text + fmt.Sprintf(", %d turned away, %.1f s", s.away, s.took.Seconds())
+	return text
 }

@@ -10,12 +10,13 @@
 // and removed afterwards: see package server. At HOLDFAST_REDIS it leaves
 // nothing behind but the functions library.
 //
-// Where to read: buyer.go is what a shop would write, with shop.go as its
+// Where to read: worker.go is what a shop would write, with shop.go as its
 // database; sale.go starts the processes, and kills and pauses one of them.
 package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -24,7 +25,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/integration/reexec"
+	"github.com/holdfast-go/holdfast/integration/server"
+	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
+	"github.com/holdfast-go/holdfast/loader"
 )
 
 // size is how big the sales are.
@@ -72,6 +79,68 @@ func (s size) check() error {
 		return fmt.Errorf("a flash sale of %d has more buyers than that: at least %d", s.Stock, s.Stock*5/4)
 	case s.Lease < 100*time.Millisecond:
 		return errors.New("the lease must be at least 100ms")
+	}
+	return nil
+}
+
+// The four sales, in order.
+var sales = []plan{
+	{name: "no lock"},
+	{name: "Holdfast", locked: true},
+	{name: "Holdfast, holder killed", locked: true, incident: syscall.SIGKILL},
+	{name: "Holdfast, holder paused", locked: true, incident: syscall.SIGSTOP},
+}
+
+// run holds the sales and checks what came of them. It cleans up in any case.
+func run(ctx context.Context, s size, out *display) (err error) {
+	if err := s.check(); err != nil {
+		return err
+	}
+	started := time.Now()
+	deployment, err := server.Start(ctx, server.Spec{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, deployment.Close()) }()
+
+	option := deployment.ClientOption()
+	redis, err := rueidis.NewClient(option)
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", option.InitAddress[0], err)
+	}
+	defer redis.Close()
+	report, err := loader.Load(ctx, redis, loader.Options{})
+	if err != nil {
+		return fmt.Errorf("load the functions library: %w", err)
+	}
+	for _, node := range report.Nodes {
+		out.say("library %s %s at %s", node.After, node.Action, node.Addr)
+	}
+
+	// One prefix for all keys of this run; the hash tag keeps a sale in one slot.
+	prefix := "{holdfast-demo-" + rand.Text()[:10] + "}:"
+	locks, err := client.New(redis, client.Config{Prefix: prefix})
+	if err != nil {
+		return err
+	}
+	defer locks.Close()
+
+	var results []result
+	for i, plan := range sales {
+		name := fmt.Sprintf("sale%d", i+1)
+		one := &sale{result: result{plan: plan, size: s}, shop: newShop(redis, prefix, name), locks: locks, out: out,
+			job: job{URL: urlOf(option), Prefix: prefix, Sale: name, Locked: plan.locked, Lease: s.Lease}}
+		err := one.hold(ctx)
+		if err = errors.Join(err, one.shop.close()); err != nil {
+			return fmt.Errorf("%s: %w", plan.name, err)
+		}
+		results = append(results, one.result)
+	}
+	out.table(results)
+	ok := out.claims(results)
+	out.say("%.1f s in all", time.Since(started).Seconds())
+	if !ok {
+		return errClaim
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 )
 
@@ -16,7 +17,6 @@ type result struct {
 	ordered bool // their tokens only grew
 
 	heard, turnedAway int // buyers, as the processes told
-	late              int // buyers whose process was too slow for its lease
 
 	struck   bool      // a process was killed or paused
 	held     bool      // the server said after that that it had the lock
@@ -53,9 +53,9 @@ func (d *display) table(results []result) {
 		if r.next.Fence != 0 {
 			next = fmt.Sprintf("lease end %+.1f ms", milliseconds(r.wait()))
 		}
-		if r.plan.incident == paused && r.stale {
+		if r.stale {
 			stale = "refused"
-		} else if r.plan.incident == paused {
+		} else if r.plan.incident == syscall.SIGSTOP {
 			stale = "NOT REFUSED"
 		}
 		d.say(row, r.plan.name, r.size.Stock, r.size.Buyers, r.sold, r.oversold(), next, stale,
@@ -98,13 +98,13 @@ func (r result) claims() []claim {
 		{"every order has a higher token than the one before", r.ordered},
 	}
 	switch r.plan.incident {
-	case killed:
+	case syscall.SIGKILL:
 		list = append(list, claim{"the process held the lock when SIGKILL ended it", r.held})
-	case paused:
+	case syscall.SIGSTOP:
 		list = append(list, claim{"the process held the lock when SIGSTOP stopped it", r.held},
 			claim{"what it wrote when it came back was refused by its token", r.stale})
 	}
-	if r.plan.incident != none {
+	if r.plan.incident != 0 {
 		wait, text := r.wait(), "the next holder had the lock after the lease's end"
 		if r.next.Fence != 0 {
 			text = fmt.Sprintf("the next holder had the lock %.1f ms after the lease's end, not before and within %d ms",

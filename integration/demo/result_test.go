@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,8 +15,8 @@ func good(p plan) result {
 	if !p.locked {
 		r.sold = 150
 	}
-	if p.incident != none {
-		r.held, r.since, r.stale = true, 50, p.incident == paused
+	if p.incident != 0 {
+		r.held, r.since, r.stale = true, 50, p.incident == syscall.SIGSTOP
 		r.leaseEnd = time.Now()
 		r.next = event{Fence: 8, At: r.leaseEnd.Add(3 * time.Millisecond)}
 	}

@@ -2,103 +2,106 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/reexec"
 )
 
-// A plan says what kind of sale it is.
+// A plan says what kind of sale it is, and what happens to one process while it
+// holds the lock: SIGKILL, of which it never comes back; or SIGSTOP: it comes
+// back much later, and writes.
 type plan struct {
 	name     string
 	locked   bool
-	incident incident
+	incident syscall.Signal
 }
-
-// An incident is what happens to one process while it holds the lock.
-type incident int
-
-const (
-	none   incident = iota
-	killed          // SIGKILL: it never comes back
-	paused          // SIGSTOP: it comes back much later, and writes
-)
 
 // A sale is one sale as the parent runs it: it starts the processes, listens to
 // them, strikes one of them, and counts.
 type sale struct {
-	plan  plan
-	size  size
+	result
 	job   job
 	shop  *shop
 	locks *client.Client
 	out   *display
 
 	events  chan event
-	all     []*process
-	victim  *process // in a sale with an incident
+	all     []*reexec.Process
+	victim  *reexec.Process // in a sale with an incident
 	ready   int
 	started time.Time
 	due     bool // the victim was sent to get the lock
 	woken   bool // a paused victim goes on
-	result  result
 }
 
 // hold holds the sale and blocks until all processes are gone. When ctx ends it
 // kills them.
-func (s *sale) hold(ctx context.Context) (result, error) {
+func (s *sale) hold(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lastGo)
-	defer cancel()
-	if err := s.shop.open(ctx, s.size.Stock); err != nil {
-		return result{}, err
-	}
-	s.result.plan, s.result.size = s.plan, s.size
-	s.events = make(chan event, 64)
 	defer func() {
 		cancel() // first, or a process that has something to say would block its kill
 		for _, p := range s.all {
 			p.Kill()
 		}
 	}()
-	if err := s.start(ctx); err != nil {
-		return result{}, err
+	if err := s.shop.open(ctx, s.size.Stock); err != nil {
+		return err
 	}
-	if err := s.listen(ctx); err != nil {
-		return result{}, err
-	}
-	s.result.took = time.Since(s.started)
-	var err error
-	s.result.sold, s.result.ordered, err = s.shop.books(ctx)
-	s.out.done(s.line())
-	return s.result, err
-}
-
-func (s *sale) start(ctx context.Context) error {
+	s.events = make(chan event, 64)
 	s.out.say("")
 	s.out.say("%s: %d in stock, %d buyers, %d processes", s.plan.name, s.size.Stock, s.size.Buyers, s.size.Processes)
-	for i := range s.size.Processes {
-		j := s.job
-		j.Buyers = (s.size.Buyers + i) / s.size.Processes // they add up
-		if err := s.add(ctx, j); err != nil {
-			return err
-		}
+	if err := s.start(ctx); err != nil {
+		return err
 	}
-	if s.plan.incident != none {
-		if err := s.add(ctx, s.job); err != nil {
-			return err
-		}
-		s.victim = s.all[len(s.all)-1]
+	if err := s.listen(ctx); err != nil {
+		return err
 	}
-	return nil
+	s.took = time.Since(s.started)
+	var err error
+	s.sold, s.ordered, err = s.shop.books(ctx)
+	s.out.say("%s", s.line())
+	return err
 }
 
-func (s *sale) add(ctx context.Context, j job) error {
-	p, err := start(ctx, j, s.events)
-	if err == nil {
-		s.all = append(s.all, p)
+// start runs this program once more for each process, and once for the victim.
+// Their events go to the channel, and at last one that they exited.
+func (s *sale) start(ctx context.Context) error {
+	processes := s.size.Processes
+	if s.plan.incident != 0 {
+		processes++
 	}
-	return err
+	for i := range processes {
+		j := s.job
+		if i < s.size.Processes {
+			j.Buyers = (s.size.Buyers + i) / s.size.Processes // they add up
+		}
+		p, err := reexec.Start(workerRole, j)
+		if err != nil {
+			return err
+		}
+		s.all = append(s.all, p)
+		if j.Buyers == 0 {
+			s.victim = p
+		}
+		go func() {
+			e := event{}
+			for from := json.NewDecoder(p.Out); e.Kind != exited; {
+				if e = (event{from: p}); from.Decode(&e) != nil {
+					_ = p.Wait()
+					e.Kind = exited
+				}
+				select {
+				case s.events <- e:
+				case <-ctx.Done():
+				}
+			}
+		}()
+	}
+	return nil
 }
 
 // listen follows the sale to its end.
@@ -111,8 +114,11 @@ func (s *sale) listen(ctx context.Context) error {
 			if e.Kind == exited {
 				alive--
 			}
-			if err := s.hear(ctx, e, alive); err != nil {
+			if err := s.hear(ctx, e); err != nil {
 				return err
+			}
+			if s.victim != nil && s.ready == len(s.all) {
+				s.direct(alive == 1)
 			}
 		case <-refresh.C:
 			s.out.progress(s.line())
@@ -123,54 +129,44 @@ func (s *sale) listen(ctx context.Context) error {
 	return nil
 }
 
-func (s *sale) hear(ctx context.Context, e event, alive int) error {
+func (s *sale) hear(ctx context.Context, e event) error {
 	switch {
 	case e.Kind == ready:
-		if s.ready++; s.ready == len(s.all) {
-			s.opens()
+		if s.ready++; s.ready < len(s.all) {
+			return nil
 		}
-		return nil
+		s.started = time.Now() // lets the buyers in, all at the same time
+		for _, p := range s.all {
+			if p != s.victim {
+				_ = p.Say(begin) // one that is gone says so by its end
+			}
+		}
 	case e.Kind == exited:
-		if e.from.err != nil && !(e.from == s.victim && s.plan.incident == killed && e.from.wasKilled()) {
-			return fmt.Errorf("a process failed: %w", e.from.err)
+		if err := e.from.Wait(); err != nil && !(e.from == s.victim && s.struck && s.plan.incident == syscall.SIGKILL) {
+			return fmt.Errorf("a process failed: %w", err)
 		}
 	case e.Kind == holding:
-		if err := s.strike(ctx, e); err != nil {
-			return err
-		}
+		return s.strike(ctx, e)
 	case e.from == s.victim:
 		s.lastWords(e)
 	default:
 		s.count(e)
 	}
-	if s.victim == nil {
-		return nil
-	}
-	return s.direct(alive == 1)
+	return nil
 }
 
 // direct tells the victim what to do when its time has come, or when it is alone: then it is now or
 // never.
-func (s *sale) direct(alone bool) error {
-	if !s.due && (s.result.heard >= s.size.Stock/4 || alone) {
+func (s *sale) direct(alone bool) {
+	if !s.due && (s.heard >= s.size.Stock/4 || alone) {
 		s.due = true
-		s.victim.tell(begin)
+		_ = s.victim.Say(begin)
 	}
-	// Long enough for a late write to do harm: others have sold since.
-	if s.result.struck && !s.woken && (s.result.since >= s.size.Stock/10 || alone) {
+	// Long enough for a late write to do harm: others have sold since. The order to write waits for it.
+	if s.struck && !s.woken && s.plan.incident == syscall.SIGSTOP && (s.since >= s.size.Stock/10 || alone) {
 		s.woken = true
-		return s.wake()
-	}
-	return nil
-}
-
-// opens lets the buyers in, all at the same time.
-func (s *sale) opens() {
-	s.started = time.Now()
-	for _, p := range s.all {
-		if p != s.victim {
-			p.tell(begin)
-		}
+		_ = s.victim.Say(write)
+		_ = s.victim.Signal(syscall.SIGCONT)
 	}
 }
 
@@ -178,18 +174,17 @@ func (s *sale) opens() {
 func (s *sale) count(e event) {
 	switch e.Kind {
 	case sold:
-		s.result.heard++
+		s.heard++
 	case soldOut:
-		s.result.turnedAway++
+		s.turnedAway++
 	case refused:
-		s.result.late++
 		s.out.say("  a buyer came too late and was refused: %s", e.Text)
 	}
-	if s.result.struck && e.Fence > s.result.fence {
-		s.result.since++
+	if s.struck && e.Fence > s.fence {
+		s.since++
 		// News comes in any order; the next holder is the one with the next token.
-		if s.result.next.Fence == 0 || e.Fence < s.result.next.Fence {
-			s.result.next = e
+		if s.next.Fence == 0 || e.Fence < s.next.Fence {
+			s.next = e
 		}
 	}
 }
@@ -197,15 +192,12 @@ func (s *sale) count(e event) {
 // strike kills or pauses the victim, which has just said that it holds the
 // lock, and then asks the server whether it really does.
 func (s *sale) strike(ctx context.Context, e event) error {
-	s.result.fence = e.Fence
-	verb := "killed"
-	if s.plan.incident == killed {
-		s.victim.Kill()
-	} else {
-		if err := s.victim.Signal(syscall.SIGSTOP); err != nil {
-			return fmt.Errorf("pause a process: %w", err)
-		}
-		verb = "paused"
+	verb := "paused"
+	if s.plan.incident == syscall.SIGKILL {
+		verb = "killed"
+	}
+	if err := s.victim.Signal(s.plan.incident); err != nil {
+		return fmt.Errorf("signal a process: %w", err)
 	}
 	asked := time.Now()
 	info, err := s.locks.Inspect(ctx, s.shop.name)
@@ -213,42 +205,34 @@ func (s *sale) strike(ctx context.Context, e event) error {
 		return err
 	}
 	// The earliest that the lease can end: its rest was counted after we asked.
-	s.result.leaseEnd = asked.Add(info.Remaining)
-	s.result.struck = true
-	s.result.held = info.Held && info.Fence == e.Fence
+	s.leaseEnd = asked.Add(info.Remaining)
+	s.struck, s.fence = true, e.Fence
+	s.held = info.Held && info.Fence == e.Fence
 	s.out.say("  %s process %d while it holds the lock (token %d); its lease lasts %d ms more, %d wait",
 		verb, s.victim.Pid(), e.Fence, info.Remaining.Milliseconds(), info.Waiters)
 	return nil
-}
-
-// wake lets a paused victim go on, with the order to write waiting for it.
-func (s *sale) wake() error {
-	if s.plan.incident != paused {
-		return nil
-	}
-	s.victim.tell(write)
-	return s.victim.Signal(syscall.SIGCONT)
 }
 
 // lastWords takes down how the victim's late write went.
 func (s *sale) lastWords(e event) {
 	switch e.Kind {
 	case refused:
-		s.result.stale = true
+		s.stale = true
 		s.out.say("  resumed it: its write with token %d was refused, token %d was here; it says %q",
-			e.Fence, s.result.next.Fence, e.Text)
+			e.Fence, s.next.Fence, e.Text)
 	case sold:
 		s.out.say("  resumed it: its write with token %d went through", e.Fence)
 	}
 }
 
-// line is how the sale stands.
-func (s *sale) line() status {
-	st := status{sold: s.result.heard, stock: s.size.Stock, away: s.result.turnedAway, took: s.result.took}
-	if s.result.sold > 0 {
-		st.sold = s.result.sold
+// line is how the sale stands: a bar that is full when all is sold, with what is
+// sold too much behind its end.
+func (s *sale) line() string {
+	sold, stock, took := s.heard, s.size.Stock, s.took
+	if s.sold > 0 {
+		sold = s.sold
 	} else if !s.started.IsZero() {
-		st.took = time.Since(s.started)
+		took = time.Since(s.started)
 	}
-	return st
+	return bar(sold, stock) + fmt.Sprintf(", %d turned away, %.1f s", s.turnedAway, took.Seconds())
 }

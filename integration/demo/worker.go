@@ -2,13 +2,15 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/signal"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -18,13 +20,17 @@ import (
 )
 
 // workerRole makes this program a worker of the demo. It is told what to do on
-// standard input, and tells what happens on standard output, as JSON both ways.
-// It ends when its input does.
-const workerRole = "worker"
+// standard input: begin, and write. It tells what happens on standard output, as
+// JSON. It ends when its input does.
+const (
+	workerRole = "worker"
+	begin      = "begin"
+	write      = "write"
+)
 
 // A job is what a worker needs to know.
 type job struct {
-	Redis  address
+	URL    string // of the server
 	Prefix string // of all keys
 	Sale   string
 	Locked bool
@@ -32,37 +38,15 @@ type job struct {
 	Buyers int // 0: it takes the lock once, and lingers
 }
 
-// An address is what of rueidis.ClientOption the demo's server needs.
-type address struct {
-	Addr, Username, Password string
-	DB                       int
-	TLS                      bool
-	ServerName               string
-}
-
-func addressOf(o rueidis.ClientOption) address {
-	a := address{Addr: o.InitAddress[0], Username: o.Username, Password: o.Password, DB: o.SelectDB}
+// urlOf is the URL of a server, for rueidis.ParseURL.
+func urlOf(o rueidis.ClientOption) string {
+	user := url.UserPassword(o.Username, o.Password)
+	u := url.URL{Scheme: "redis", User: user, Host: o.InitAddress[0], Path: strconv.Itoa(o.SelectDB)}
 	if o.TLSConfig != nil {
-		a.TLS, a.ServerName = true, o.TLSConfig.ServerName
+		u.Scheme = "rediss"
 	}
-	return a
+	return u.String()
 }
-
-func (a address) option() rueidis.ClientOption {
-	o := rueidis.ClientOption{InitAddress: []string{a.Addr}, Username: a.Username, Password: a.Password, SelectDB: a.DB}
-	if a.TLS {
-		o.TLSConfig = &tls.Config{ServerName: a.ServerName, MinVersion: tls.VersionTLS12}
-	}
-	return o
-}
-
-// A command is what a worker is told.
-type command string
-
-const (
-	begin command = "begin"
-	write command = "write"
-)
 
 // A kind says what an event tells.
 type kind string
@@ -80,20 +64,23 @@ const (
 type event struct {
 	Kind  kind
 	Fence int64     // of the lock that the worker has or had
-	At    time.Time // when it got the lock, or wrote
+	At    time.Time // when it got the lock
 	Text  string
 
-	from *process
+	from *reexec.Process
 }
 
+const (
+	tills   = 5                // buyers that one process serves at the same time
+	payment = time.Millisecond // how long it takes to pay
+	lastGo  = time.Minute      // nothing in a sale takes that long
+)
+
 type worker struct {
+	*reexec.Parent
 	job   job
 	locks *client.Client
 	shop  *shop
-
-	in  *json.Decoder
-	mu  sync.Mutex // guards out
-	out *json.Encoder
 }
 
 // work is a worker's life.
@@ -104,11 +91,14 @@ func work(p *reexec.Parent) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastGo)
 	defer cancel()
 
-	w := &worker{in: json.NewDecoder(p.In), out: json.NewEncoder(os.Stdout)}
+	w := &worker{Parent: p}
 	if err := p.Job(&w.job); err != nil {
 		return err
 	}
-	option := w.job.Redis.option()
+	option, err := rueidis.ParseURL(w.job.URL)
+	if err != nil {
+		return err
+	}
 	redis, err := rueidis.NewClient(option)
 	if err != nil {
 		return err
@@ -121,7 +111,7 @@ func work(p *reexec.Parent) error {
 	}
 	defer w.locks.Close()
 
-	w.say(event{Kind: ready})
+	w.tell(event{Kind: ready})
 	if err := w.told(begin); err != nil {
 		return err
 	}
@@ -136,23 +126,124 @@ func work(p *reexec.Parent) error {
 	return w.serve(ctx)
 }
 
-// say tells the parent. It blocks while the parent does not listen.
-func (w *worker) say(e event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.out.Encode(e) != nil { // the parent is gone
-		os.Exit(1)
-	}
+// tell tells the parent. It blocks while the parent does not listen.
+func (w *worker) tell(e event) {
+	text, _ := json.Marshal(e) // it has nothing that JSON cannot say
+	w.Say(string(text))
 }
 
 // told blocks until the parent gives this command.
-func (w *worker) told(want command) error {
-	var got command
-	if err := w.in.Decode(&got); err != nil {
+func (w *worker) told(want string) error {
+	got, err := w.Hear()
+	if err == nil && got != want {
+		err = errors.New("told to " + got)
+	}
+	if err != nil {
 		return fmt.Errorf("waiting to %s: %w", want, err)
 	}
-	if got != want {
-		return errors.New("told to " + string(got) + " instead of " + string(want))
-	}
 	return nil
+}
+
+// serve lets this process's buyers buy, some at a time, and tells of each.
+func (w *worker) serve(ctx context.Context) error {
+	buy := w.buy
+	if !w.job.Locked {
+		buy = w.buyWithoutLock
+	}
+	var (
+		wg   sync.WaitGroup
+		next atomic.Int64
+		errs [tills]error
+	)
+	for i := range tills {
+		wg.Go(func() {
+			for next.Add(1) <= int64(w.job.Buyers) && errs[i] == nil {
+				var e event
+				if e, errs[i] = buy(ctx); errs[i] == nil {
+					w.tell(e)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// buyWithoutLock is the mistake: between reading the stock and writing it,
+// others do the same.
+func (w *worker) buyWithoutLock(ctx context.Context) (event, error) {
+	stock, err := w.shop.peek(ctx)
+	if err != nil {
+		return event{}, err
+	}
+	if stock == 0 {
+		return event{Kind: soldOut}, nil
+	}
+	time.Sleep(payment)
+	return event{Kind: sold}, w.shop.grab(ctx, stock-1)
+}
+
+// buy is the same under a lock. It waits for its turn, and takes the lock's
+// token along wherever it reads and writes.
+func (w *worker) buy(ctx context.Context) (event, error) {
+	lock, err := w.locks.Acquire(ctx, w.shop.name)
+	switch {
+	case errors.Is(err, client.ErrUnreachable): // on a machine that is very busy
+		return event{Kind: refused, Text: err.Error()}, nil
+	case err != nil:
+		return event{}, err
+	}
+	e := event{Fence: lock.Fence(), At: time.Now()}
+	e.Kind, err = w.buyHolding(lock)
+
+	// When this process is late the lock is another's by now. This buyer goes home, as one whom nobody
+	// answers does; a sale has more of them.
+	if released := lock.Release(ctx); errors.Is(released, client.ErrLost) || errors.Is(err, errRefused) {
+		e.Kind, e.Text = refused, fmt.Sprint(errors.Join(err, released))
+		return e, nil
+	}
+	return e, err
+}
+
+func (w *worker) buyHolding(lock *client.Lock) (kind, error) {
+	ctx := lock.Context() // ends when the lock is lost
+	stock, err := w.shop.look(ctx, lock.Fence())
+	if err != nil {
+		return "", err
+	}
+	if stock == 0 {
+		return soldOut, nil
+	}
+	time.Sleep(payment)
+	return sold, w.shop.sell(ctx, lock.Fence(), stock-1)
+}
+
+// linger takes the lock, reads the stock, says so, and goes on only when it is
+// told to. By then it has been killed or paused, and if paused, it is too late:
+// it does what a process does that does not know: it writes.
+func (w *worker) linger(ctx context.Context) error {
+	lock, err := w.locks.Acquire(ctx, w.shop.name)
+	if err != nil {
+		return err
+	}
+	stock, err := w.shop.look(lock.Context(), lock.Fence())
+	if err != nil {
+		return err
+	}
+	e := event{Kind: holding, Fence: lock.Fence(), At: time.Now()}
+	w.tell(e)
+	if err := w.told(write); err != nil {
+		return err
+	}
+	// Not under the lock's context, which would stop it: a process can be paused after any check
+	// that it makes.
+	e.Kind = sold
+	if err = w.shop.sell(ctx, lock.Fence(), stock-1); errors.Is(err, errRefused) {
+		<-lock.Context().Done()
+		e.Kind, e.Text, err = refused, context.Cause(lock.Context()).Error(), nil
+	}
+	if err == nil {
+		w.tell(e)
+	}
+	return err
 }

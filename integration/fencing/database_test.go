@@ -51,14 +51,11 @@ func each(t *testing.T, test func(t *testing.T, d *database)) {
 	t.Run("postgres", func(t *testing.T) { test(t, onPostgres(t)) })
 }
 
-// sqliteDSN is of a file that writers wait for, in transactions that begin with BEGIN IMMEDIATE.
-func sqliteDSN(file string) string {
-	return "file:" + file + "?_txlock=immediate&_pragma=busy_timeout(30000)&_pragma=journal_mode(WAL)"
-}
-
+// onSQLite opens a file that writers wait for, in transactions that begin with BEGIN IMMEDIATE.
 func onSQLite(t *testing.T) *database {
 	t.Helper()
-	return open(t, "sqlite", sqliteDSN(filepath.Join(t.TempDir(), "fencing.db")))
+	return open(t, "sqlite", "file:"+filepath.Join(t.TempDir(), "fencing.db")+
+		"?_txlock=immediate&_pragma=busy_timeout(30000)&_pragma=journal_mode(WAL)")
 }
 
 func onPostgres(t *testing.T) *database {
@@ -106,8 +103,13 @@ func try(q querier, statement string, args ...any) (bool, error) {
 // passes is try with a statement of the page, where an error is a failure.
 func (d *database) passes(q querier, name string, args ...any) bool {
 	d.t.Helper()
-	passed, err := try(q, page[name], args...)
-	require.NoError(d.t, err, name)
+	return d.tries(q, page[name], args...)
+}
+
+func (d *database) tries(q querier, statement string, args ...any) bool {
+	d.t.Helper()
+	passed, err := try(q, statement, args...)
+	require.NoError(d.t, err, statement)
 	return passed
 }
 
@@ -118,6 +120,13 @@ func claim(q querier, id, token int64) (remaining int64, passed bool, err error)
 		return 0, false, nil
 	}
 	return remaining, err == nil, err
+}
+
+func (d *database) claims(id, token int64) (remaining int64, passed bool) {
+	d.t.Helper()
+	remaining, passed, err := claim(d, id, token)
+	require.NoError(d.t, err)
+	return remaining, passed
 }
 
 func (d *database) number(query string, args ...any) (n int64) {

@@ -31,8 +31,7 @@ func TestAReadBeforeTheClaimLosesAnUpdate(t *testing.T) {
 		require.True(t, d.passes(d, updateRow, 7, 20, read-1))
 		require.EqualValues(t, 99, d.number("SELECT remaining FROM stock WHERE id = 7"), "30 are sold twice")
 
-		read, passed, err := claim(d, 7, 30)
-		require.NoError(t, err)
+		read, passed := d.claims(7, 30)
 		require.True(t, passed)
 		require.False(t, d.passes(d, addToRow, 7, 20, -30), "behind the claim it is refused")
 		require.True(t, d.passes(d, updateRow, 7, 30, read-1))
@@ -57,14 +56,8 @@ func TestAConditionInTheLogDoesNotWait(t *testing.T) {
 	const unclaimed = `INSERT INTO ledger (account, fence, step, amount) SELECT $1::TEXT, $2::BIGINT, 1, 1
 		WHERE NOT EXISTS (SELECT FROM ledger WHERE account = $1 AND fence > $2)`
 	newer := d.at(sql.LevelReadCommitted)
-	passed, err := try(newer, unclaimed, "a", 20)
-	require.NoError(t, err)
-	require.True(t, passed)
-	passed, err = try(d, unclaimed, "a", 10)
-	require.NoError(t, err)
-	require.True(t, passed, "it does not see the newer entry")
+	require.True(t, d.tries(newer, unclaimed, "a", 20))
+	require.True(t, d.tries(d, unclaimed, "a", 10), "it does not see the newer entry")
 	require.NoError(t, newer.Commit())
-	passed, err = try(d, unclaimed, "a", 11)
-	require.NoError(t, err)
-	require.False(t, passed)
+	require.False(t, d.tries(d, unclaimed, "a", 11))
 }

@@ -65,9 +65,7 @@ func code(err error) string {
 func TestReadCommittedIsEnough(t *testing.T) {
 	eachWrite(t, onPostgres, func(t *testing.T, d *database, w write) {
 		newer := d.at(sql.LevelReadCommitted)
-		passed, err := w.do(newer, 20, 1) // the fence of 'a' does not exist yet
-		require.NoError(t, err)
-		require.True(t, passed)
+		require.True(t, d.does(w, newer, 20, 1)) // the fence of 'a' does not exist yet
 		older := d.waiting(d.at(sql.LevelReadCommitted), w, 10, 2)
 		require.NoError(t, newer.Commit())
 		before := d.dump()
@@ -75,9 +73,7 @@ func TestReadCommittedIsEnough(t *testing.T) {
 		require.Equal(t, before, d.dump())
 
 		newer = d.at(sql.LevelReadCommitted)
-		passed, err = w.do(newer, 40, 3)
-		require.NoError(t, err)
-		require.True(t, passed)
+		require.True(t, d.does(w, newer, 40, 3))
 		older = d.waiting(d.at(sql.LevelReadCommitted), w, 30, 4)
 		require.NoError(t, newer.Rollback())
 		require.Equal(t, outcome{true, nil}, <-older, "the newer one did not write")
@@ -89,17 +85,13 @@ func TestHigherLevelsFailAndTheRepeatIsRefused(t *testing.T) {
 		t.Run(level.String(), func(t *testing.T) {
 			eachWrite(t, onPostgres, func(t *testing.T, d *database, w write) {
 				newer := d.at(level)
-				passed, err := w.do(newer, 20, 1)
-				require.NoError(t, err)
-				require.True(t, passed)
+				require.True(t, d.does(w, newer, 20, 1))
 				older := d.waiting(d.at(level), w, 10, 2)
 				require.NoError(t, newer.Commit())
 				before := d.dump()
 				require.Equal(t, "40001", code((<-older).err))
 				repeat := d.at(level)
-				passed, err = w.do(repeat, 10, 2)
-				require.NoError(t, err)
-				require.False(t, passed)
+				require.False(t, d.does(w, repeat, 10, 2))
 				require.NoError(t, repeat.Commit())
 				require.Equal(t, before, d.dump())
 			})
@@ -110,10 +102,9 @@ func TestHigherLevelsFailAndTheRepeatIsRefused(t *testing.T) {
 func TestLockTimeoutEndsTheWait(t *testing.T) {
 	eachWrite(t, onPostgres, func(t *testing.T, d *database, w write) {
 		old := d.begin() // paused with the row locked
-		_, err := w.do(old, 10, 1)
-		require.NoError(t, err)
+		d.does(w, old, 10, 1)
 		newer := d.begin()
-		_, err = newer.Exec("SET LOCAL lock_timeout = '20ms'")
+		_, err := newer.Exec("SET LOCAL lock_timeout = '20ms'")
 		require.NoError(t, err)
 		_, err = w.do(newer, 20, 2)
 		require.Equal(t, "55P03", code(err))
@@ -127,12 +118,9 @@ func TestAPausedTransactionIsRolledBack(t *testing.T) {
 		old := d.begin()
 		_, err := old.Exec("SET LOCAL idle_in_transaction_session_timeout = '50ms'")
 		require.NoError(t, err)
-		_, err = w.do(old, 10, 1)
-		require.NoError(t, err)
+		d.does(w, old, 10, 1)
 		newer := d.begin()
-		passed, err := w.do(newer, 20, 2) // waits for the end of the old one
-		require.NoError(t, err)
-		require.True(t, passed)
+		require.True(t, d.does(w, newer, 20, 2)) // waits for the end of the old one
 		require.NoError(t, newer.Rollback())
 		require.Equal(t, before, d.dump())
 		require.Error(t, old.Commit())
@@ -166,16 +154,12 @@ func TestSQLiteHasOneWriter(t *testing.T) {
 	eachWrite(t, onSQLite, func(t *testing.T, d *database, w write) {
 		newer, older := d.conn("0"), d.conn("0")
 		d.do(newer, "BEGIN IMMEDIATE")
-		passed, err := w.do(newer, 20, 1)
-		require.NoError(t, err)
-		require.True(t, passed)
-		_, err = w.do(older, 10, 2)
+		require.True(t, d.does(w, newer, 20, 1))
+		_, err := w.do(older, 10, 2)
 		require.True(t, isBusy(err), "%v", err)
 		d.do(newer, "COMMIT")
 		before := d.dump()
-		passed, err = w.do(older, 10, 2)
-		require.NoError(t, err)
-		require.False(t, passed)
+		require.False(t, d.does(w, older, 10, 2))
 		require.Equal(t, before, d.dump())
 	})
 }
@@ -187,10 +171,8 @@ func TestSQLiteTransactionsThatBeginWithARead(t *testing.T) {
 		d.do(reader, "BEGIN")
 		var n int
 		require.NoError(t, reader.QueryRowContext(ctx, "SELECT COUNT(*) FROM stock").Scan(&n))
-		passed, err := w.do(other, 10, 1)
-		require.NoError(t, err)
-		require.True(t, passed)
-		_, err = w.do(reader, 20, 2)
+		require.True(t, d.does(w, other, 10, 1))
+		_, err := w.do(reader, 20, 2)
 		require.True(t, isBusy(err), "%v", err)
 		d.do(reader, "ROLLBACK")
 	})

@@ -2,27 +2,36 @@ package polyglot
 
 import (
 	"context"
+	"os"
 	"os/exec"
-	"slices"
-	"strings"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// script runs a few lines of one of the languages, with HOST and PORT of the server behind them.
-func (b *bed) script(t *testing.T, language, text string) string {
+// of returns a language, or skips the test.
+func of(t *testing.T, name string) worker {
 	t.Helper()
-	all := workers(t)
-	at := slices.IndexFunc(all, func(w worker) bool { return w.name == language })
-	if at < 0 {
-		t.Skipf("no %s here", language)
+	for _, w := range workers(t) {
+		if w.name == name {
+			return w
+		}
 	}
+	t.Skipf("no %s here", name)
+	return worker{}
+}
+
+// script runs a few lines of one of the languages, with HOST and PORT of the server behind them.
+func script(t *testing.T, language, text string) string {
+	t.Helper()
 	option := map[string]string{"python": "-c", "ruby": "-e"}[language]
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, all[at].argv[0], option, text, b.host, b.port)
+	cmd := exec.CommandContext(ctx, of(t, language).argv[0], option, text, bed.host, bed.port)
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -31,6 +40,7 @@ func (b *bed) script(t *testing.T, language, text string) string {
 
 // A child of fork that ends inside the block leaves its parent's lock alone.
 func TestAChildGivesNothingBack(t *testing.T) {
+	t.Parallel()
 	for language, text := range map[string]string{
 		"python": `
 import os, sys
@@ -51,16 +61,15 @@ Holdfast.lock(Redis.new(host: ARGV[0], port: ARGV[1].to_i), "forked-ruby") do |l
 end
 `,
 	} {
-		t.Run(language, func(t *testing.T) { require.Equal(t, "1\n", newBed(t).script(t, language, text)) })
+		t.Run(language, func(t *testing.T) { require.Equal(t, "1\n", script(t, language, text)) })
 	}
 }
 
 // A wait that is thrown out of leaves the line, and says what it was thrown out by.
 func TestAWaitIsTimedOutInRuby(t *testing.T) {
-	b := newBed(t)
-	l, err := b.c.Acquire(t.Context(), "late")
-	require.NoError(t, err)
-	require.Equal(t, "Timeout::Error\n", b.script(t, "ruby", `
+	t.Parallel()
+	l := acquire(t, "late")
+	require.Equal(t, "Timeout::Error\n", script(t, "ruby", `
 require "./ruby/holdfast"
 require "timeout"
 begin
@@ -69,42 +78,57 @@ rescue Timeout::Error, Holdfast::Lost => e
   puts e.class
 end
 `))
-	b.waits(t, "late", 0)
-	require.NoError(t, l.Release(t.Context()))
+	waits(t, "late", 0)
+	release(t, l)
 }
 
-// The owner of a lock may be any bytes.
-func TestAHolderIsNoText(t *testing.T) {
-	each(t, func(t *testing.T, b *bed, w worker) {
-		m := do(t, b.node, "FCALL", "holdfast_acquire", "1", "lock:"+w.name, "\xff\xfe", "60000")
-		require.NoError(t, (&m).Error())
-		b.hold(t, w, w.name, "20000", "300").expect("busy")
-	})
+// shell returns a command under a lock, held by holdfast.sh.
+func shell(ctx context.Context, lease, lock string, command ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "sh", append([]string{"shell/holdfast.sh", "-l", lease, lock}, command...)...)
+	cmd.Env = append(os.Environ(), "REDIS_CLI=redis-cli -h "+bed.host+" -p "+bed.port)
+	cmd.WaitDelay = time.Second
+	return cmd
 }
 
-// What others publish on a waiter's channel gives it nothing, and does not end its wait.
-func TestNoiseOnTheChannel(t *testing.T) {
-	each(t, func(t *testing.T, b *bed, w worker) {
-		l, err := b.c.Acquire(t.Context(), w.name)
-		require.NoError(t, err)
-		r := b.hold(t, w, w.name, "20000", forEver)
-		b.waits(t, w.name, 1)
-		m := do(t, b.node, "PUBSUB", "SHARDCHANNELS", "lock:{lock:"+w.name+"}:*")
-		channels, err := (&m).AsStrSlice()
-		require.NoError(t, err)
-		for _, channel := range channels { // none where it polls
-			owner := channel[strings.LastIndex(channel, ":")+1:]
-			for _, noise := range []string{"", "look " + owner, "1 2 3", "x y z 32 " + owner + " lock:" + w.name,
-				"9007199254740991 1 1 32 " + owner + " lock:other", "9007199254740991 1 1 5 other lock:" + w.name,
-				"9007199254740991 1 1 32 " + owner + " lock:" + w.name} {
-				do(t, b.node, "SPUBLISH", channel, noise)
+// A command can end before the process that renews its lock has begun to hear signals. It is not waited
+// for, and renews nothing.
+func TestACommandOfTheShellEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	of(t, "sh")
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for range 25 {
+				said, err := shell(ctx, "600000", "at once "+strconv.Itoa(i), "true").CombinedOutput()
+				if !assert.NoError(t, err, "%s", said) {
+					return
+				}
 			}
-		}
-		info, err := b.c.Inspect(t.Context(), w.name)
-		require.NoError(t, err)
-		require.Equal(t, l.Owner(), info.Holder.Owner)
-		require.NoError(t, l.Release(t.Context()))
-		require.Greater(t, r.held(), l.Fence())
-		r.release()
-	})
+		})
+	}
+	all.Wait()
+}
+
+// A holdfast.sh that is killed leaves its command running. The lock is renewed for as long as that,
+// and no longer.
+func TestTheShellIsKilled(t *testing.T) {
+	t.Parallel()
+	of(t, "sh")
+	input, stdin, err := os.Pipe()
+	require.NoError(t, err)
+	cmd := shell(t.Context(), "3000", "killed", "sh", "-c", "echo held; read -r line || :")
+	cmd.Stdin = input
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	require.NoError(t, input.Close())
+	_, err = stdout.Read(make([]byte, 5))
+	require.NoError(t, err)
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	renewed(t, "killed")
+	require.NoError(t, stdin.Close()) // the command ends, and nothing renews the lock
+	release(t, acquire(t, "killed"))
 }

@@ -1,7 +1,7 @@
 package polyglot
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,11 +9,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
-// language is how to run a worker. A probe reports whether this machine has what that takes;
-// packages of Debian bring it.
+// language is how to run a worker. A probe reports whether this machine has what that takes; packages of
+// Debian bring it, which .ci/run installs.
 type language struct {
 	name     string
 	programs []string // the first that the probe likes
@@ -21,7 +20,7 @@ type language struct {
 	worker   string
 	args     []string // of the worker, before the rest
 	env      []string
-	packages []string
+	packages string
 	compiled bool
 }
 
@@ -30,21 +29,21 @@ func languages() []language {
 	predis := `require "Predis/Autoloader.php";`
 	return []language{
 		{name: "sh", programs: []string{"sh"}, probe: []string{"-c", "command -v redis-cli timeout od"}, worker: "worker.sh",
-			packages: []string{"redis-tools"}},
+			packages: "redis-tools"},
 		{name: "python", programs: []string{"python3", "/usr/bin/python3"}, probe: []string{"-c", "import redis"},
-			worker: "worker.py", packages: []string{"python3-redis"}},
+			worker: "worker.py", packages: "python3-redis"},
 		{name: "node", programs: []string{"node", "nodejs"}, probe: []string{"-e", `require("redis")`}, worker: "worker.js",
-			env: node, packages: []string{"node-redis"}},
+			env: node, packages: "node-redis"},
 		{name: "ruby", programs: []string{"ruby", "/usr/bin/ruby"}, probe: []string{"-e", `require "redis"`},
-			worker: "worker.rb", packages: []string{"ruby-redis"}},
+			worker: "worker.rb", packages: "ruby-redis"},
 		{name: "phpredis", programs: []string{"php", "/usr/bin/php"},
 			probe:  []string{"-r", `exit(extension_loaded("redis") ? 0 : 1);`},
-			worker: "worker.php", args: []string{"phpredis"}, packages: []string{"php-cli", "php-redis"}},
+			worker: "worker.php", args: []string{"phpredis"}, packages: "php-cli php-redis"},
 		{name: "predis", programs: []string{"php", "/usr/bin/php"}, probe: []string{"-r", predis},
-			worker: "worker.php", args: []string{"predis"}, packages: []string{"php-cli", "php-nrk-predis"}},
+			worker: "worker.php", args: []string{"predis"}, packages: "php-cli php-nrk-predis"},
 		{name: "c", programs: []string{"cc", "gcc"},
 			probe:  []string{"-include", "hiredis/hiredis.h", "-E", "-x", "c", os.DevNull, "-o", os.DevNull},
-			worker: "worker.c", packages: []string{"gcc", "libc6-dev", "libhiredis-dev"}, compiled: true},
+			worker: "worker.c", packages: "gcc libc6-dev libhiredis-dev", compiled: true},
 	}
 }
 
@@ -55,29 +54,22 @@ type worker struct {
 	env  []string
 }
 
-var installing sync.Once
+var errCompile = errors.New("compile")
 
-// ready finds the program, installs it if that is possible here, and compiles what must be. The
-// error says why the language cannot be tested.
-func (l language) ready(tb testing.TB) (worker, error) {
-	tb.Helper()
+// ready finds the program, and compiles what must be. The error says why the language cannot be tested.
+func (l language) ready() (worker, error) {
 	program, err := l.find()
 	if err != nil {
-		if why := install(tb, l.packages); why != nil {
-			return worker{}, fmt.Errorf("%w; %w", err, why)
-		}
-		if program, err = l.find(); err != nil {
-			return worker{}, err
-		}
+		return worker{}, fmt.Errorf("%w; install %s", err, l.packages)
 	}
 	source := filepath.Join("testdata", l.worker)
 	if !l.compiled {
 		return worker{l.name, append([]string{program, source}, l.args...), l.env}, nil
 	}
-	binary := filepath.Join(tb.TempDir(), "worker")
+	binary := filepath.Join(bed.dir, "worker")
 	if out, err := exec.Command(program, "-Wall", "-Wextra", "-Werror", "-O", "-o", binary,
 		source, filepath.Join("c", "holdfast.c"), "-lhiredis").CombinedOutput(); err != nil {
-		tb.Fatalf("compile %s: %v\n%s", source, err, out)
+		return worker{}, fmt.Errorf("%w %s: %w\n%s", errCompile, source, err, out)
 	}
 	return worker{l.name, []string{binary}, l.env}, nil
 }
@@ -96,39 +88,29 @@ func (l language) find() (program string, err error) {
 	return "", err
 }
 
-// install installs packages where that is possible without asking: as root on Debian and its kin.
-func install(tb testing.TB, packages []string) error {
-	tb.Helper()
-	if _, err := exec.LookPath("apt-get"); err != nil || os.Getuid() != 0 {
-		return fmt.Errorf("install %s to test it", strings.Join(packages, " "))
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	installing.Do(func() {
-		// if that fails, so does the next
-		_ = exec.CommandContext(ctx, "apt-get", "-qq", "update").Run()
-	})
-	tb.Logf("apt-get install %s", strings.Join(packages, " "))
-	cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-qq", "-y", "--no-install-recommends", "install"}, packages...)...)
-	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("apt-get install %s: %w: %.300s", strings.Join(packages, " "), err, out)
-	}
-	return nil
-}
-
-// workers returns the languages that can be tested here, and prints why the others cannot.
-func workers(t *testing.T) []worker {
-	t.Helper()
-	var all []worker
+// ready are the languages that can be tested here. It says why the others cannot. A worker that does
+// not compile is no reason.
+var ready = sync.OnceValues(func() (all []worker, err error) {
 	for _, l := range languages() {
-		w, err := l.ready(t)
+		w, err := l.ready()
+		if errors.Is(err, errCompile) {
+			return nil, err
+		}
 		if err != nil {
-			t.Logf("skipped: %s: %v", l.name, err)
 			fmt.Fprintf(os.Stderr, "polyglot: %s is skipped: %v\n", l.name, err)
 			continue
 		}
 		all = append(all, w)
+	}
+	return all, nil
+})
+
+// workers returns the languages that can be tested here.
+func workers(t *testing.T) []worker {
+	t.Helper()
+	all, err := ready()
+	if err != nil {
+		t.Fatal(err)
 	}
 	if len(all) == 0 {
 		t.Skip("no language can be tested here, for the reasons above")

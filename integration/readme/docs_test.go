@@ -25,16 +25,15 @@ func TestTheCodeOfDocsIsRun(t *testing.T) {
 		code.WriteString(flush(string(text)))
 		return err
 	}))
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	require.NoError(t, err)
 	blocks := 0
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		require.NoError(t, err)
-		for _, block := range goBlock.FindAllStringSubmatch(string(text), -1) {
+	for _, path := range pages(t) {
+		if !strings.HasPrefix(path, "docs/") {
+			continue
+		}
+		for _, block := range goBlock.FindAllStringSubmatch(page(t, path), -1) {
 			blocks++
 			if !strings.Contains(code.String(), flush(block[1])) {
-				t.Errorf("%s has code that no test runs:\n%s", filepath.Base(page), block[1])
+				t.Errorf("%s has code that no test runs:\n%s", path, block[1])
 			}
 		}
 	}

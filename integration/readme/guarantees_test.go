@@ -12,8 +12,7 @@ import (
 
 // Every row of the guarantees names tests that exist, or the simulation.
 func TestTheGuaranteesAreShown(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(root, "docs", "guarantees.md"))
-	require.NoError(t, err)
+	text := page(t, "docs", "guarantees.md")
 	var tests strings.Builder
 	for _, pattern := range []string{"integration/*/*_test.go", "client/*_test.go", "client/quorum/*_test.go", "client/internal/*/*_test.go",
 		"loader/*_test.go", "client/locktest/internal/*/*_test.go"} {
@@ -25,13 +24,11 @@ func TestTheGuaranteesAreShown(t *testing.T) {
 			tests.Write(source)
 		}
 	}
-	for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(page), -1) {
+	for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(text, -1) {
 		require.Contains(t, tests.String(), "\nfunc "+name[1]+"(t *testing.T) {", "no such test")
 	}
 	for _, heading := range []string{"Clients and messages", "Servers", "A quorum"} {
-		_, part, found := strings.Cut(string(page), "\n## "+heading+"\n")
-		require.True(t, found, heading)
-		part, _, _ = strings.Cut(part, "\n## ")
+		part := section(t, text, heading)
 		table, _, _ := strings.Cut(part[strings.Index(part, "| ---"):], "\n\n")
 		rows := strings.Split(strings.TrimSpace(table), "\n")[1:]
 		require.NotEmpty(t, rows)

@@ -1,6 +1,7 @@
 package readme
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -115,9 +116,7 @@ func TestTheSymptomsAreWhatIsSeen(t *testing.T) {
 	}
 
 	// errors
-	_, errors, found := strings.Cut(page(t, "functions", "README.md"), "\n## Errors\n")
-	require.True(t, found)
-	errors, _, _ = strings.Cut(errors, "\n## ")
+	errors := section(t, page(t, "functions", "README.md"), "Errors")
 	quoted := firstCells(t, text, "the error says")
 	for _, words := range quoted {
 		require.True(t, slices.Contains(texts, words), words)
@@ -162,36 +161,33 @@ func TestTheSymptomsAreWhatIsSeen(t *testing.T) {
 	}
 }
 
-var command = struct {
-	sync.Once
-	path string
-	err  error
-	out  []byte
-}{}
+// command is the command holdfast, a module of its own, and where it was built.
+var command = sync.OnceValues(func() (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "holdfast-readme-"); err != nil {
+		return "", err
+	}
+	build := exec.Command("go", "build", "-o", filepath.Join(dir, "holdfast"), ".")
+	build.Dir = filepath.Join(root, "loader", "cmd", "holdfast")
+	out, err := build.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w\n%s", err, out)
+	}
+	built = dir
+	return dir, err
+})
 
-// holdfast is the command, built once. It is a module of its own.
+var built string
+
 func holdfast(t *testing.T) string {
 	t.Helper()
-	command.Do(func() {
-		dir, err := os.MkdirTemp("", "holdfast-readme-")
-		if err != nil {
-			command.err = err
-			return
-		}
-		command.path = filepath.Join(dir, "holdfast")
-		build := exec.Command("go", "build", "-o", command.path, ".")
-		build.Dir = filepath.Join(root, "loader", "cmd", "holdfast")
-		command.out, command.err = build.CombinedOutput()
-	})
-	require.NoError(t, command.err, string(command.out))
-	return command.path
+	dir, err := command()
+	require.NoError(t, err)
+	return filepath.Join(dir, "holdfast")
 }
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if command.path != "" {
-		_ = os.RemoveAll(filepath.Dir(command.path))
-	}
+	_ = os.RemoveAll(built)
 	os.Exit(code)
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/integration/server"
+	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 	"github.com/stretchr/testify/require"
 )
 
@@ -21,7 +22,7 @@ const root = "../.."
 func TestTheProgramRuns(t *testing.T) {
 	d := server.Single(t)
 	d.Load(t)
-	blocks := goBlock.FindAllStringSubmatch(text(t), -1)
+	blocks := goBlock.FindAllStringSubmatch(page(t, "README.md"), -1)
 	require.NotEmpty(t, blocks, "a go block")
 	source := strings.ReplaceAll(blocks[0][1], "127.0.0.1:6379", d.Addrs()[0])
 	require.NotEqual(t, blocks[0][1], source, "the program names a server")
@@ -37,7 +38,7 @@ func TestTheTrialRuns(t *testing.T) {
 		t.Skip("not run: this machine has no redis-cli, which the trial calls")
 	}
 	host, port, _ := strings.Cut(server.Single(t, server.Owned()).Addrs()[0], ":")
-	_, trial, found := strings.Cut(text(t), "\n```console\n")
+	_, trial, found := strings.Cut(page(t, "README.md"), "\n```console\n")
 	require.True(t, found)
 	trial, _, _ = strings.Cut(trial, "\n```")
 	steps := regexp.MustCompile(`(?m)^[AB]\$ redis-cli `).Split(trial, -1)[1:]
@@ -69,7 +70,7 @@ func inModule(t *testing.T, source string) *exec.Cmd {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o600))
 	out, err := in("go", "mod", "init", "example.com/shop").CombinedOutput()
 	require.NoError(t, err, string(out))
-	lines := regexp.MustCompile(`(?m)^    (go mod [^#]*?)(?: +#.*)?$`).FindAllStringSubmatch(text(t), -1)
+	lines := regexp.MustCompile(`(?m)^    (go mod [^#]*?)(?: +#.*)?$`).FindAllStringSubmatch(page(t, "README.md"), -1)
 	require.Len(t, lines, 2, "how to get the client")
 	for _, line := range lines {
 		words := strings.Fields(strings.ReplaceAll(line[1], "=../holdfast", "="+clone))

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -12,13 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
-
-func text(t *testing.T) string {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(root, "README.md"))
-	require.NoError(t, err)
-	return string(b)
-}
 
 // section is what stands below a heading of a page, until the next one.
 func section(t *testing.T, page, heading string) string {
@@ -91,38 +83,4 @@ func TestTheTablesAreComplete(t *testing.T) {
 	for _, name := range regexp.MustCompile(`\bErr[A-Z]\w+`).FindAllString(text, -1) {
 		require.Contains(t, errs, name)
 	}
-}
-
-// Every relative link leads somewhere, be it a file or a heading.
-func TestTheLinksLeadSomewhere(t *testing.T) {
-	anchors := map[string]bool{}
-	for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text(t), -1) {
-		plain := regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(h[1]), "")
-		anchors["#"+strings.ReplaceAll(plain, " ", "-")] = true
-	}
-	links := regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(text(t), -1)
-	require.NotEmpty(t, links)
-	for _, l := range links {
-		switch to := l[1]; {
-		case strings.HasPrefix(to, "https://"):
-		case strings.HasPrefix(to, "#"):
-			require.True(t, anchors[to], to)
-		default:
-			file, _, _ := strings.Cut(to, "#")
-			require.FileExists(t, pathOf(file))
-		}
-	}
-}
-
-// pathOf is a file that a link leads to; of a directory, one in it.
-func pathOf(link string) string {
-	path := filepath.Join(root, link)
-	if in, err := os.ReadDir(path); err == nil && len(in) > 0 {
-		for _, e := range in {
-			if !e.IsDir() {
-				return filepath.Join(path, e.Name())
-			}
-		}
-	}
-	return path
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/server/internal/machine"
 )
 
 // available is what this machine can start, found once per process.
@@ -18,11 +20,9 @@ var available = sync.OnceValues(func() ([]Flavour, error) {
 	defer cancel()
 	switch forced := Runtime(os.Getenv("HOLDFAST_RUNTIME")); forced {
 	case Local:
-		return locals(ctx)
-	case Container:
-		return containers(ctx, true)
-	case "":
-		if os.Getenv("HOLDFAST_IMAGES") != "" {
+		return Locals(ctx)
+	case Container, "":
+		if machine.Containers != nil && (forced == Container || os.Getenv("HOLDFAST_IMAGES") != "") {
 			return containers(ctx, true)
 		}
 	default:
@@ -32,18 +32,18 @@ var available = sync.OnceValues(func() ([]Flavour, error) {
 	if err == nil {
 		return found, nil
 	}
-	say("no containers: %v", err)
-	return locals(ctx)
+	machine.Say("no containers: %v", err)
+	return Locals(ctx)
 })
 
-// locals returns the servers that run as local processes, of which one is
+// Locals returns the servers that run as local processes, of which one is
 // installed if there is none.
-func locals(ctx context.Context) ([]Flavour, error) {
+func Locals(ctx context.Context) ([]Flavour, error) {
 	found, _, err := binaries(ctx)
 	if len(found) > 0 || err != nil {
 		return found, err
 	}
-	unlock, err := lockMachine()
+	unlock, err := machine.Lock()
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +52,8 @@ func locals(ctx context.Context) ([]Flavour, error) {
 	if len(found) > 0 || err != nil {
 		return found, err // another process has installed one
 	}
-	say("no local server: %s", strings.Join(reasons, "; "))
-	if err := install(ctx); err != nil {
+	machine.Say("no local server: %s", strings.Join(reasons, "; "))
+	if err := machine.Install(ctx); err != nil {
 		return nil, err
 	}
 	if found, reasons, err = binaries(ctx); len(found) == 0 && err == nil {
@@ -100,7 +100,7 @@ func Matrix(tb testing.TB) []Flavour {
 func Each(t *testing.T, test func(t *testing.T, f Flavour)) {
 	t.Helper()
 	for _, f := range Matrix(t) {
-		t.Run(f.name(), func(t *testing.T) { test(t, f) })
+		t.Run(f.Name(), func(t *testing.T) { test(t, f) })
 	}
 }
 
@@ -113,7 +113,7 @@ func choose(ctx context.Context, spec *Spec) error {
 			spec.Flavour = Flavour{Runtime: External}
 			return nil
 		}
-		sayOnce("HOLDFAST_REDIS is not used: " + reason)
+		machine.SayOnce("HOLDFAST_REDIS is not used: " + reason)
 		spec.Flavour = Flavour{}
 	}
 	if spec.Flavour.Runtime == "" {
@@ -128,20 +128,34 @@ func choose(ctx context.Context, spec *Spec) error {
 			return err
 		}
 	}
-	sayOnce(spec.Flavour.String())
+	machine.SayOnce(spec.Flavour.String())
 	return nil
 }
 
-// say writes a line about the choice of the server to standard error.
-func say(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "server: "+format+"\n", args...)
+// containers returns what the machine can start in containers, if this program can.
+func containers(ctx context.Context, mayBuild bool) ([]Flavour, error) {
+	if machine.Containers == nil {
+		return nil, errors.New("this program does not import integration/server/container")
+	}
+	return machine.Containers.Flavours(ctx, mayBuild)
 }
 
-var said sync.Map
-
-// sayOnce says a line that this process has not said yet.
-func sayOnce(line string) {
-	if _, again := said.LoadOrStore(line, true); !again {
-		say("%s", line)
+// reachable gives a deployment whose servers talk to each other a local flavour where containers cannot do
+// that.
+func reachable(ctx context.Context, spec *Spec) error {
+	not, err := machine.Containers.Shared()
+	if err != nil || not == "" || spec.Kind == KindSingle || spec.Kind == KindSeveral {
+		return err
 	}
+	found, _, err := binaries(ctx)
+	if err != nil {
+		return err
+	}
+	not += fmt.Sprintf(", which a %s deployment needs", spec.Kind)
+	if len(found) == 0 {
+		return fmt.Errorf("%s, and neither redis-server nor valkey-server is on PATH", not)
+	}
+	machine.SayOnce(not + ": using local processes for it")
+	spec.Flavour = found[0]
+	return nil
 }

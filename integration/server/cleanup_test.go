@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/integration/reexec"
 	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/integration/server/container"
 )
 
 // starter is a process that starts two servers, says where, and panics when its
@@ -84,7 +85,7 @@ func testNothingIsLeft(t *testing.T, f server.Flavour, end func(*reexec.Child)) 
 	}
 	if f.Runtime == server.Container {
 		gone("a container", func() bool {
-			n, err := server.Containers(child.Pid())
+			n, err := container.Count(child.Pid())
 			return err == nil && n == 0
 		})
 	}
@@ -115,7 +116,7 @@ func requireNoContainers(t *testing.T, f server.Flavour, pid int) {
 	if f.Runtime != server.Container {
 		return
 	}
-	n, err := server.Containers(pid)
+	n, err := container.Count(pid)
 	require.NoError(t, err)
 	require.Zero(t, n)
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/integration/server/internal/machine"
 )
 
 // SentinelMaster is the name by which sentinels of a KindSentinel deployment
@@ -107,7 +109,7 @@ func Start(ctx context.Context, spec Spec) (*Deployment, error) {
 			return d, nil
 		}
 		err = errors.Join(err, d.Close())
-		if !errors.Is(err, errPortTaken) {
+		if !errors.Is(err, machine.ErrPortTaken) {
 			break
 		}
 	}
@@ -237,7 +239,7 @@ func (d *Deployment) Close() error {
 			if n.proc == nil {
 				return nil
 			}
-			return n.proc.remove()
+			return n.proc.Remove()
 		})
 	})
 	return d.closed

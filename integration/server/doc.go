@@ -7,7 +7,9 @@
 //  1. the one at HOLDFAST_REDIS (host:port or a redis:// URL). It serves Single
 //     only, is neither emptied nor reconfigured, and tests that own their
 //     server (Owned, WithConfig, WithACL, the other kinds) use the next rule;
-//  2. containers of an engine, through ory/dockertest;
+//  2. containers of an engine, through ory/dockertest, if the program or test
+//     imports package container: those of the packages that users import do
+//     not, so that docker is in nobody's go.sum;
 //  3. redis-server or valkey-server, 7.0 or later, as local processes;
 //  4. redis-server, installed with the system's package manager.
 //

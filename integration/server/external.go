@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/integration/server/internal/machine"
 )
 
 func externalURL() string { return os.Getenv("HOLDFAST_REDIS") }
@@ -32,6 +34,6 @@ func startExternal(ctx context.Context, spec Spec) (*Deployment, error) {
 		_, err := n.Do(ctx, "PING")
 		return nil, fmt.Errorf("server: HOLDFAST_REDIS at %s gives no version: %w", n.Addr, err)
 	}
-	sayOnce(fmt.Sprintf("HOLDFAST_REDIS at %s, version %s", n.Addr, version))
+	machine.SayOnce(fmt.Sprintf("HOLDFAST_REDIS at %s, version %s", n.Addr, version))
 	return d, nil
 }

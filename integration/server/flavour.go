@@ -1,43 +1,16 @@
 package server
 
-import (
-	"cmp"
-	"strings"
-)
+import "github.com/holdfast-go/holdfast/integration/server/internal/machine"
+
+// Flavour is one server that this machine can start.
+type Flavour = machine.Flavour
 
 // Runtime is how a server runs.
-type Runtime string
+type Runtime = machine.Runtime
 
 // The runtimes.
 const (
-	Local     Runtime = "local"     // a process of this machine
-	Container Runtime = "container" // a container of the engine of this machine
-	External  Runtime = "external"  // the server at HOLDFAST_REDIS
+	Local     = machine.Local
+	Container = machine.Container
+	External  = machine.External
 )
-
-// Flavour is one server that this machine can start.
-type Flavour struct {
-	Runtime Runtime
-	Image   string // of Container
-	Binary  string // path, of Local
-	Version string // of Local, for example "redis-server 7.0.15"
-}
-
-// String says which server this is, for people.
-func (f Flavour) String() string {
-	switch f.Runtime {
-	case Local:
-		return "local " + f.Version + " at " + f.Binary
-	case Container:
-		return "container " + f.Image
-	case External:
-		return "HOLDFAST_REDIS"
-	}
-	return "default"
-}
-
-// name is String for the name of a subtest: one word without slashes.
-func (f Flavour) name() string {
-	text := cmp.Or(f.Image, f.Version, f.String())
-	return strings.NewReplacer("/", "-", " ", "-").Replace(text)
-}

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"fmt"
+
+	"github.com/holdfast-go/holdfast/integration/server/internal/machine"
 )
 
 // newNode makes a node with a port and a place to run; it is not started.
@@ -13,7 +15,7 @@ func (d *Deployment) newNode(role Role) (*Node, error) {
 	}
 	n := &Node{Addr: address(port), Role: role, port: port}
 	if d.Flavour.Runtime == Container {
-		n.proc, err = newContainer(d.Flavour, n, role == RoleSentinel)
+		n.proc, err = machine.Containers.New(d.Flavour, n.port, role == RoleSentinel)
 	} else {
 		n.proc, err = newLocal(d.Flavour, role == RoleSentinel)
 	}
@@ -22,9 +24,9 @@ func (d *Deployment) newNode(role Role) (*Node, error) {
 
 // launch starts a node for the first time and blocks until it answers.
 func (n *Node) launch(ctx context.Context) error {
-	bind, dir := n.proc.place()
+	bind, dir := n.proc.Place()
 	n.Conf = n.placeConf(bind, dir) + n.settings
-	err := n.proc.start(n.Conf)
+	err := n.proc.Start(n.Conf)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, readyWithin)
 		defer cancel()
@@ -42,8 +44,8 @@ func (d *Deployment) prepare(spec *Spec) error {
 	if spec.Preload != "" {
 		const name = "preload.so"
 		if err := each(d.all(), func(n *Node) error {
-			n.proc.preload(name)
-			return n.proc.put(name, spec.Preload)
+			n.proc.Preload(name)
+			return n.proc.Put(name, spec.Preload)
 		}); err != nil {
 			return err
 		}

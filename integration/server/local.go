@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+
+	"github.com/holdfast-go/holdfast/integration/server/internal/machine"
 )
 
 // local is a server as a process of this machine. Its directory holds
@@ -26,7 +28,7 @@ type local struct {
 }
 
 func newLocal(f Flavour, sentinel bool) (*local, error) {
-	parent, err := watchedDir()
+	parent, err := machine.WatchedDir()
 	if err != nil {
 		return nil, err
 	}
@@ -37,11 +39,11 @@ func newLocal(f Flavour, sentinel bool) (*local, error) {
 	return &local{binary: f.Binary, dir: dir, sentinel: sentinel}, nil
 }
 
-func (l *local) place() (bind, dir string) { return "127.0.0.1", l.dir }
+func (l *local) Place() (bind, dir string) { return "127.0.0.1", l.dir }
 
-func (l *local) preload(name string) { l.env = []string{"LD_PRELOAD=" + filepath.Join(l.dir, name)} }
+func (l *local) Preload(name string) { l.env = []string{"LD_PRELOAD=" + filepath.Join(l.dir, name)} }
 
-func (l *local) put(name, text string) error {
+func (l *local) Put(name, text string) error {
 	// Not in its place: a server that reads it now must not find half of it.
 	path := filepath.Join(l.dir, name)
 	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
@@ -50,18 +52,18 @@ func (l *local) put(name, text string) error {
 	return os.Rename(path+".new", path)
 }
 
-func (l *local) start(conf string) error {
-	if err := l.put("redis.conf", conf); err != nil {
+func (l *local) Start(conf string) error {
+	if err := l.Put("redis.conf", conf); err != nil {
 		return err
 	}
-	return l.restart()
+	return l.Restart()
 }
 
 // restart runs the server through a shell that writes its process id before it
 // becomes the server, so that there is no moment at which the janitor does not
 // know of it. A process group of its own keeps Ctrl-C at the terminal from it:
 // the janitor ends it.
-func (l *local) restart() error {
+func (l *local) Restart() error {
 	log, err := os.OpenFile(filepath.Join(l.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -97,12 +99,12 @@ func (l *local) running() (*exec.Cmd, chan struct{}) {
 	return l.cmd, l.done
 }
 
-func (l *local) signal(sig syscall.Signal) error {
+func (l *local) Signal(sig syscall.Signal) error {
 	cmd, _ := l.running()
 	if cmd == nil {
 		return os.ErrProcessDone
 	}
-	if sig != syscall.SIGKILL || l.ended() {
+	if sig != syscall.SIGKILL || l.Ended() {
 		return cmd.Process.Signal(sig)
 	}
 	// With its group: a child that saves the data would still write to dir.
@@ -112,7 +114,7 @@ func (l *local) signal(sig syscall.Signal) error {
 	return os.ErrProcessDone
 }
 
-func (l *local) ended() bool {
+func (l *local) Ended() bool {
 	_, done := l.running()
 	select {
 	case <-done:
@@ -122,7 +124,7 @@ func (l *local) ended() bool {
 	}
 }
 
-func (l *local) wait(ctx context.Context) error {
+func (l *local) Wait(ctx context.Context) error {
 	cmd, done := l.running()
 	if done == nil {
 		return nil
@@ -135,19 +137,19 @@ func (l *local) wait(ctx context.Context) error {
 	}
 }
 
-func (l *local) log() string {
+func (l *local) Log() string {
 	text, _ := os.ReadFile(filepath.Join(l.dir, "log"))
 	return string(text)
 }
 
-func (l *local) remove() error {
-	if !l.ended() {
-		if err := l.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+func (l *local) Remove() error {
+	if !l.Ended() {
+		if err := l.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return err
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), endsWithin)
 		defer cancel()
-		if err := l.wait(ctx); err != nil {
+		if err := l.Wait(ctx); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/integration/server/internal/machine"
 )
 
 // Role is the part that a node was started to play. A failover does not
@@ -31,8 +33,6 @@ const (
 	pollEvery   = 5 * time.Millisecond // how often a condition of a server is looked at
 )
 
-var errPortTaken = errors.New("port is taken")
-
 // Node is one server process of a Deployment. Its methods are safe for
 // concurrent use. Under a test a method that fails also fails the test, so its
 // error need not be checked there.
@@ -45,7 +45,7 @@ type Node struct {
 	port, busPort int    // busPort is 0 outside Cluster
 	tlsPort       int    // 0 before ServeTLS
 	password      string
-	proc          process               // nil for the server at HOLDFAST_REDIS
+	proc          machine.Process       // nil for the server at HOLDFAST_REDIS
 	external      *rueidis.ClientOption // of the server at HOLDFAST_REDIS
 	tb            testing.TB
 	mu            sync.Mutex // one of Kill, Stop, Pause, Resume, Restart, Replace at a time
@@ -63,12 +63,12 @@ func (n *Node) Stop() error { return n.act("stop", func() error { return n.end(s
 // Pause freezes the node with SIGSTOP: its connections stay open, and the
 // kernel still accepts new ones, but nothing is answered until Resume.
 func (n *Node) Pause() error {
-	return n.act("pause", func() error { return n.proc.signal(syscall.SIGSTOP) })
+	return n.act("pause", func() error { return n.proc.Signal(syscall.SIGSTOP) })
 }
 
 // Resume lets a paused node go on.
 func (n *Node) Resume() error {
-	return n.act("resume", func() error { return n.proc.signal(syscall.SIGCONT) })
+	return n.act("resume", func() error { return n.proc.Signal(syscall.SIGCONT) })
 }
 
 // Restart starts a node that was killed or stopped, at the same address and
@@ -96,7 +96,7 @@ func (n *Node) Replace() error {
 		var files conf // names that no server here has used
 		files.set("appenddirname", fmt.Sprintf("appendonlydir-%d", n.lives))
 		files.set("dbfilename", fmt.Sprintf("dump-%d.rdb", n.lives))
-		if err := n.proc.put("redis.conf", n.Conf+files.String()); err != nil {
+		if err := n.proc.Put("redis.conf", n.Conf+files.String()); err != nil {
 			return err
 		}
 		return n.again()
@@ -105,7 +105,7 @@ func (n *Node) Replace() error {
 
 // again starts a node that has ended.
 func (n *Node) again() error {
-	if err := n.proc.restart(); err != nil {
+	if err := n.proc.Restart(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
@@ -117,9 +117,9 @@ func (n *Node) again() error {
 // name, and returns its path as the node sees it.
 func (n *Node) Put(name, text string) (path string, err error) {
 	err = n.act("put "+name+" at", func() error {
-		_, dir := n.proc.place()
+		_, dir := n.proc.Place()
 		path = dir + "/" + name
-		return n.proc.put(name, text)
+		return n.proc.Put(name, text)
 	})
 	return path, err
 }
@@ -138,7 +138,7 @@ func (n *Node) Log() string {
 	if n.proc == nil {
 		return ""
 	}
-	return n.proc.log()
+	return n.proc.Log()
 }
 
 // Do sends one command to this node over a connection of its own, as RESP2,
@@ -196,16 +196,16 @@ func (n *Node) Info(ctx context.Context, section, field string) string {
 // ready blocks until the node answers. That the answer comes from this node,
 // not from another that got its port, shows by the path of its configuration.
 func (n *Node) ready(ctx context.Context) error {
-	_, dir := n.proc.place()
+	_, dir := n.proc.Place()
 	err := until(ctx, func() (bool, error) {
-		if n.proc.ended() {
+		if n.proc.Ended() {
 			return false, n.failed()
 		}
 		if _, err := n.Do(ctx, "PING"); err != nil {
 			return false, nil
 		}
 		if !strings.HasPrefix(n.Info(ctx, "server", "config_file"), dir+"/") {
-			return false, errPortTaken
+			return false, machine.ErrPortTaken
 		}
 		return true, nil
 	})
@@ -219,21 +219,21 @@ func (n *Node) ready(ctx context.Context) error {
 func (n *Node) failed() error {
 	log := n.Log()
 	if strings.Contains(log, "Address already in use") || strings.Contains(log, "Failed listening on port") {
-		return errPortTaken
+		return machine.ErrPortTaken
 	}
 	return fmt.Errorf("ended at once:\n%s", tail(log))
 }
 
 func (n *Node) end(sig syscall.Signal) error {
-	if n.proc.ended() {
+	if n.proc.Ended() {
 		return nil
 	}
-	if err := n.proc.signal(sig); err != nil && !n.proc.ended() {
+	if err := n.proc.Signal(sig); err != nil && !n.proc.Ended() {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endsWithin)
 	defer cancel()
-	return n.proc.wait(ctx)
+	return n.proc.Wait(ctx)
 }
 
 func (n *Node) act(verb string, action func() error) error {

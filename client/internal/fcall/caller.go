@@ -63,16 +63,14 @@ func (c *Caller) Voting() bool { return false }
 
 // Do makes one call.
 func (c *Caller) Do(ctx context.Context, call Call) (Reply, error) {
-	if err := c.admit(ctx); err != nil {
-		c.written(&call, Reply{}, err)
-		return Reply{}, err
-	}
-	if n := c.flying.Add(1); ctx.Done() == nil || n <= maxStraight && c.answering(call.Key) {
+	if c.admit(ctx) == nil && (ctx.Done() == nil || c.straight(call.Key)) {
+		c.flying.Add(1)
 		reply, err := c.do(withoutDate(ctx), &call)
 		return reply, c.landed(call.Key, err)
 	}
 	own := call // only this way needs one that outlives the caller
-	reply, err := guard(ctx, c.Closing, c, func(ctx context.Context) (Reply, error) {
+	reply, err := Guard(ctx, c.Closing, c, func(ctx context.Context) (Reply, error) {
+		c.flying.Add(1)
 		defer c.flying.Add(-1)
 		return c.do(ctx, &own)
 	})

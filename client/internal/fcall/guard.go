@@ -48,10 +48,11 @@ func (c *Caller) health(key string) (at *atomic.Uint32, now uint32) {
 	return &c.healthy[cluster.Slot(key)], c.Ended.Load() + 1
 }
 
-// answering reports whether the slot of a key has been answered since a connection ended: then it has one.
-func (c *Caller) answering(key string) bool {
+// straight reports whether rueidis will not wait with a call: the slot of its key has been answered since a
+// connection ended, so it has one, with room.
+func (c *Caller) straight(key string) bool {
 	at, now := c.health(key)
-	return at != nil && now <= Shared && at.Load() == now
+	return at != nil && now <= Shared && at.Load() == now && c.flying.Load() < maxStraight
 }
 
 // landed ends a call that went straight. One that was given up is followed by another one on its
@@ -92,11 +93,6 @@ func Guard[T any](ctx, closing context.Context, c *Caller,
 	if ctx.Done() == nil {
 		return fn(ctx)
 	}
-	return guard(ctx, closing, c, fn)
-}
-
-// guard is Guard for a ctx that can end.
-func guard[T any](ctx, closing context.Context, c *Caller, fn func(context.Context) (T, error)) (value T, err error) {
 	type result struct {
 		value T
 		err   error

@@ -82,41 +82,21 @@ func (h *Holding) abandoned() bool {
 	return len(h.holder.refs) > 0
 }
 
-// Length is what to renew for.
-func (h *Holding) Length() time.Duration {
+// Seen is the lease as it stands.
+func (h *Holding) Seen() lease.Lease {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.Lease.Length()
+	return h.Lease
 }
 
-// Latest is when the server's lease is over at the latest.
-func (h *Holding) Latest() time.Time {
+// Tell tells the lease something, and wakes those that wait for the slot if it is free then.
+func (h *Holding) Tell(f func(*lease.Lease)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.Lease.Latest()
-}
-
-// Ours reports whether the lock is this client's, as far as is known at now.
-func (h *Holding) Ours(now time.Time) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.Lease.Ours(now)
-}
-
-// Renewed notes a confirmed renewal, and frees the slot.
-func (h *Holding) Renewed(sent time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.Lease.Renewed(sent)
-	h.freed()
-}
-
-// Failed notes a renewal that was not answered, and frees the slot.
-func (h *Holding) Failed() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.Lease.Failed(time.Now())
-	h.freed()
+	f(&h.Lease)
+	if !h.Lease.Asking() {
+		h.freed()
+	}
 }
 
 // Lose ends the lock, because a server says that it is not ours: nil if nobody wanted it any more.
@@ -141,24 +121,6 @@ func (h *Holding) Desert(why error) *Ending {
 	h.Lease.End()
 	h.freed()
 	return h.end(why, "")
-}
-
-// Looked notes the answer to a look, or with answered false that there was none.
-func (h *Holding) Looked(answered, ours bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if answered {
-		h.Lease.Looked(ours)
-	} else {
-		h.Lease.LookFailed(time.Now())
-	}
-}
-
-// Notice makes a look due soon.
-func (h *Holding) Notice(now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.Lease.Noticed(now)
 }
 
 // Extend takes the slot for a renewal by hand. While another renewal has it, busy is closed when that

@@ -65,7 +65,7 @@ func TestALockIsPassedOn(t *testing.T) {
 		time.Sleep(time.Microsecond)
 		_, _, ok := h.Extend(time.Now(), time.Minute)
 		require.True(t, ok)
-		h.Renewed(time.Now())
+		h.Tell(func(l *lease.Lease) { l.Renewed(time.Now()) })
 		require.False(t, h.Passable(time.Now()), "its lease is another one than was agreed")
 		h.Holder().Leave(ref, time.Now())
 		time.Sleep(time.Hour)
@@ -124,8 +124,8 @@ func TestTheFirstCauseStays(t *testing.T) {
 // Whoever waits for the slot is woken when it is free, and when the lock is over.
 func TestTheSlot(t *testing.T) {
 	for name, free := range map[string]func(h *Holding){
-		"renewed": func(h *Holding) { h.Renewed(time.Now()) },
-		"failed":  func(h *Holding) { h.Failed() },
+		"renewed": func(h *Holding) { h.Tell(func(l *lease.Lease) { l.Renewed(time.Now()) }) },
+		"failed":  func(h *Holding) { h.Tell(func(l *lease.Lease) { l.Failed(time.Now()) }) },
 		"lost":    func(h *Holding) { h.Lose(ErrTaken, "") },
 		"ended":   func(h *Holding) { h.End() },
 		"closed":  func(h *Holding) { h.Desert(ErrExpired) },
@@ -165,12 +165,12 @@ func TestAbandoned(t *testing.T) {
 		renew := func() {
 			now := h.Due()
 			if action, _ := h.Step(now); action == lease.Look {
-				h.Looked(true, true)
+				h.Tell(func(l *lease.Lease) { l.Looked(true) })
 				now = h.Due()
 				action, _ = h.Step(now)
 				require.Equal(t, lease.Renew, action)
 			}
-			h.Renewed(now)
+			h.Tell(func(l *lease.Lease) { l.Renewed(now) })
 		}
 		renew()
 		require.Equal(t, lease.Held, h.Lease.State())

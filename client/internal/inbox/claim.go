@@ -37,22 +37,22 @@ func (c *Claim) Drop() {
 	s.idle.Reset(idleSlot)
 }
 
-// State is what a waiter must know of the subscription.
+// State is how a subscription was once.
 type State struct {
-	Channel string // "": poll, there is no subscription
-	settled bool   // the server has confirmed or refused it
-	version <-chan struct{}
+	Channel string        // "": poll, there is no subscription
+	refused bool          // the server permits none
+	over    chan struct{} // closed when it has changed
 }
 
 // Ready blocks until the subscription is confirmed or refused, for patience at the most: then poll
 // until it is.
-func (c *Claim) Ready(ctx context.Context, patience time.Duration) State {
+func (c *Claim) Ready(ctx context.Context, patience time.Duration) *State {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	state := c.State()
-	for ; !state.settled; state = c.State() {
+	for ; state.Channel == "" && !state.refused; state = c.State() {
 		select {
-		case <-state.version:
+		case <-state.over:
 		case <-ctx.Done():
 			return state
 		case <-c.inbox.ctx.Done():
@@ -63,21 +63,16 @@ func (c *Claim) Ready(ctx context.Context, patience time.Duration) State {
 }
 
 // State is how the subscription is now.
-func (c *Claim) State() State {
+func (c *Claim) State() *State {
 	c.inbox.mu.Lock()
 	defer c.inbox.mu.Unlock()
-	s := c.sub
-	state := State{settled: s.ready || s.refused, version: s.changed}
-	if s.ready {
-		state.Channel = s.channel
-	}
-	return state
+	return c.sub.state
 }
 
 // Stale reports whether the subscription has changed since.
-func (s State) Stale() bool {
+func (s *State) Stale() bool {
 	select {
-	case <-s.version:
+	case <-s.over:
 		return true
 	default:
 		return false
@@ -86,12 +81,12 @@ func (s State) Stale() bool {
 
 // Unheard reports that the primary has no subscriber on the channel of this State: the subscription
 // is at another node, or gone. It is made anew.
-func (c *Claim) Unheard(state State) {
+func (c *Claim) Unheard(state *State) {
 	in, s := c.inbox, c.sub
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if s.ready && s.changed == state.version {
-		s.ready = false
+	if s.state == state {
+		s.state = &State{over: state.over}
 		s.restart()
 	}
 }

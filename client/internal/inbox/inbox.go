@@ -72,8 +72,8 @@ func (in *Inbox) channel(slot uint16) string {
 func (in *Inbox) Channel(slot uint16) string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if s := in.subs[slot]; s != nil && s.ready {
-		return s.channel
+	if s := in.subs[slot]; s != nil {
+		return s.state.Channel
 	}
 	return ""
 }
@@ -85,7 +85,7 @@ func (in *Inbox) listen(slot uint16) *subscription {
 	}
 	ctx, stop := context.WithCancel(in.ctx)
 	s := &subscription{slot: slot, channel: in.channel(slot), claims: map[string][]*Claim{},
-		changed: make(chan struct{}), stop: stop}
+		state: &State{over: make(chan struct{})}, stop: stop}
 	s.idle = time.AfterFunc(idleSlot, func() { in.rest(s) })
 	in.subs[slot] = s
 	if in.ctx.Err() == nil {

@@ -107,7 +107,7 @@ func bubble(t *testing.T, slotted bool, test func(t *testing.T, in *Inbox, s *st
 
 func deaf(Grant) {}
 
-func ready(c *Claim, patience time.Duration) State { return c.Ready(context.Background(), patience) }
+func ready(c *Claim, patience time.Duration) *State { return c.Ready(context.Background(), patience) }
 
 func TestAClaimIsReadyWhenItsChannelIs(t *testing.T) {
 	bubble(t, false, func(t *testing.T, in *Inbox, s *station) {

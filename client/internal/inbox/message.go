@@ -30,27 +30,21 @@ func (in *Inbox) deliver(s *subscription, text string) {
 }
 
 func parseGrant(text string) (g Grant, owner string, ok bool) {
-	parts := strings.SplitN(text, " ", 5)
-	if len(parts) < 5 {
-		return g, "", false
-	}
 	var numbers [4]int64
 	for i := range numbers {
-		var err error
-		if numbers[i], err = strconv.ParseInt(parts[i], 10, 64); err != nil {
+		word, rest, _ := strings.Cut(text, " ")
+		n, err := strconv.ParseInt(word, 10, 64)
+		if err != nil || n <= 0 {
 			return g, "", false
 		}
+		numbers[i], text = n, rest
 	}
-	n, rest := numbers[3], parts[4]
-	if numbers[0] <= 0 || numbers[2] <= 0 || n <= 0 || n > int64(len(rest)) {
+	n := numbers[3]
+	if n > int64(len(text)) || n < int64(len(text)) && text[n] != ' ' {
 		return g, "", false
 	}
-	owner, rest = rest[:n], rest[n:]
-	if rest != "" && rest[0] != ' ' {
-		return g, "", false
-	}
-	g = Grant{Fence: numbers[0], UntilMS: numbers[1], Tokens: numbers[2], Key: strings.TrimPrefix(rest, " ")}
-	return g, owner, true
+	key := strings.TrimPrefix(text[n:], " ")
+	return Grant{Fence: numbers[0], UntilMS: numbers[1], Tokens: numbers[2], Key: key}, text[:n], true
 }
 
 // notify gives a message to those that claim an owner. It reports whether there is one.

@@ -22,7 +22,7 @@ func listening() (in *Inbox, s *subscription, strays *[]stray) {
 		*strays = append(*strays, stray{owner, g})
 	}})
 	s = &subscription{channel: in.channel(0), claims: map[string][]*Claim{},
-		changed: make(chan struct{}), ready: true, idle: time.NewTimer(time.Hour)}
+		state: &State{Channel: in.channel(0), over: make(chan struct{})}, idle: time.NewTimer(time.Hour)}
 	in.subs[0] = s
 	return in, s, strays
 }

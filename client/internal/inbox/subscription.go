@@ -12,9 +12,7 @@ type subscription struct {
 	slot    uint16
 	channel string
 	claims  map[string][]*Claim // by owner
-	ready   bool                // the server confirmed it
-	refused bool                // the server does not allow it: poll
-	changed chan struct{}       // closed, and made anew, when ready or refused changes
+	state   *State
 	stop    context.CancelFunc
 	restart context.CancelFunc // ends the present Receive
 	idle    *time.Timer        // looks whether anybody uses it
@@ -64,22 +62,19 @@ func (in *Inbox) receive(ctx context.Context, s *subscription) {
 // set notes what the server said of the subscription. When it is new, messages may have been lost, and
 // the primary of the slot may be another one: everybody looks.
 func (in *Inbox) set(s *subscription, ready, refused bool) {
-	in.mu.Lock()
-	s.ready, s.refused = ready, refused
-	close(s.changed)
-	s.changed = make(chan struct{})
+	state := &State{refused: refused, over: make(chan struct{})}
 	var all []*Claim
+	in.mu.Lock()
 	if ready {
+		state.Channel = s.channel
 		for _, claims := range s.claims {
 			all = append(all, claims...)
 		}
 	}
+	close(s.state.over)
+	s.state = state
 	in.mu.Unlock()
-	if len(all) > 0 {
-		in.done.Go(func() {
-			for _, c := range all {
-				c.receive(Grant{})
-			}
-		})
+	for _, c := range all {
+		c.receive(Grant{})
 	}
 }

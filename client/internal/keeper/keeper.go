@@ -9,6 +9,7 @@ package keeper
 import (
 	"container/heap"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -202,13 +203,17 @@ func (k *Keeper) awake(seen time.Time) time.Time {
 	if now.Round(0).Sub(seen.Round(0))-now.Sub(seen) < suspended {
 		return now
 	}
-	k.mu.Lock()
-	all := append([]timed(nil), k.queue...)
-	k.mu.Unlock()
-	for _, x := range all {
+	for _, x := range k.all() {
 		k.act(x, now)
 	}
 	return now
+}
+
+// all is what is in the heap now.
+func (k *Keeper) all() []timed {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.queue)
 }
 
 // head returns what is due, or nil and how long to wait for the next.
@@ -231,9 +236,8 @@ func (k *Keeper) head(now time.Time) (timed, time.Duration) {
 func (k *Keeper) Desert() {
 	k.mu.Lock()
 	k.closing = true
-	all := append([]timed(nil), k.queue...)
 	k.mu.Unlock()
-	for _, x := range all {
+	for _, x := range k.all() {
 		if h, ok := x.(*holding.Holding); ok {
 			if e := h.Desert(k.Closed); e != nil {
 				k.ended(e)
@@ -247,13 +251,12 @@ func (k *Keeper) Desert() {
 // lease. It waits for the scheduler and its pipelines.
 func (k *Keeper) Close(patience context.Context) {
 	k.Desert()
-	k.mu.Lock()
-	all := append([]timed(nil), k.queue...)
 	undone := make(chan struct{})
+	k.mu.Lock()
 	k.undone = undone
 	k.settled()
 	k.mu.Unlock()
-	for _, x := range all {
+	for _, x := range k.all() {
 		if u, ok := x.(*Undo); ok {
 			u.once()
 			k.Update(u)

@@ -44,7 +44,8 @@ func (s sending) length() time.Duration {
 	if s.holding == nil {
 		return 6 * undoWait
 	}
-	return s.holding.Length()
+	seen := s.holding.Seen()
+	return seen.Length()
 }
 
 // add queues a sending; launch sends it.

@@ -15,15 +15,14 @@ import (
 // knows when nothing can be left. Release only makes the first call itself, in the goroutine of its
 // caller.
 
-// end ends the keeping of a lock that nobody works under any more. It returns its Undo, and the local
-// deadline. last is the last token that was used.
-func (k *Keeper) end(h *holding.Holding, last int64, again bool) (u *Undo, until time.Time) {
+// end ends a lease that nobody works under any more. It returns the lock's Undo, and the local deadline.
+// last is the last token that was used.
+func end(h *holding.Holding, last int64, again bool) (u *Undo, until time.Time) {
 	u = &Undo{Key: h.Key, Owner: h.Owner, Hold: h.Hold, Worked: true, Again: again}
 	if h.Top > h.First {
 		u.Token = last
 	}
 	until, u.Until = h.End()
-	k.Remove(h)
 	return u, until
 }
 
@@ -39,24 +38,22 @@ type Ride struct {
 //
 // Errors: what LostError makes when the server says that it was not ours, and those of fcall.
 func (k *Keeper) Release(ctx context.Context, h *holding.Holding, last int64, ride *Ride) error {
-	u, until := k.end(h, last, h.Doubt)
+	u, until := end(h, last, h.Doubt)
+	k.Remove(h)
 	ctx, cancel := within(ctx, until)
 	defer cancel()
 	r, err := k.first(ctx, u.call(), ride)
-	switch {
-	case err == nil && r.Yes:
+	if err == nil {
 		h.Close()
-		if h.Doubt || r.Spent { // a call may run late, or a server has not answered
+		if u.Again || r.Spent || !r.Yes { // a call may run late, or another server may have it
+			u.Again = u.Again || !r.Yes
 			u.later()
 			k.Undo(u)
 		}
+		if !r.Yes {
+			return said(h, r)
+		}
 		return nil
-	case err == nil: // another server may have it
-		h.Close()
-		u.Again = true
-		u.later()
-		k.Undo(u)
-		return said(h, r)
 	}
 	u.unknown, u.Done = fcall.Unknown(err), make(chan fcall.Outcome, 1)
 	u.pause = firstPause
@@ -106,22 +103,28 @@ func said(h *holding.Holding, r fcall.Reply) error {
 	return h.LostError(t, holding.ErrTaken, "")
 }
 
-// GiveUp gives a lock back in the background whose work was ended.
+// GiveUp gives a lock back in the background whose work was ended: by the clock, by a limit, or by a server
+// that said that it is not ours. Another one may have it.
 func (k *Keeper) GiveUp(h *holding.Holding, last int64) {
-	u, _ := k.end(h, last, true)
+	u, _ := end(h, last, true)
+	k.undo(h, u)
+}
+
+// undo replaces a lock by its Undo: there is no time between.
+func (k *Keeper) undo(h *holding.Holding, u *Undo) {
 	k.Undo(u)
+	k.Remove(h)
 	h.Close()
 }
 
 // Withdraw gives a lock back in the background that nobody worked under: no minimum is kept.
 func (k *Keeper) Withdraw(h *holding.Holding) {
-	u, _ := k.end(h, 0, h.Doubt)
+	u, _ := end(h, 0, h.Doubt)
 	u.Worked, u.Token = false, 0
 	if h.Hold == "" {
 		u.Token = h.First
 	}
-	k.Undo(u)
-	h.Close()
+	k.undo(h, u)
 }
 
 // within is the context of a release: no longer than the lease, and for a moment if it is over

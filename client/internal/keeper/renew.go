@@ -23,7 +23,7 @@ func (k *Keeper) step(h *holding.Holding, now time.Time) {
 		case lease.Renew, lease.Verify, lease.Look:
 			k.pipelines.add(k, sending{holding: h, action: action})
 		case lease.Expire, lease.GiveBack:
-			k.Undo(UndoOf(h))
+			k.GiveUp(h, h.Holder().Fence)
 		}
 	}
 }
@@ -78,9 +78,9 @@ func (k *Keeper) Renewed(h *holding.Holding, sent time.Time, o fcall.Outcome) {
 	ours := o.Yes && o.Fence == h.First
 	switch {
 	case o.Err != nil:
-		h.Failed()
+		h.Tell(func(l *lease.Lease) { l.Failed(time.Now()) })
 	case ours:
-		h.Renewed(sent)
+		h.Tell(func(l *lease.Lease) { l.Renewed(sent) })
 	}
 	if t := h.Holder(); t.Cause() == nil {
 		err := o.Err
@@ -111,7 +111,8 @@ func (s sending) call(k *Keeper) fcall.Call {
 	case lease.Verify: // prolongs nothing, and says why if the lock is not ours
 		return renewal(h, shortest)
 	}
-	c := renewal(h, h.Length())
+	seen := h.Seen()
+	c := renewal(h, seen.Length())
 	c.Tracked = tracked && c.Replicas == 0
 	return c
 }
@@ -119,11 +120,14 @@ func (s sending) call(k *Keeper) fcall.Call {
 // watch has the server's tracking make the lock look at its key.
 func (k *Keeper) watch(h *holding.Holding) {
 	if h.Watch() {
-		h.Finally(k.Cache.Watch(h.Key, func() {
-			h.Notice(time.Now())
-			k.Update(h)
-		}))
+		h.Finally(k.Cache.Watch(h.Key, func() { k.Notice(h) }))
 	}
+}
+
+// Notice has the lock look at its key soon, which may have changed.
+func (k *Keeper) Notice(h *holding.Holding) {
+	h.Tell(func(l *lease.Lease) { l.Noticed(time.Now()) })
+	k.Update(h)
 }
 
 // answered notes what became of a sending.
@@ -134,7 +138,13 @@ func (s sending) answered(k *Keeper, sent time.Time, o fcall.Outcome) {
 		s.undo.answered(o)
 		k.Update(s.undo)
 	case s.action == lease.Look:
-		h.Looked(o.Err == nil, o.Yes && o.Holder == h.Owner && o.Fence == h.First)
+		h.Tell(func(l *lease.Lease) {
+			if o.Err != nil {
+				l.LookFailed(time.Now())
+			} else {
+				l.Looked(o.Yes && o.Holder == h.Owner && o.Fence == h.First)
+			}
+		})
 		k.Update(h)
 	default:
 		k.Renewed(h, sent, o)

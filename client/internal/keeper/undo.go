@@ -31,16 +31,6 @@ type Undo struct {
 	unknown bool
 }
 
-// UndoOf is for a Holding that was not released: its lease is over, or a server said that it is not
-// ours. Another one may have it.
-func UndoOf(h *holding.Holding) *Undo {
-	u := &Undo{Key: h.Key, Owner: h.Owner, Hold: h.Hold, Worked: true, Again: true, Until: h.Latest()}
-	if h.Top > h.First {
-		u.Token = h.Holder().Fence
-	}
-	return u
-}
-
 // Undo begins at once. After Close the lease ends what is left.
 func (k *Keeper) Undo(u *Undo) {
 	now := time.Now()

@@ -21,7 +21,11 @@ func (l *Lease) Renewed(sent time.Time) {
 		l.renewals++
 	}
 	l.until = later(l.until, Deadline(sent, length))
-	l.schedule(sent)
+	if l.terms.RenewEvery == 0 {
+		l.renewAt = time.Time{}
+	} else if !l.renewAt.IsZero() {
+		l.renewAt = sent.Add(l.every())
+	}
 	if l.terms.Replicas > 0 { // tracking tells nothing on the connections that wait for replicas
 		l.lookAt = sent
 	} else if !l.looking {
@@ -29,22 +33,12 @@ func (l *Lease) Renewed(sent time.Time) {
 	}
 }
 
-// schedule sets the next automatic renewal, unless there is none.
-func (l *Lease) schedule(sent time.Time) {
-	switch {
-	case l.terms.RenewEvery == 0:
-		l.renewAt = time.Time{}
-	case !l.renewAt.IsZero():
-		l.renewAt = sent.Add(min(l.terms.RenewEvery, l.every()))
-	}
-}
-
-// every is the longest useful pause between renewals of a lease whose length was changed.
+// every is the pause between renewals: the longest useful one, if the length was changed.
 func (l *Lease) every() time.Duration {
 	if l.length == l.terms.Length {
 		return l.terms.RenewEvery
 	}
-	return l.length / 3
+	return min(l.terms.RenewEvery, l.length/3)
 }
 
 // Failed reports at now that a renewal was not answered, or refused for a reason that says nothing
@@ -105,7 +99,7 @@ func (l *Lease) Extend(now time.Time, length time.Duration) (asks time.Duration,
 	if deadline := Deadline(now, length); deadline.Before(l.until) {
 		l.until, l.length = deadline, length
 		if !l.renewAt.IsZero() {
-			l.renewAt = earlier(l.renewAt, now.Add(min(l.terms.RenewEvery, l.every())))
+			l.renewAt = earlier(l.renewAt, now.Add(l.every()))
 		}
 	}
 	return length, true

@@ -40,6 +40,29 @@ package lease
 
 import "time"
 
+// Terms are what a lock is asked for with, as the server and its holder see it. They are comparable:
+// a lock is passed on inside a process only between equal ones. A Terms is never written once it is
+// in use.
+type Terms struct {
+	Length      time.Duration // how long the server keeps the lease after each renewal
+	RenewEvery  time.Duration // from one renewal to the next; 0: it is never renewed
+	MaxRenewals int           // the work is ended when one more would be due; 0: no limit
+	MaxHold     time.Duration // the work is ended after this; 0: no limit
+	Grace       time.Duration // from the end of the work to the release
+
+	MinHold time.Duration // how long the key keeps the lock from others; 0: as long as it is held
+	Guard   time.Duration // how long the server's memory must be unbroken before it grants; 0: any
+	Longest time.Duration // the longest lease that may be asked for later
+
+	Replicas    int           // how many must have each grant and each renewal; 0: none
+	ReplicaWait time.Duration // how long the server waits for them
+
+	Label string // shown with the owner
+
+	// Length, Guard and MinHold as the library takes them; "" for 0.
+	TTL, GuardText, MinHoldText string
+}
+
 // State is where a lease is in its life.
 type State uint8
 
@@ -51,10 +74,6 @@ const (
 	Refused
 	Over
 )
-
-func (s State) String() string {
-	return [...]string{"confirming", "held", "stopping", "refused", "over"}[s]
-}
 
 // Action is what a Lease needs done.
 type Action uint8
@@ -83,8 +102,7 @@ type Lease struct {
 
 	renewAt time.Time // the zero time: never, for all of these
 	lookAt  time.Time
-	stopAt  time.Time // MaxHold
-	giveAt  time.Time // Stopping: the end of the grace
+	limitAt time.Time // MaxHold; Stopping: the end of the grace
 
 	asking   bool          // the slot is taken
 	asked    time.Duration // the length that was asked for; 0: by Verify
@@ -120,9 +138,9 @@ func Provisional(terms *Terms, now, until time.Time) Lease {
 }
 
 func (l *Lease) limit(from time.Time) {
-	l.stopAt = time.Time{}
+	l.limitAt = time.Time{}
 	if l.terms.MaxHold > 0 {
-		l.stopAt = from.Add(l.terms.MaxHold)
+		l.limitAt = from.Add(l.terms.MaxHold)
 	}
 }
 
@@ -144,23 +162,15 @@ func (l *Lease) Asking() bool { return l.asking }
 // Working reports whether somebody may work under the lease at now.
 func (l *Lease) Working(now time.Time) bool { return l.state <= Held && !Past(now, l.until) }
 
-// Ours reports whether the lock is this holder's as far as is known at now, also if the work was
-// ended.
-func (l *Lease) Ours(now time.Time) bool { return l.state <= Stopping && !Past(now, l.until) }
-
 // Due is when Step must be called next, at the latest; the zero time: never.
 func (l *Lease) Due() time.Time {
-	at := l.until
 	switch l.state {
 	case Over:
 		return time.Time{}
 	case Refused:
-		return at
-	case Stopping:
-		at = earlier(at, l.giveAt)
-	default:
-		at = earlier(at, l.stopAt)
+		return l.until
 	}
+	at := earlier(l.until, l.limitAt)
 	if !l.asking {
 		at = earlier(at, l.renewAt)
 		if l.doubted {
@@ -175,22 +185,20 @@ func (l *Lease) Due() time.Time {
 
 // Step returns what is due at now, and notes that it is under way. Call it until it returns None.
 func (l *Lease) Step(now time.Time) Action {
-	switch {
-	case l.state == Over:
+	switch before := l.state; {
+	case before == Over:
 		return None
-	case l.state == Refused:
-		if !Past(now, l.until) {
-			return None
-		}
-		l.state = Over
-		return GiveBack
 	case Past(now, l.until):
-		l.state = Over
+		if l.state = Over; before == Refused {
+			return GiveBack
+		}
 		return Expire
-	case l.state == Stopping && due(now, l.giveAt):
+	case before == Refused:
+		return None
+	case due(now, l.limitAt) && before == Stopping:
 		l.state = Over
 		return GiveBack
-	case l.state != Stopping && due(now, l.stopAt):
+	case due(now, l.limitAt):
 		l.stop(now.Add(l.terms.Grace))
 		return StopMaxHold
 	case !l.asking && l.doubted:
@@ -221,6 +229,4 @@ func (l *Lease) take(length time.Duration, byHand bool) {
 	l.asking, l.asked, l.byHand = true, length, byHand
 }
 
-func (l *Lease) stop(giveAt time.Time) {
-	l.state, l.giveAt, l.stopAt = Stopping, giveAt, time.Time{}
-}
+func (l *Lease) stop(giveAt time.Time) { l.state, l.limitAt = Stopping, giveAt }

@@ -39,7 +39,6 @@ func TestTheDeadlineHasAMargin(t *testing.T) {
 	l := New(minute, start)
 	require.True(t, l.Working(Deadline(start, time.Minute).Add(-1)))
 	require.False(t, l.Working(Deadline(start, time.Minute)))
-	require.False(t, l.Ours(Deadline(start, time.Minute)))
 }
 
 // What is due, and when, in the life of a lease that is renewed.
@@ -74,7 +73,6 @@ func TestAProvisionalLeaseIsConfirmed(t *testing.T) {
 	require.Equal(t, Renew, l.Step(at(20600*time.Millisecond)), "the confirmation does not count")
 	l.Renewed(at(20600 * time.Millisecond))
 	require.Equal(t, StopMaxRenewals, l.Step(at(40600*time.Millisecond)))
-	require.True(t, l.Ours(at(41*time.Second)))
 	require.False(t, l.Working(at(41*time.Second)))
 	require.Equal(t, at(41600*time.Millisecond), l.Due(), "the grace is over")
 }

@@ -34,11 +34,11 @@ func worlds() []world {
 // key is the same for worlds with the same future. A time counts in ticks from now, because Step is
 // called at ticks; one that is past is past.
 type key struct {
-	state                                        State
-	until, renew, look, stop, give, server, sent int8
-	renewals                                     int8
-	length, asked, want                          time.Duration
-	asking, byHand, doubted, looking, known      bool
+	state                                   State
+	until, renew, look, limit, server, sent int8
+	renewals                                int8
+	length, asked, want                     time.Duration
+	asking, byHand, doubted, looking, known bool
 }
 
 func (w *world) key() key {
@@ -51,16 +51,17 @@ func (w *world) key() key {
 	if l.state == Over { // it is final: only what was under way can happen to it
 		return key{state: Over, asking: w.pending, known: w.done}
 	}
-	k := key{state: l.state, until: in(l.until), renew: in(l.renewAt), look: in(l.lookAt),
-		stop: in(l.stopAt), server: in(w.server), renewals: int8(l.renewals), length: l.length, asking: w.pending, doubted: l.doubted, looking: w.looking}
-	if l.state == Stopping {
-		k.give = in(l.giveAt)
-	}
+	k := key{state: l.state, until: in(l.until), renew: in(l.renewAt), look: in(l.lookAt), limit: in(l.limitAt),
+		server: in(w.server), renewals: int8(l.renewals), length: l.length, asking: w.pending, doubted: l.doubted, looking: w.looking}
 	if w.pending {
 		k.sent, k.asked, k.want = int8(w.now.Sub(w.sent)/tick), l.asked, w.length
 		k.byHand, k.known = l.byHand, w.done
 	}
 	return k
+}
+
+func (s State) String() string {
+	return [...]string{"confirming", "held", "stopping", "refused", "over"}[s]
 }
 
 // place is where a cell is in the table.

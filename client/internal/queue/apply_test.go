@@ -37,11 +37,10 @@ func (w *world) steps(s []step) []step {
 			if int(h.proc) == p {
 				live = live || h.live
 				add(true, sRelease, p, i)
-				add(true, sDecline, p, i)
 				add(h.live, sLost, p, i)
 			}
 		}
-		add(w.q[p].timer, sTimer, p, 0)
+		add(w.q[p].Pauses(), sTimer, p, 0)
 		add(w.rep[p].n > 0, sReply, p, 0)
 		add(w.rep[p].n > 0 && w.rep[p].v[0].kind != NoAnswer, sLoseReply, p, 0)
 		add(w.msg[p].n > 0, sMessage, p, 0)
@@ -74,29 +73,21 @@ func (w *world) apply(s step) {
 	p := int(s.p)
 	switch s.op {
 	case sEnter:
-		c, kind := w.c.roles[s.i], Enter
-		if c.try {
-			kind = Try
-		}
-		w.w[s.i], w.ws[s.i] = waiting, Waiter{Until: seconds(c.until), Terms: c.terms, Fresh: c.fresh}
-		w.event(p, Event{Kind: kind, Waiter: &w.ws[s.i]})
+		c := w.c.roles[s.i]
+		w.w[s.i] = waiting
+		w.ws[s.i] = Waiter{Until: seconds(c.until), Request: Request{Terms: c.terms, Try: c.try, Fresh: c.fresh}}
+		w.event(p, Event{Kind: Enter, Waiter: &w.ws[s.i]})
 	case sEnd:
 		w.event(p, Event{Kind: End, Waiter: &w.ws[s.i]})
-	case sRelease, sDecline:
-		h, kind := w.recs.cut(s.i), Release
-		if s.op == sDecline {
-			kind = Decline
-		}
-		if h.live && h.stale { // it looks at its clock
-			kind = Lost
-		}
+	case sRelease:
+		h := w.recs.cut(s.i)
 		w.w[h.w] = done
-		w.event(p, Event{Kind: kind, Owner: names[h.owner], Token: int64(h.token)})
+		w.event(p, Event{Kind: Release, Owner: names[h.owner], Token: int64(h.token), Over: h.live && h.stale}) // it looks at its clock
 	case sLost:
 		h := &w.recs.v[s.i]
 		w.ending = w.ending || !h.stale && w.holder == h.owner
 		h.live = false
-		w.event(p, Event{Kind: Lost, Owner: names[h.owner], Token: int64(h.token)})
+		w.event(p, Event{Kind: Release, Owner: names[h.owner], Token: int64(h.token), Over: true})
 	case sReply:
 		e := w.rep[p].cut(0)
 		if e.kind != NoAnswer {
@@ -175,7 +166,7 @@ func (w *world) stop(p int, op uint8) {
 	switch op {
 	case sDie:
 		w.dead[p] = true
-		w.rep[p], w.msg[p], w.q[p] = list[note]{}, list[note]{}, Machine{mut: w.c.mut}
+		w.rep[p], w.msg[p], w.q[p] = list[note]{}, list[note]{}, Machine{}
 	case sClose:
 		w.closed[p] = true
 		w.event(p, Event{Kind: Close})

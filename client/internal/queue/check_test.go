@@ -1,9 +1,13 @@
 package queue
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+)
 
 func (n note) event() Event {
-	return Event{Kind: n.kind, Late: n.late, Confirm: n.confirm, Spent: n.spent, Unknown: n.unknown, No: n.no,
+	return Event{Kind: n.kind, Late: n.late, Confirm: n.confirm || n.kind == Grant && n.late, Spent: n.spent, Unknown: n.unknown, No: n.no,
 		Owner: names[n.owner], Token: int64(n.token), Top: int64(n.top)}
 }
 
@@ -11,10 +15,10 @@ func (n note) event() Event {
 func (w *world) event(p int, e Event) {
 	q, other := &w.q[p], 0
 	before, place := q.state, q.owner
-	if e.Kind >= Release || before == Held {
-		place = q.h.owner
+	if e.Kind == Release || before == Held {
+		place = q.h.Owner
 	}
-	if e.Owner != "" && e.Owner != place && (e.Kind < Yes || e.Kind > Denied || e.Kind == Grant) {
+	if e.Kind == Enter && e.Waiter.Try || e.Owner != place && (e.Kind == Grant || e.Kind == Release) {
 		other = 1
 	}
 	w.c.cells[before][e.Kind][other] = true
@@ -27,12 +31,12 @@ func (w *world) event(p int, e Event) {
 	for _, a := range actions {
 		w.do(p, before, e, a)
 	}
-	if w.c.mut == 0 && (table[e.Kind][before] == "-" || other == 1 && e.Kind != Grant) && (len(actions) > 0 || q.state != before) {
+	if (table[e.Kind][before] == "-" || other == 1 && e.Kind == Release) && (len(actions) > 0 || q.state != before) {
 		w.fail("event %d in state %d is to change nothing", e.Kind, before)
 	}
 	q.out, q.buf, q.Fresh = nil, [1]Action{}, nil
 	n := 0
-	for x := q.fifo.first; x != nil && n < 10; x = x.next {
+	for x := q.fifo.first; x != nil && n < 10 && (n == 0 || x != q.fifo.first); x = x.next {
 		n++
 	}
 	if q.state == Absent && n > 0 {
@@ -74,9 +78,6 @@ func (w *world) do(p int, before State, e Event, a Action) {
 		if i >= 0 && c.owner == w.cur[p] && f != nil && w.line.v[i] == spotOf(c.owner, f) {
 			w.fail("the place was given up while others wait")
 		}
-		if a.Op == GiveBack && a.Token == 0 {
-			c.op = Undo
-		}
 		w.lane[p].push(c)
 	case Abandon:
 		for i := range w.lane[p].all() {
@@ -96,15 +97,15 @@ func (w *world) do(p int, before State, e Event, a Action) {
 		case a.Op == Serve:
 			w.tell(p, id, c.owner, c.token)
 		case a.Op == Own:
-		case a.Err == Busy && e.Kind == Try && e.Waiter.Fresh:
+		case a.Err == fcall.ErrBusy && e.Kind == Enter && e.Waiter.Fresh:
 			w.fail("a fresh answer from memory")
-		case a.Err == Busy && before != Held && e.Kind != No && w.now-w.heard[p] >= 1:
+		case a.Err == fcall.ErrBusy && before != Held && e.Kind != No && w.now-w.heard[p] >= 1:
 			w.fail("busy in an outage")
-		case a.Err == Unreachable && !w.used(sLoseCall) && !w.used(sLoseReply) && !w.used(sLate) && !w.used(sPause) && !w.used(sTick),
-			a.Err == Closed && !w.used(sClose),
-			a.Err == Refused && !w.used(sRefuse),
-			a.Err == Timeout && e.Kind != End && !w.over(id):
-			w.fail("error %d without a reason", a.Err)
+		case a.Err == fcall.ErrUnreachable && !w.used(sLoseCall) && !w.used(sLoseReply) && !w.used(sLate) && !w.used(sPause) && !w.used(sTick),
+			a.Err == ErrClosed && !w.used(sClose),
+			a.Err == errRefused && !w.used(sRefuse),
+			a.Err == ErrTimeout && e.Kind != End && !w.over(id):
+			w.fail("error %v without a reason", a.Err)
 		}
 	}
 }

@@ -54,20 +54,22 @@ func (e *coder) ago(now, t tick) { e.n(uint8(min(now-t, 3))) }
 func (e *coder) queue(w *world, q *Machine) {
 	asker := uint8(6)
 	if q.calling {
-		asker = w.index(q.asker)
+		asker = w.index(q.call.Waiter)
 	}
 	e.n(uint8(q.state), uint8(q.fifo.n), asker)
-	for x := q.fifo.first; x != nil; x = x.next {
+	x := q.fifo.first
+	for range q.fifo.n {
 		e.n(w.index(x), x.fails)
 		e.f(x.heard != q.answers, x.since != q.no)
+		x = x.next
 	}
-	e.f(q.owes, q.placed, q.calling, q.timer, q.answers > 0, q.unheard, q.doubt, q.h.doubt)
+	e.f(q.owes, q.above >= 0, q.calling, q.answers > 0, q.due != 0, q.doubt, q.h.Again)
 	e.f(q.bound.guard > 0, q.bound.minHold > 0)
 	e.ago(w.now, tick(q.heardAt/time.Second))
-	e.ago(w.now, tick(q.askedAt/time.Second))
+	e.ago(w.now, tick(q.due/time.Second))
 	e.o(idOf(q.owner))
-	e.o(idOf(q.h.owner))
-	for _, t := range [...]int64{q.h.first, q.h.token, q.h.top, q.above, q.token, q.top} {
+	e.o(idOf(q.h.Owner))
+	for _, t := range [...]int64{q.first, q.h.Token, q.h.Top, max(0, q.above), q.token, q.top} {
 		e.t(uint16(t))
 	}
 }

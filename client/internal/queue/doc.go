@@ -1,7 +1,6 @@
 // Package queue is the queue of a key in this process: goroutines stand in it, and it stands in the
 // server's line, with one owner string at a time. Machine is all of its decisions: Step takes what
-// happened and says what is to be done; Begin, Had and Freed are three of its steps for one who is
-// alone, without a list of actions. It has no clock, no goroutine, no map and no mutex. Queues makes
+// happened and says what is to be done. It has no clock, no goroutine, no map and no mutex. Queues makes
 // the calls, and has the timers and the subscriptions.
 //
 // The states. Absent: nobody; the key is out of the map. Trying: the first waiter, g, makes the call
@@ -10,9 +9,9 @@
 // is repeated after a pause.
 //
 //	event    | Absent    | Trying             | Held              | Asking              | Standing            | Confirming
-//	Enter    | g: Trying | append             | append            | append              | append              | append
-//	Try      | g: Trying | own call           | busy              | busy if just heard, | as in Asking        | as in Asking
-//	         |           |                    |                   | else own call       |                     |
+//	Enter    | g: Trying | append; a try: own | append; a try:    | append; a try: busy | as in Asking        | as in Asking
+//	         |           | call               | busy              | if just heard, else |                     |
+//	         |           |                    |                   | own call            |                     |
 //	End      | -         | g: ask,            | unlink            | unlink, reseat      | unlink, reseat      | unlink, reseat
 //	         |           | else unlink        |                   |                     |                     |
 //	Yes      | -         | serve; late: ask,  | -                 | serve; late: ask    | -                   | serve; late: ask
@@ -30,15 +29,14 @@
 //	         |           |                    |                   |                     |                     | is under way
 //	Release  | -         | -                  | h's: pass, or     | -                   | -                   | -
 //	         |           |                    | give back and ask |                     |                     |
-//	Decline  | -         | -                  | as Release        | -                   | -                   | -
-//	Lost     | -         | -                  | h's: forget, ask  | -                   | -                   | -
 //	Close    | -         | all: closed; undo  | all: closed,      | all: closed; undo   | all: closed; undo   | all: closed; undo
 //	         |           |                    | forget h          |                     |                     |
 //
-// Enter of one that knows that the lock was refused just now asks at once, from Absent.
+// Enter of one that knows that the lock was refused just now asks at once, from Absent. A holder that lost
+// its lock releases it too: what another server may have is given back.
 //
-// Release, Decline, Lost and Grant of an owner that the queue knows nothing of, and answers to calls
-// that were abandoned, change nothing here; such a Grant is undone.
+// Release and Grant of an owner that the queue knows nothing of, and answers to calls that were abandoned,
+// change nothing here; such a Grant is undone.
 //
 // ask: wait with the owner of the place, for the head: the first waiter whose deadline is not over. The
 // others are told. The owner is bound to the guard and the minimum of its first call: a head with

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"hash/maphash"
 	"sync"
 	"time"
@@ -41,13 +40,13 @@ type Queues struct {
 
 type shard struct {
 	mu      sync.Mutex
-	keys    map[string]*entry
+	keys    map[string]*entry        // nil: of an entry of its own
 	refused map[string]time.Duration // when a key was refused last
 }
 
 // New returns Queues with nobody in them.
 func New(cfg Config) *Queues {
-	q := &Queues{Config: cfg, born: time.Now(), seed: maphash.MakeSeed()}
+	q := &Queues{Config: cfg, born: time.Now().Add(-1), seed: maphash.MakeSeed()}
 	for i := range q.shards {
 		q.shards[i].keys, q.shards[i].refused = map[string]*entry{}, map[string]time.Duration{}
 	}
@@ -81,56 +80,67 @@ type Waited struct {
 	Behind   *fcall.Reply // who had it, as the server said while this call waited
 }
 
-func (r *Request) kind() Kind {
-	if r.Try {
-		return Try
+// Acquire takes the lock of a key, or waits for it until ctx ends. Where nobody else of this process
+// has or wants the key, it is one call of its own. Else the caller stands in the queue.
+//
+// Whoever gets a Holder takes it up with Add, or declines it.
+func (q *Queues) Acquire(ctx context.Context, r Request) (*holding.Holder, Waited, error) {
+	e := q.enter(&r)
+	w, now := e.waiter(ctx, &r), time.Now()
+	e.step(now, Event{Kind: Enter, Waiter: w})
+	if e.due {
+		e.due, w.Asked = false, true
+		e.make(ctx, e.machine.call, r.Tracked, now)
 	}
-	return Enter
-}
-
-// The ends of a wait. ErrBusy, ErrUnreachable and ErrInvalid are those of fcall.
-var (
-	ErrTimeout = errors.New("the wait is over")
-	ErrClosed  = errors.New("closing")
-	errLate    = errors.New("its turn would come too late")
-)
-
-// enter returns the entry of the key, with its mutex held.
-func (q *Queues) enter(r *Request) *entry {
-	if r.Owner != "" || r.alone { // a queue of one, in no map
-		e := newEntry(q, r)
-		e.mu = &sync.Mutex{}
-		e.mu.Lock()
-		return e
-	}
-	s := q.shard(r.Key)
-	s.mu.Lock()
-	e := s.keys[r.Key]
-	if e == nil {
-		e = newEntry(q, r)
-		e.mu, e.shard = &s.mu, s
-		s.keys[r.Key] = e
-	}
-	return e
-}
-
-// decided is the end of a waiter's call, which it waits for. e.mu is held, and not any more when it
-// returns.
-func (q *Queues) decided(ctx context.Context, e *entry, w *waiter, r Request) (*holding.Holder, Waited, error) {
 	if !w.done {
 		e.await(ctx, w)
 	}
-	t, waited, own, err := w.holder, w.waited(), w.own, w.err
+	holder, waited, own, err := w.holder, w.Waited, w.own, w.err
 	e.mu.Unlock()
 	if own {
 		r.alone = true
 		return q.Acquire(ctx, r)
 	}
-	return t, waited, err
+	return holder, waited, err
+}
+
+// enter returns the queue of the key, with its mutex held.
+func (q *Queues) enter(r *Request) *entry {
+	var s *shard
+	if r.Owner == "" && !r.alone {
+		s = q.shard(r.Key)
+	} else {
+		s = &shard{}
+	}
+	s.mu.Lock()
+	e := s.keys[r.Key]
+	if e == nil {
+		e = &entry{Queues: q, shard: s, key: r.Key, fixed: r.Owner}
+		if e.machine.Fresh = e.fresh; s.keys != nil {
+			s.keys[r.Key] = e
+		}
+	}
+	return e
+}
+
+// waiter returns a place for the caller's goroutine. e.mu is held.
+func (e *entry) waiter(ctx context.Context, r *Request) *Waiter {
+	w := &e.first
+	if e.machine.State() != Absent {
+		w = &Waiter{}
+	}
+	if w.Request = *r; !r.Try && e.Inbox != nil { // does a message tell of the lock, that was refused just now?
+		at, refused := e.refused[e.key]
+		w.Hot = refused && e.now()-at < memory && e.Inbox.Channel(e.Slot(e.key)) != ""
+	}
+	if at, ok := ctx.Deadline(); ok {
+		w.Until = max(1, at.Sub(e.born))
+	}
+	return w
 }
 
 // await blocks until the waiter's call is decided. e.mu is held, but not while it blocks.
-func (e *entry) await(ctx context.Context, w *waiter) {
+func (e *entry) await(ctx context.Context, w *Waiter) {
 	w.turn = make(chan struct{})
 	e.mu.Unlock()
 	ended := false
@@ -146,25 +156,24 @@ func (e *entry) await(ctx context.Context, w *waiter) {
 	case ended:
 		e.end(ctx, w)
 	default:
-		e.step(Event{Kind: Close})
+		e.step(time.Now(), Event{Kind: Close})
 	}
 }
 
 // Release passes a lock on inside the process, or gives it back: then it blocks until the server has
 // answered, ctx ends, or the lease is over. Its last Ref has left.
 func (q *Queues) Release(ctx context.Context, t *holding.Holder, now time.Time) (passed bool, err error) {
-	l := q.leave(t, Release, now)
-	if l.back == nil {
+	passed, ride := q.leave(t, now, true)
+	if passed {
 		return true, nil
 	}
-	return false, q.Keeper.Release(ctx, l.back, l.last, l.ride)
+	return false, q.Keeper.Release(ctx, t.Holding, t.Fence, ride)
 }
 
 // GiveUp is Release in the background, of a lock whose work was ended.
 func (q *Queues) GiveUp(t *holding.Holder) {
-	if l := q.leave(t, Lost, time.Now()); l.back != nil {
-		q.Keeper.GiveUp(l.back, l.last)
-	}
+	q.Lost(t.Holding)
+	q.Keeper.GiveUp(t.Holding, t.Fence)
 }
 
 // Decline gives a lock on that nobody took up.
@@ -177,59 +186,38 @@ func (q *Queues) Withdraw(t *holding.Holder, left holding.Left) {
 	}
 	if left.Cause != nil {
 		q.GiveUp(t)
+	} else if passed, _ := q.leave(t, time.Now(), false); passed {
 		return
-	}
-	switch l := q.leave(t, Decline, time.Now()); {
-	case l.back == nil:
-	case l.last < l.back.First:
-		q.Keeper.Withdraw(l.back)
-	default: // others of this process have worked under it
-		q.Keeper.GiveUp(l.back, l.last)
+	} else if t.Fence == t.First {
+		q.Keeper.Withdraw(t.Holding)
+	} else { // others of this process have worked under it
+		q.Keeper.GiveUp(t.Holding, t.Fence-1)
 	}
 }
 
-// left is what is left to do of a holder that has left.
-type left struct {
-	back *holding.Holding // is to be given back; nil: it was passed on
-	last int64            // the last token that was used
-	ride *keeper.Ride     // the wait of those behind it; nil: the agent makes it
-}
-
-// leave takes a holder away from the queue of its key, if that has it.
-func (q *Queues) leave(t *holding.Holder, kind Kind, now time.Time) (l left) {
-	h := t.Holding
-	if l = (left{back: h, last: t.Fence}); kind == Decline {
-		l.last--
-	}
-	s := q.shard(h.Key)
+// leave takes a holder away from the queue of its key, if that has it: the lock was passed on, or is to be
+// given back, together with ride if rides.
+func (q *Queues) leave(t *holding.Holder, now time.Time, rides bool) (passed bool, ride *keeper.Ride) {
+	h, s := t.Holding, q.shard(t.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.keys[h.Key]
 	if e == nil || e.h != h {
-		return l
+		return false, nil
 	}
-	if kind == Release && e.machine.Freed(h.Owner, t.Fence) {
-		delete(s.keys, h.Key)
-		return l
+	over := e.machine.Waiting() > 0 && (now.Sub(h.Since) > passSlice || !h.Passable(pace(t, now)))
+	e.step(now, Event{Kind: Release, Owner: h.Owner, Token: t.Fence, Over: over})
+	if passed = e.h == h; rides && !passed {
+		return false, e.ride()
 	}
-	over := kind == Lost
-	if kind != Lost && e.machine.Waiting() > 0 {
-		over = now.Sub(h.Since) > passSlice || !h.Passable(e.pace(h, t, now))
-	}
-	e.step(Event{Kind: kind, Owner: h.Owner, Token: t.Fence, Over: over})
-	if e.h == h {
-		return left{}
-	}
-	if kind == Release {
-		l.ride = e.ride()
-	}
-	return l
+	e.launch()
+	return passed, nil
 }
 
 // pace waits until the next token of a run may be used: a microsecond at most. The clock of a test may
 // stand still.
-func (e *entry) pace(h *holding.Holding, t *holding.Holder, now time.Time) time.Time {
-	at := h.Since.Add(time.Duration(t.Fence+1-h.First) * time.Microsecond)
+func pace(t *holding.Holder, now time.Time) time.Time {
+	at := t.Since.Add(time.Duration(t.Fence+1-t.First) * time.Microsecond)
 	for range 200 {
 		if !now.Before(at) {
 			break
@@ -245,30 +233,23 @@ func (q *Queues) Lost(h *holding.Holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.keys[h.Key]; e != nil && e.h == h {
-		e.step(Event{Kind: Lost, Owner: h.Owner})
+		e.step(time.Now(), Event{Kind: Release, Owner: h.Owner, Token: h.Holder().Fence, Over: true})
+		e.launch()
 	}
 }
 
-// Holder is who of this process has the lock of a key; nil if nobody has.
-func (q *Queues) Holder(key string) *holding.Holder {
-	s := q.shard(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e := s.keys[key]; e != nil && e.h != nil {
-		return e.h.Holder()
-	}
-	return nil
-}
-
-// Waiting is how many goroutines of this process wait for a key, and whether one of them asks, or
-// holds it.
-func (q *Queues) Waiting(key string) (waiting int, led bool) {
+// Line is who of this process has the lock of a key, or nil, how many of its goroutines wait for it, and
+// whether one of them has it or asks.
+func (q *Queues) Line(key string) (holder *holding.Holder, waiting int, led bool) {
 	s := q.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.keys[key]
 	if e == nil {
-		return 0, false
+		return nil, 0, false
 	}
-	return e.machine.Waiting(), true
+	if e.h != nil {
+		holder = e.h.Holder()
+	}
+	return holder, e.machine.Waiting(), true
 }

@@ -3,29 +3,20 @@ package queue
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast/client/internal/lease"
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
 )
 
-const (
-	// For so long after an answer a try is refused from memory: as long as waiters of the line ask once
-	// a second, and no longer than an outage may go unseen.
-	memory = time.Second
-	// Where more than so many wait, verdicts are looked for once a second only.
-	crowd        = 1000
-	crowdedEvery = time.Second
-)
+// For so long after an answer a try is refused from memory: as long as waiters of the line ask once a
+// second, and no longer than an outage may go unseen.
+const memory = time.Second
 
 // Machine is the queue of a key. The zero value with Fresh set is empty.
 type Machine struct {
 	Fresh func(label string) string // the owner string of the next place
-	Asks  bool                      // the owner is of the caller's choice: a Grant is a reason to ask, no more
 
-	fifo   fifo
-	owner  string // of the place; "": the next call has a fresh one
-	no     uint64 // of the last call
-	closed bool
-	stand  // all that ends when nobody is there
-	mut    mutation
+	fifo  fifo
+	no    uint64 // of the last call
+	stand        // all that ends when nobody is there
 
 	now time.Duration
 	out []Action
@@ -34,38 +25,30 @@ type Machine struct {
 
 type stand struct {
 	state State
-	h     tenure
+	h     Action // Serve: what a holder of this process has
+	first int64  // the token that h began with
 
-	bound  bound        // that of owner
-	terms  *lease.Terms // of its last call
-	owes   bool         // the server may know the owner
-	doubt  bool         // a call with it has no answer, and may run late
-	placed bool         // a wait was answered: the server's clock is known
-	above  int64        // grants up to this one are void
-	token  int64        // granted, or kept for the answer to come
-	top    int64
+	owner string // of the place; "": the next call has a fresh one
+	bound bound  // that of owner
+	owes  bool   // the server may know the owner
+	doubt bool   // a call with it has no answer, and may run late
+	above int64  // grants up to this one are void; negative: all, because no wait was answered
+	token int64  // granted, or kept for the answer to come
+	top   int64
 
-	asker   *Waiter
-	calling bool // call no is under way
-	timer   bool
+	call    Action // the last one
+	calling bool   // it is under way
 	others  bool   // somebody stood behind another one
 	answers uint64 // to calls
 	heardAt time.Duration
-	unheard bool // an answer is due
-	askedAt time.Duration
-	judged  time.Duration
-}
-
-// tenure is what a holder of this process has.
-type tenure struct {
-	owner             string
-	first, token, top int64
-	terms             *lease.Terms
-	doubt             bool
+	due     time.Duration // since when an answer is due; 0: none is
 }
 
 // State is where the queue is.
 func (m *Machine) State() State { return m.state }
+
+// Pauses reports whether a Timer is to come after a pause.
+func (m *Machine) Pauses() bool { return m.state == Standing || m.state == Confirming && !m.calling }
 
 // Waiting is how many wait.
 func (m *Machine) Waiting() int { return m.fifo.n }
@@ -82,28 +65,26 @@ func (m *Machine) Step(e Event) []Action {
 	if m.now, m.out = e.Now, m.out[:0]; cap(m.out) == 0 {
 		m.out = m.buf[:0]
 	}
-	ours := m.state == Held && e.Owner == m.h.owner
 	switch e.Kind {
-	case Enter, Try:
-		m.enter(e.Waiter, e.Kind == Try)
+	case Enter:
+		m.enter(e.Waiter)
 	case End:
 		m.end(e.Waiter)
 	case Grant:
 		m.granted(e)
 	case Yes, No, NoAnswer, Denied:
 		if m.calling && e.No == m.no {
-			m.calling = false
 			m.answer(e)
 		}
 	case Timer:
-		m.fired()
-	case Release, Decline:
-		if ours && e.Token == m.h.token || m.mut&replaces != 0 && m.state == Held {
-			m.release(e)
+		if m.state == Standing {
+			m.ask()
+		} else if m.Pauses() {
+			m.serve(m.token, m.top, true)
 		}
-	case Lost:
-		if ours {
-			m.lose()
+	case Release:
+		if m.state == Held && e.Owner == m.h.Owner && e.Token == m.h.Token {
+			m.release(e.Over)
 		}
 	case Close:
 		m.close()
@@ -114,165 +95,245 @@ func (m *Machine) Step(e Event) []Action {
 	return m.out
 }
 
-// Begin is Enter or Try from Absent, and returns the one action: w makes the first call itself. With
-// Had and Freed it is the whole way of a lock that nobody contends, without a list of actions.
-func (m *Machine) Begin(w *Waiter, try bool, now time.Duration) Action {
-	w.Try, w.since, w.heard, w.fails = try, m.no, m.answers, 0
-	m.now = now
-	m.fifo.push(w)
-	m.fresh(w)
-	m.state = Trying
-	return m.form(Acquire, w, 0)
-}
-
-// Had is Yes for that call, in time, and reports whether the lock is the waiter's. If not, somebody or
-// something came between, and nothing has changed: take the answer to Step.
-func (m *Machine) Had(now time.Duration, token, top int64) bool {
-	w := m.fifo.first
-	if m.state != Trying || m.fifo.n != 1 || w.over(now) {
-		return false
-	}
-	m.calling, m.answers, m.heardAt, m.unheard = false, m.answers+1, now, false
-	m.fifo.remove(w)
-	m.hold(w, token, top)
-	return true
-}
-
-// Freed is Release where nobody waits, and reports whether that is so: then nobody is here.
-func (m *Machine) Freed(owner string, token int64) bool {
-	if m.state != Held || m.h.owner != owner || m.h.token != token || m.fifo.n > 0 {
-		return false
-	}
-	m.stand = stand{}
-	return true
-}
-
-func (m *Machine) enter(w *Waiter, try bool) {
-	w.Try, w.since, w.heard, w.fails = try, m.no, m.answers, 0
+func (m *Machine) enter(w *Waiter) {
+	w.since, w.heard, w.fails = m.no, m.answers, 0
+	held := m.state == Held || m.state != Trying && m.answers > 0 && m.now-m.heardAt < memory
 	switch {
-	case m.closed:
-		m.do(Action{Op: Fail, Waiter: w, Err: Closed})
-	case m.state == Absent && w.Hot && !try:
+	case m.state == Absent && w.Hot:
 		m.fifo.push(w)
 		m.ask()
 	case m.state == Absent:
-		m.do(m.Begin(w, try, m.now))
-	case !try:
+		m.fifo.push(w)
+		m.state = Trying
+		m.send(Acquire, w)
+	case !w.Try:
 		m.others = true
 		m.fifo.push(w)
-	case !w.Fresh && m.held():
-		m.do(Action{Op: Fail, Waiter: w, Err: Busy})
+	case held && !w.Fresh: // from memory. An outage is not that
+		m.fail(w, fcall.ErrBusy)
 	default:
 		m.do(Action{Op: Own, Waiter: w})
 	}
 }
 
-// held reports whether a try can be told from memory that somebody has the lock. An outage is not
-// that.
-func (m *Machine) held() bool {
-	return m.state == Held || m.mut&busyInOutage != 0 ||
-		m.state != Trying && m.answers > 0 && m.now-m.heardAt < memory
-}
-
 // end unlinks a waiter. One that was served meanwhile declines, one that has failed knows.
 func (m *Machine) end(w *Waiter) {
-	if !w.queued {
+	if w.next == nil {
 		return
 	}
 	first := w == m.fifo.first
 	m.fail(w, m.verdict())
 	switch {
 	case m.state == Held || m.state == Trying && !first:
-	case m.mut&dropsPlace != 0 && first:
-		m.drop()
+	case m.state == Trying || !m.fits(m.head()):
 		m.ask()
-	case m.state == Trying:
-		m.ask()
-	default:
-		m.reseat()
 	}
 }
 
 // verdict is why a wait ends whose time is over: it may be the server's doing.
-func (m *Machine) verdict() Err {
-	if m.unheard && m.now-m.askedAt >= silence {
-		return Unreachable
+func (m *Machine) verdict() error {
+	if m.due != 0 && m.now-m.due >= silence {
+		return fcall.ErrUnreachable
 	}
-	return Timeout
+	return ErrTimeout
 }
 
 // granted is for a message.
 func (m *Machine) granted(e Event) {
 	switch {
-	case m.Asks:
-		if m.state == Standing {
-			m.ask()
-		} else if m.state == Asking {
-			m.token = e.Token
-		}
-	case m.state == Held && e.Owner == m.h.owner && e.Token == m.h.first: // told twice
-	case e.Owner != m.owner || e.Owner == "" || m.state == Trying:
+	case m.state == Held && e.Owner == m.h.Owner && e.Token == m.first: // told twice
+	case e.Owner != m.owner || m.state == Trying:
 		m.do(Action{Op: Undo, Owner: e.Owner, Token: e.Token})
-	case m.state == Asking:
-		if e.Token > m.token && m.mut&forgetsEarly == 0 {
-			m.token, m.top = e.Token, e.Top
-		}
-	case m.state == Standing && !m.placed:
+	case m.state == Asking && e.Token > m.token:
+		m.token, m.top = e.Token, e.Top
+	case m.state == Standing && m.above < 0:
 		m.ask()
 	case m.state == Standing && e.Token > m.above:
-		m.serve(e.Token, e.Top, m.bound.minHold > 0 || e.Late)
+		m.serve(e.Token, e.Top, m.bound.minHold > 0 || e.Confirm)
 	}
 }
 
-func (m *Machine) fired() {
-	switch {
-	case m.state == Standing:
-		m.ask()
-	case m.state == Confirming && !m.calling:
-		m.stop()
-		m.renew()
-	}
-}
-
-func (m *Machine) release(e Event) {
-	w := m.head()
-	for m.mut&passesBeyond != 0 && w != nil && w.next != nil && *w.Terms != *m.h.terms {
-		w = w.next
-	}
-	if w != nil && *w.Terms == *m.h.terms && m.h.token < m.h.top && !e.Over {
-		m.h.token++
+func (m *Machine) release(over bool) {
+	if w := m.head(); w != nil && *w.Terms == *m.h.Terms && m.h.Token < m.h.Top && !over {
+		m.h.Token++
 		m.give(w, false)
 		return
 	}
-	last := m.h.token
-	switch {
-	case e.Kind == Decline && last == m.h.first:
-		last = 0
-	case e.Kind == Decline:
-		last--
-	}
-	m.do(Action{Op: GiveBack, Owner: m.h.owner, Token: last, Terms: m.h.terms, Again: m.h.doubt})
-	if m.h = (tenure{}); m.mut&noWaitAfter != 0 {
-		m.state = Absent
-		return
-	}
-	m.ask()
-}
-
-func (m *Machine) lose() {
-	if m.h.doubt {
-		m.do(Action{Op: Undo, Owner: m.h.owner, Terms: m.h.terms, Again: true})
-	}
-	m.h = tenure{}
+	m.do(Action{Op: GiveBack, Owner: m.h.Owner, Again: m.h.Again})
+	m.h = Action{}
 	m.ask()
 }
 
 // close ends all waits. What is held is not given back: its work may go on until it sees its context.
 func (m *Machine) close() {
-	m.closed = true
 	for m.fifo.first != nil {
-		m.fail(m.fifo.first, Closed)
+		m.fail(m.fifo.first, ErrClosed)
 	}
-	m.h = tenure{}
+	m.h = Action{}
 	m.ask()
 }
+
+// answer is for the call that was under way.
+func (m *Machine) answer(e Event) {
+	w := m.call.Waiter
+	if m.calling = false; e.Kind != NoAnswer {
+		m.answers, m.heardAt, m.due = m.answers+1, m.now, 0
+	}
+	if m.state == Trying && e.Kind != Yes {
+		m.owes = e.Unknown || e.Spent
+	}
+	switch {
+	case e.Kind == No:
+		m.busy(e)
+	case e.Kind == NoAnswer:
+		m.silent(e.Unknown)
+	case e.Kind == Yes && !e.Late:
+		if m.state == Confirming {
+			e.Top = m.top
+		}
+		m.serve(e.Token, e.Top, e.Confirm)
+		return
+	case e.Kind == Denied && w.next != nil:
+		m.fail(w, errRefused)
+		m.ask()
+	case w.Try:
+		m.fail(w, fcall.ErrUnreachable)
+		m.ask()
+	default:
+		m.ask()
+	}
+}
+
+// busy is for an answer that the lock is somebody else's.
+func (m *Machine) busy(e Event) {
+	kept := m.token
+	if w := m.call.Waiter; w.Try {
+		m.fail(w, fcall.ErrBusy)
+	}
+	switch {
+	case e.Spent:
+		m.drop()
+		if m.state = Standing; m.head() == nil {
+			m.state = Absent
+		}
+	case m.state != Asking: // after Trying; what a renewal asked for was an old one, which nobody saw
+		m.ask()
+	case kept > e.Token:
+		m.above = e.Token
+		m.serve(kept, m.top, true)
+	default:
+		m.above, m.token, m.state = e.Token, 0, Standing
+	}
+}
+
+// silent is for a call that had no answer. Who was never answered fails at once, or the second time if
+// the outcome is unknown: that of a lost reply is known when the owner asks again. Who was answered
+// fails when the silence is longer than its lease.
+func (m *Machine) silent(unknown bool) {
+	m.doubt = m.doubt || unknown
+	w := m.fifo.first
+	for range m.fifo.n {
+		next, over := w.next, false
+		if w.heard != m.answers {
+			over = m.now-m.heardAt > w.Terms.Length
+		} else if w.since != m.no {
+			w.fails++
+			over = !unknown || w.Try || w.fails > 1
+		}
+		if over {
+			m.fail(w, fcall.ErrUnreachable)
+		}
+		w = next
+	}
+	if !m.fits(m.head()) || m.state == Asking && m.token != 0 {
+		m.ask()
+	} else if m.state != Confirming {
+		m.state = Standing
+	}
+}
+
+// serve gives what was granted to the place to the head, after a renewal if confirm.
+func (m *Machine) serve(first, top int64, confirm bool) {
+	m.token, m.top = first, top
+	switch w := m.head(); {
+	case !m.fits(w):
+		m.ask()
+	case confirm:
+		m.state = Confirming
+		m.send(Renew, w)
+	default:
+		m.h = Action{Op: Serve, Owner: m.owner, Token: first, Top: top, Terms: w.Terms, Again: m.doubt}
+		m.state, m.owner, m.first, m.token = Held, "", first, 0
+		m.give(w, true)
+	}
+}
+
+// give makes w the holder of h.
+func (m *Machine) give(w *Waiter, first bool) {
+	m.fifo.remove(w)
+	a := m.h
+	a.Waiter, a.First = w, first
+	m.do(a)
+}
+
+// fits reports whether the owner of the place can be w's.
+func (m *Machine) fits(w *Waiter) bool { return w != nil && w.bound() == m.bound }
+
+// ask asks for the head, with the owner of the place if that fits. With nobody there the queue ends.
+func (m *Machine) ask() {
+	w := m.head()
+	if m.calling {
+		m.calling, m.doubt = false, true
+		m.do(Action{Op: Abandon, No: m.no})
+	}
+	if !m.fits(w) {
+		m.drop()
+	}
+	if m.state, m.token = Absent, 0; w != nil {
+		m.state = Asking
+		m.send(Wait, w)
+	}
+}
+
+// send makes a call for w, of what was granted if it is a Renew.
+func (m *Machine) send(op Op, w *Waiter) {
+	if m.owner == "" {
+		m.owner, m.bound, m.doubt, m.above = m.Fresh(w.Terms.Label), w.bound(), false, -1
+	}
+	if m.due == 0 {
+		m.due = m.now
+	}
+	m.no++
+	m.call = Action{Op: op, Waiter: w, Owner: m.owner, Token: m.token, Terms: w.Terms, No: m.no, Run: m.others}
+	m.calling, m.owes = true, true
+	m.do(m.call)
+}
+
+// drop gives up the place.
+func (m *Machine) drop() {
+	if m.owner != "" && m.owes {
+		m.do(Action{Op: Undo, Owner: m.owner, Terms: m.call.Terms, Again: m.doubt})
+	}
+	m.owner, m.token = "", 0
+}
+
+// head is the first waiter whose deadline is not over. Those before it are told that theirs is.
+func (m *Machine) head() *Waiter {
+	for w := m.fifo.first; w != nil; w = m.fifo.first {
+		if w.Until == 0 || m.now < w.Until {
+			return w
+		}
+		m.fail(w, m.verdict())
+	}
+	return nil
+}
+
+// fail ends w's call without the lock.
+func (m *Machine) fail(w *Waiter, err error) {
+	if w.next != nil {
+		m.fifo.remove(w)
+	}
+	m.do(Action{Op: Fail, Waiter: w, Err: err})
+}
+
+func (m *Machine) do(a Action) { m.out = append(m.out, a) }

@@ -19,20 +19,20 @@ func guarded(p uint8) role { return role{proc: p, terms: guardedTerms} }
 func minimum(p uint8) role { return role{proc: p, terms: minimumTerms} }
 func tries(p uint8) role   { return role{proc: p, try: true, terms: plainTerms} }
 func insists(p uint8) role { return role{proc: p, try: true, fresh: true, terms: plainTerms} }
-func ends(p uint8) role    { return role{proc: p, until: 1, terms: plainTerms} }
+func ends(p uint8) role    { return role{proc: p, until: 2, terms: plainTerms} }
 
 func scopes() []scope {
 	pair, four := []role{plain(0), plain(0), plain(1)}, []role{plain(0), plain(0), plain(1), plain(1)}
 	mixed, minima := []role{minimum(0), plain(0), plain(1)}, []role{minimum(0), minimum(0), minimum(1)}
 	return []scope{
-		{name: "alone", roles: []role{plain(0), plain(1)}, budget: budget{sEnd: 1, sDecline: 1}},
-		{name: "contexts end, declines", roles: four, budget: budget{sEnd: 2, sDecline: 1}},
+		{name: "alone", roles: []role{plain(0), plain(1)}, budget: budget{sEnd: 1}},
+		{name: "contexts end", roles: four, budget: budget{sEnd: 2}},
 		{name: "three and three", wide: true, roles: []role{plain(0), plain(0), plain(0), plain(1), plain(1), plain(1)}, budget: budget{sEnd: 1}},
 		{name: "guards", young: true, roles: []role{plain(0), guarded(0), plain(0), guarded(1)}, budget: budget{sEnd: 2}},
 		{name: "guards, faults", wide: true, young: true, roles: []role{plain(0), guarded(0), plain(1)}, budget: budget{sEnd: 1, sLate: 1}},
-		{name: "minima", roles: []role{minimum(0), plain(0), minimum(0), minimum(1)}, budget: budget{sEnd: 2, sDecline: 1}},
+		{name: "minima", roles: []role{minimum(0), plain(0), minimum(0), minimum(1)}, budget: budget{sEnd: 2}},
 		{name: "minima, lost", roles: minima, budget: budget{sEnd: 1, sLoseReply: 1, sLoseMessage: 1, sKey: 1}},
-		{name: "minima, expired", roles: minima, budget: budget{sLost: 1, sDecline: 1}},
+		{name: "minima, expired", roles: minima, budget: budget{sLost: 1}},
 		{name: "minima, doubled", roles: []role{minimum(0), minimum(0), plain(1), plain(1)}, budget: budget{sDouble: 1}},
 		{name: "minima, tries", roles: []role{minimum(0), tries(0), minimum(1)}, budget: budget{sClose: 1, sTick: 1}},
 		{name: "minima, faults", wide: true, roles: mixed, budget: budget{sEnd: 1, sLate: 1, sDouble: 1, sRefuse: 1}},

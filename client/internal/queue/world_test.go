@@ -24,7 +24,7 @@ type (
 	oid      uint16 // of an owner: of process p they begin at p*1000+1
 	tick     int16  // seconds
 	budget   map[uint8]uint8
-	coverage [Confirming + 1][Close + 1][2]bool // [1]: about another owner than the queue's, or h's in Held
+	coverage [Confirming + 1][Close + 1][2]bool // [1]: a try, or about another owner than the queue's, or h's in Held
 	scope    struct {
 		name   string
 		roles  []role
@@ -33,7 +33,6 @@ type (
 		acks   bool // a yes to a wait is to be confirmed
 		votes  bool // several servers: no line, no message, and a refused owner is used up
 		wide   bool // only if asked for
-		mut    mutation
 		cells  coverage
 	}
 )
@@ -54,7 +53,6 @@ const (
 	sOld    // the memory
 	sGone   // the key
 	sEnd
-	sDecline
 	sTick
 	sKey // changed
 	sClose
@@ -70,7 +68,7 @@ const (
 	nSteps
 )
 
-var stepNames = strings.Fields("enter release reply message doubled timer wake exec exec-late expire old gone end decline tick " +
+var stepNames = strings.Fields("enter release reply message doubled timer wake exec exec-late expire old gone end tick " +
 	"key close lose-call lose-reply lose-message double late lost pause die refuse")
 
 type step struct{ op, p, i uint8 }
@@ -167,10 +165,7 @@ func idOf(owner string) oid {
 }
 
 func begin(c *scope) *world {
-	w := &world{c: c, young: c.young, next: 1, heard: [2]tick{-100, -100}}
-	for p := range w.q {
-		w.q[p].mut = c.mut
-	}
+	w := &world{c: c, young: c.young, next: 1, now: 1, heard: [2]tick{-100, -100}}
 	for op, n := range c.budget {
 		w.budget[op] = n
 	}
@@ -188,7 +183,7 @@ func (w *world) copyTo(n *world) *world {
 	}
 	for p := range n.q {
 		m := &n.q[p]
-		m.fifo.first, m.fifo.last, m.asker = moved(m.fifo.first), moved(m.fifo.last), moved(m.asker)
+		m.fifo.first, m.call.Waiter = moved(m.fifo.first), moved(m.call.Waiter)
 	}
 	for i := range n.ws {
 		n.ws[i].next, n.ws[i].prev = moved(n.ws[i].next), moved(n.ws[i].prev)

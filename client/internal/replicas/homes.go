@@ -32,8 +32,7 @@ func (b *Backend) home(ctx context.Context, key string) place {
 	if at == nil {
 		at = b.learn(ctx)
 	}
-	addr := at[cluster.Slot(key)]
-	nodes := b.Redis.Nodes()
+	addr, nodes := at[cluster.Slot(key)], b.Redis.Nodes()
 	if node := nodes[addr]; node != nil {
 		return place{node: node, addr: addr}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,8 +34,6 @@ type Backend struct {
 	*fcall.Caller
 	homes atomic.Pointer[homes] // nil: to be asked for
 }
-
-var _ fcall.Backend = (*Backend)(nil)
 
 // New returns a Backend over c.
 func New(c *fcall.Caller) *Backend { return &Backend{Caller: c} }
@@ -74,23 +73,6 @@ func (b *Backend) repeat(ctx context.Context, call fcall.Call) (o fcall.Outcome)
 	}
 }
 
-// Send makes calls as one pipeline for each node that they concern.
-func (b *Backend) Send(ctx context.Context, calls []fcall.Call) []fcall.Outcome {
-	outcomes := make([]fcall.Outcome, len(calls))
-	groups := b.groups(ctx, calls)
-	done := make(chan struct{}, len(groups))
-	for to, of := range groups {
-		go func() {
-			b.sendGroup(ctx, to, of, calls, outcomes)
-			done <- struct{}{}
-		}()
-	}
-	for range groups {
-		<-done
-	}
-	return outcomes
-}
-
 // group is what shares a pipeline: a node, and what its WAIT says.
 type group struct {
 	place
@@ -98,8 +80,9 @@ type group struct {
 	wait     time.Duration
 }
 
-func (b *Backend) groups(ctx context.Context, calls []fcall.Call) map[group][]int {
-	groups := map[group][]int{}
+// Send makes calls as one pipeline for each node that they concern.
+func (b *Backend) Send(ctx context.Context, calls []fcall.Call) []fcall.Outcome {
+	outcomes, groups := make([]fcall.Outcome, len(calls)), map[group][]int{}
 	for i, call := range calls {
 		var g group
 		if call.Replicas > 0 {
@@ -107,30 +90,39 @@ func (b *Backend) groups(ctx context.Context, calls []fcall.Call) map[group][]in
 		}
 		groups[g] = append(groups[g], i)
 	}
-	return groups
+	var all sync.WaitGroup
+	for g, of := range groups {
+		some := make([]fcall.Call, len(of))
+		for n, i := range of {
+			some[n] = calls[i]
+		}
+		all.Go(func() {
+			for n, o := range b.sendGroup(ctx, g, some) {
+				outcomes[of[n]] = o
+			}
+		})
+	}
+	all.Wait()
+	return outcomes
 }
 
-func (b *Backend) sendGroup(ctx context.Context, g group, of []int, calls []fcall.Call, outcomes []fcall.Outcome) {
-	some := make([]fcall.Call, len(of))
-	for n, i := range of {
-		some[n] = calls[i]
+func (b *Backend) sendGroup(ctx context.Context, g group, calls []fcall.Call) []fcall.Outcome {
+	if g.replicas == 0 {
+		return b.Caller.Send(ctx, calls)
 	}
-	send := func() []fcall.Outcome { return b.Caller.Send(ctx, some) }
-	if g.replicas > 0 {
-		send = func() []fcall.Outcome { return b.pipeline(ctx, g.place, some) }
-	}
-	for n, o := range send() {
-		if word, _ := redirect(o.Err); g.replicas > 0 && (word != "" || errors.Is(o.Err, fcall.ErrLibrary)) {
-			o = b.repeat(ctx, some[n]) // it did nothing there
+	outcomes := b.pipeline(ctx, g.place, calls)
+	for n, o := range outcomes {
+		if word, _ := redirect(o.Err); word != "" || errors.Is(o.Err, fcall.ErrLibrary) {
+			outcomes[n] = b.repeat(ctx, calls[n]) // it did nothing there
 		}
-		outcomes[of[n]] = o
 	}
+	return outcomes
 }
 
 // pipeline makes calls of one node, and waits for the replicas of all.
 func (b *Backend) pipeline(ctx context.Context, to place, calls []fcall.Call) []fcall.Outcome {
 	replicas, wait := calls[0].Replicas, calls[0].ReplicaWait
-	commands := make(rueidis.Commands, 0, 2*len(calls)+1)
+	var commands rueidis.Commands
 	for i := range calls {
 		if to.asking {
 			commands = append(commands, b.Redis.B().Arbitrary("ASKING").Build().SetSlot(calls[i].Key))
@@ -174,9 +166,8 @@ func acknowledged(call fcall.Call, result rueidis.RedisResult) error {
 	if err == nil && acked >= int64(call.Replicas) {
 		return nil
 	}
-	text := fmt.Sprintf("%d of %d have it after %v", acked, call.Replicas, call.ReplicaWait)
-	refusal := &fcall.Refusal{Kind: fcall.ErrNotReplicated, Text: text}
-	if err != nil {
+	refusal := &fcall.Refusal{Kind: fcall.ErrNotReplicated}
+	if refusal.Text = fmt.Sprintf("%d of %d have it after %v", acked, call.Replicas, call.ReplicaWait); err != nil {
 		refusal.Text = "WAIT: " + err.Error()
 	}
 	if errors.Is(fcall.Classify(context.Background(), err), fcall.ErrDenied) {

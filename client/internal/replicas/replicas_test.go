@@ -24,7 +24,7 @@ func over(t *testing.T, d *server.Deployment) *Backend {
 }
 
 const (
-	wait  = 5 * time.Second // for a replica that answers
+	wait  = time.Minute // for a replica that answers
 	short = 50 * time.Millisecond
 )
 
@@ -61,10 +61,9 @@ func TestTooFewReplicas(t *testing.T) {
 	require.NoError(t, outcomes[1].Err)
 	require.True(t, outcomes[1].Yes)
 	require.NoError(t, d.Nodes()[1].Resume())
-	require.Eventually(t, func() bool {
-		o := b.Send(t.Context(), []fcall.Call{renewal})[0]
-		return o.Err == nil && o.Yes
-	}, 10*time.Second, 10*time.Millisecond)
+	o := b.Send(t.Context(), []fcall.Call{call(fcall.Renew, "lock:x")})[0]
+	require.NoError(t, o.Err)
+	require.True(t, o.Yes)
 }
 
 // A slot that has moved answers a redirect, and then with the new home's replicas.
@@ -78,6 +77,9 @@ func TestASlotThatMoved(t *testing.T) {
 	for _, o := range b.Send(t.Context(), calls) {
 		require.NoError(t, o.Err)
 		require.True(t, o.Yes)
+	}
+	for b.homes.Load() == nil { // it was late
+		b.learn(t.Context())
 	}
 	addrs := map[string]bool{}
 	for i := range calls {

@@ -56,6 +56,7 @@ missing. To check, the caller's own user needs +acl|dryrun +acl|setuser +acl|del
 	flags.StringVar(&as, "as", "", "`name` of the user (default holdfast- and its role)")
 	flags.StringVar(&need.Prefix, "prefix", defaultPrefix, "`text` that the keys of the locks begin with")
 	flags.BoolVar(&need.Cluster, "cluster", false, "in a Cluster")
+	flags.BoolVar(&need.Sentinel, "sentinel", false, "behind Sentinel")
 	flags.BoolVar(&need.Guard, "guard", false, "client: with Config.Guard, or on a quorum")
 	flags.BoolVar(&need.Replicas, "replicas", false, "client: with Config.Replicas")
 	flags.BoolVar(&need.Unload, "unload", false, "loader: may also unload, and load --force over another's library")

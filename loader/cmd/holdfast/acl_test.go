@@ -28,37 +28,8 @@ func grant(t *testing.T, d *server.Deployment, as string, flags []string, withou
 	return []string{"HOLDFAST_PASSWORD=PASSWORD"}
 }
 
-// Users with exactly the rights that "acl" prints can do all that their roles are for.
-func TestTheRightsSuffice(t *testing.T) {
-	for _, kind := range []string{"single", "cluster"} {
-		t.Run(kind, func(t *testing.T) {
-			d := kinds[kind](t, server.Owned())
-			whole(t, d)
-			var more []string
-			if kind == "cluster" {
-				more = []string{"--cluster"}
-			}
-			as := func(role string, flags ...string) func(string, ...string) result {
-				env := grant(t, d, role, append(append([]string{"--for", role}, more...), flags...))
-				return func(command string, args ...string) result {
-					return holdfast(t, env, append(append([]string{command, "--user", role}, addresses(d)...), args...)...)
-				}
-			}
-			load := as("loader", "--unload")
-			for _, command := range []string{"load", "verify", "unload", "load"} {
-				r := load(command)
-				require.Equal(t, 0, r.code, "%s: %v", command, r)
-			}
-			operate := as("operator")
-			as("client", "--guard", "--replicas")
-			option := d.ClientOption()
-			option.Username, option.Password = "client", "PASSWORD"
-			seeAndBreak(t, option, operate)
-		})
-	}
-}
-
 func TestACLCheck(t *testing.T) {
+	t.Parallel()
 	d := server.Single(t, server.Owned())
 	check := func(role, as string) result {
 		return holdfast(t, nil, "acl", "--for", role, "--as", as, "--check", "--addr", d.Addrs()[0])

@@ -18,6 +18,7 @@ const (
 )
 
 func TestURLs(t *testing.T) {
+	t.Parallel()
 	d := server.Single(t, server.WithACL("user deployer on >"+secret+" -@all +ping +role +function|list +function|load"))
 	addr := d.Addrs()[0]
 	whole := "redis://deployer:" + encoded + "@" + addr
@@ -94,6 +95,7 @@ func TestWrongAddresses(t *testing.T) {
 }
 
 func TestWrongPasswordsAreToldAsSuch(t *testing.T) {
+	t.Parallel()
 	d := server.Single(t, server.Owned())
 	addr := d.Addrs()[0]
 	_, err := d.Nodes()[0].Do(context.Background(), "CONFIG", "SET", "requirepass", secret)
@@ -122,6 +124,7 @@ func otherVersion(version string) string {
 }
 
 func TestVerifyAdvises(t *testing.T) {
+	t.Parallel()
 	d := server.Replicated(t, 1)
 	whole(t, d)
 	primary, replica := d.Nodes()[0], d.Nodes()[1]
@@ -166,6 +169,7 @@ func TestVerifyAdvises(t *testing.T) {
 }
 
 func TestADryRunSaysFromWhichVersionToWhich(t *testing.T) {
+	t.Parallel()
 	d := server.Replicated(t, 1)
 	whole(t, d)
 	dry := func(command string, more ...string) string {

@@ -61,7 +61,8 @@ trips in parallel than alone are queues, of the server or of this host.
 Give it the --lease, --guard, --replicas and --quorum of your clients, because those are what locks cost. Calls that
 fail are counted by kind; then the exit code is 3.
 
-The user needs the rights of a client under the prefix. This prints them, --cluster, --guard and --replicas as needed:
+The user needs the rights of a client under the prefix. This prints them, with --cluster, --sentinel, --guard and
+--replicas as needed:
   holdfast acl --for client --prefix holdfast-bench:`,
 		Example: `  holdfast bench --addr redis-1:6379
   holdfast bench --for 1m --workers 64 --replicas 1
@@ -178,7 +179,7 @@ func (a *app) openBench(ctx context.Context, f *benchFlags) (clients bench.Clien
 		at, err = a.surroundings(ctx, f.quorum, clients[0])
 	}
 	if err == nil {
-		err = clients[0].Do(ctx, "probe", func(context.Context) error { return nil })
+		err = a.probe(ctx, f, clients[0])
 	}
 	if err != nil {
 		for _, c := range clients {
@@ -188,6 +189,18 @@ func (a *app) openBench(ctx context.Context, f *benchFlags) (clients bench.Clien
 		}
 	}
 	return clients, at, err
+}
+
+// probe takes a lock and gives it back. Unlike Do it fails when nobody can say that the lock is free.
+func (a *app) probe(ctx context.Context, f *benchFlags, c *client.Client) error {
+	lock, err := c.Acquire(ctx, "probe")
+	if err != nil {
+		return err
+	}
+	if err = lock.Release(ctx); err != nil {
+		a.sayLeft(f, 1)
+	}
+	return err
 }
 
 // explain adds what can be done about an error.

@@ -40,9 +40,13 @@ func (a *app) printBench(f *benchFlags, at surroundings, begun time.Time, r benc
 		fmt.Fprintln(a.stderr, "holdfast bench: interrupted: this is what was measured until then")
 	}
 	if r.Left > 0 {
-		fmt.Fprintf(a.stderr, "holdfast bench: %d locks under %s may be left; they end with their lease\n",
-			r.Left, printable(f.ownPrefix))
+		a.sayLeft(f, r.Left)
 	}
+}
+
+func (a *app) sayLeft(f *benchFlags, locks int) {
+	fmt.Fprintf(a.stderr, "holdfast bench: locks under %s that may be left: %d; they end with their lease\n",
+		printable(f.ownPrefix), locks)
 }
 
 // benchTable has a line for each kind of call.

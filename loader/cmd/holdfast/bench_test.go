@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/bench"
@@ -88,54 +89,30 @@ func ordered(t *testing.T, l bench.Latency) {
 	require.LessOrEqual(t, l.P99, l.Max)
 }
 
-func benchAt(t *testing.T, d *server.Deployment, kind string, more ...string) {
+func benchAt(t *testing.T, d *server.Deployment, kind string, do doer, more ...string) {
 	t.Helper()
-	where := []string{"bench", "--addr", all(d), "--for", "2s", "--workers", "4", "--json"}
-	if d.SentinelMaster != "" {
-		where = append(where, "--sentinel-master", d.SentinelMaster)
-	}
-	r := holdfast(t, nil, append(where, more...)...)
+	r := do("bench", append([]string{"--for", "2s", "--workers", "4", "--json"}, more...)...)
 	require.Equal(t, 0, r.code, r)
 	require.Empty(t, r.errors)
 	got := decode[measured](t, r)
 	require.Equal(t, "bench", got.Command)
 	require.Equal(t, kind, got.Deployment)
-	require.Equal(t, strings.Split(all(d), ","), got.Addrs)
+	require.Equal(t, strings.Split(addresses(d)[1], ","), got.Addrs)
 	require.Len(t, got.Servers, 1)
 	require.Regexp(t, `^(redis|valkey) \d+\.\d+\.\d+`, got.Servers[0])
 	require.Equal(t, functions.Version, got.Library)
 	require.NotEmpty(t, got.Client)
 	require.False(t, got.Begun.IsZero())
 	require.Regexp(t, `^holdfast-bench:[0-9a-f]{8}:$`, got.Prefix)
-	require.Equal(t, []any{4, 64, 2.0}, []any{got.Workers, got.Locks, got.Seconds})
+	require.Equal(t, []any{4, 64}, []any{got.Workers, got.Locks})
 	require.False(t, got.Interrupted)
 	consistent(t, got)
 	leavesNothing(t, d)
 }
 
-func TestBenchOnEveryKindOfDeployment(t *testing.T) {
-	for name, start := range kinds {
-		t.Run(name, func(t *testing.T) {
-			d := start(t, server.Owned())
-			whole(t, d)
-			d.Load(t)
-			kind, more := name, []string(nil)
-			if name == "replicated" {
-				kind, more = "single", []string{"--replicas", "1"}
-			}
-			benchAt(t, d, kind, more...)
-		})
-	}
-	t.Run("quorum", func(t *testing.T) {
-		d := server.Several(t, 3, server.Owned())
-		d.Load(t)
-		benchAt(t, d, "quorum", "--quorum", "--lease", "1s", "--guard", "2s")
-	})
-}
-
 func TestBenchForPeople(t *testing.T) {
 	d, where := loaded(t)
-	r := holdfast(t, nil, append([]string{"bench", "--for", "300ms", "--only", "contended", "--only", "renewal"}, where...)...)
+	r := where.do(t, "bench", "--for", "300ms", "--only", "contended", "--only", "renewal")
 	require.Equal(t, 0, r.code, r)
 	require.Empty(t, r.errors)
 	require.NotContains(t, r.out, "\x1b", "no colours but on a terminal")
@@ -147,22 +124,38 @@ func TestBenchForPeople(t *testing.T) {
 	leavesNothing(t, d)
 }
 
-// interrupted runs a bench that would take an hour, and interrupts it when keys match the pattern.
-func interrupted(t *testing.T, d *server.Deployment, pattern string, args ...string) result {
+// benching begins a bench that would take an hour.
+func benching(t *testing.T, args ...string) (cmd *exec.Cmd, out, errs *bytes.Buffer) {
 	t.Helper()
-	cmd := exec.Command(binary, append([]string{"bench", "--addr", all(d), "--for", "1h"}, args...)...)
+	cmd = exec.Command(binary, append([]string{"bench", "--for", "1h"}, args...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
+	out, errs = &bytes.Buffer{}, &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = out, errs
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd, out, errs
+}
+
+// benched waits until a bench has a lock whose name begins in this way, and returns its prefix.
+func benched(t *testing.T, d *server.Deployment, prefix, name string) string {
+	t.Helper()
+	var found []string
 	require.Eventually(t, func() bool {
-		keys, err := d.Nodes()[0].Do(context.Background(), "KEYS", "holdfast-bench:"+pattern)
+		keys, err := d.Nodes()[0].Do(context.Background(), "KEYS", prefix+"*:"+name+"*")
 		require.NoError(t, err)
-		found, err := keys.AsStrSlice()
+		found, err = keys.AsStrSlice()
 		require.NoError(t, err)
 		return len(found) > 0
 	}, soon, pollEvery)
+	return found[0][:strings.LastIndex(found[0], ":")+1]
+}
+
+// interrupted runs a bench, and interrupts it when it has a lock whose name begins in this way.
+func interrupted(t *testing.T, d *server.Deployment, name string, args ...string) result {
+	t.Helper()
+	prefix := "holdfast-bench:" + strings.Join(args, "") + ":"
+	cmd, out, errs := benching(t, append(append(args, "--prefix", prefix), addresses(d)...)...)
+	benched(t, d, prefix, name)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	_ = cmd.Wait() // the exit code says it
 	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
@@ -170,10 +163,12 @@ func interrupted(t *testing.T, d *server.Deployment, pattern string, args ...str
 
 func TestAnInterruptedBenchLeavesNothing(t *testing.T) {
 	d, _ := loaded(t)
-	for part, pattern := range map[string]string{"alone": "*:lock-*", "parallel": "*:lock-*", "contended": "*:contended",
-		"renewal": "*:renewed"} {
+	t.Cleanup(func() { leavesNothing(t, d) })
+	for part, lock := range map[string]string{"alone": "lock-", "parallel": "lock-", "contended": "contended",
+		"renewal": "renewed"} {
 		t.Run(part, func(t *testing.T) {
-			r := interrupted(t, d, pattern, "--only", part, "--json")
+			t.Parallel()
+			r := interrupted(t, d, lock, "--only", part, "--json")
 			require.Equal(t, 0, r.code, r)
 			require.Contains(t, r.errors, "interrupted")
 			got := decode[measured](t, r)
@@ -186,19 +181,8 @@ func TestAnInterruptedBenchLeavesNothing(t *testing.T) {
 			for name, measured := range has {
 				require.Equal(t, name == part, measured, name)
 			}
-			leavesNothing(t, d)
 		})
 	}
-	r := interrupted(t, d, "*:contended", "--only", "contended")
-	require.Equal(t, 0, r.code, r)
-	require.Contains(t, r.out, "hand-off", "what was measured is printed")
-	require.Contains(t, r.errors, "interrupted")
-
-	d = server.Several(t, 3, server.Owned())
-	d.Load(t)
-	r = interrupted(t, d, "*:contended", "--only", "contended", "--quorum", "--lease", "1s", "--guard", "2s")
-	require.Equal(t, 0, r.code, r)
-	leavesNothing(t, d)
 }
 
 func TestBenchOnATerminal(t *testing.T) {
@@ -213,36 +197,16 @@ func TestBenchOnATerminal(t *testing.T) {
 	leavesNothing(t, d)
 }
 
-// The line that the help names is enough, and what fails in the middle is counted.
-func TestBenchNeedsTheRightsOfAClient(t *testing.T) {
-	d, where := loaded(t)
-	line := holdfast(t, nil, "acl", "--for", "client", "--prefix", "holdfast-bench:", "--as", "bench").out
-	words := strings.Fields(strings.ReplaceAll(strings.ReplaceAll(line, "'", ""), ">PASSWORD", ">s3cret"))
-	_, err := d.Nodes()[0].Do(context.Background(), words...)
-	require.NoError(t, err)
-	as := append([]string{"bench", "--user", "bench", "--for", "500ms"}, where...)
-	password := []string{"HOLDFAST_PASSWORD=s3cret"}
-	r := holdfast(t, password, as...)
-	require.Equal(t, 0, r.code, r)
-	r = holdfast(t, password, append(as, "--prefix", "other:")...)
-	require.Equal(t, 1, r.code, r)
-	require.Contains(t, r.errors, "acl --for client --prefix other:")
-	leavesNothing(t, d)
-}
-
 func TestABenchCountsFailures(t *testing.T) {
 	d, where := loaded(t)
-	cmd := exec.Command(binary, append([]string{"bench", "--for", "1h", "--only", "parallel", "--json", "--timeout", "4s"}, where...)...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
-	var out bytes.Buffer
-	cmd.Stdout = &out
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	cmd, out, _ := benching(t, append(where, "--only", "parallel", "--json", "--timeout", "4s")...)
+	// One of its workers waits, so that a call is under way when the server dies.
+	other := open(t, d.ClientOption(), client.Config{Prefix: benched(t, d, "holdfast-bench:", "lock-")})
+	_, err := other.Acquire(context.Background(), "lock-0")
+	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		size, err := d.Nodes()[0].Do(context.Background(), "DBSIZE")
-		require.NoError(t, err)
-		n, err := size.AsInt64()
-		return err == nil && n > 0
+		info, err := other.Inspect(context.Background(), "lock-0")
+		return err == nil && info.Waiters > 0
 	}, soon, pollEvery)
 	require.NoError(t, d.Nodes()[0].Kill())
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
@@ -255,4 +219,18 @@ func TestABenchCountsFailures(t *testing.T) {
 	require.NotZero(t, got.Parallel.Errors[0].Count)
 	require.NotEmpty(t, got.Parallel.Errors[0].Kind)
 	require.NotZero(t, got.Left, "nobody can say that they are free")
+}
+
+// The lock that is tried before anything is measured counts too.
+func TestABenchInterruptedAtItsFirstLock(t *testing.T) {
+	d, _ := loaded(t)
+	proxy := server.NewProxy(t, d.Addrs()[0])
+	proxy.DropReplies(1_000_000, "holdfast_release")
+	cmd, out, errs := benching(t, "--addr", proxy.Addr)
+	require.Eventually(t, func() bool { return proxy.Dropped() > 0 }, soon, pollEvery)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	_ = cmd.Wait() // the exit code says it
+	require.Equal(t, 130, cmd.ProcessState.ExitCode(), errs.String())
+	require.Empty(t, out.String(), "nothing was measured")
+	require.Contains(t, errs.String(), "that may be left: 1")
 }

@@ -33,6 +33,7 @@ func form(text string) string {
 
 // The samples of the page, run one after the other on one server, print what the page says.
 func TestThePageIsTrue(t *testing.T) {
+	t.Parallel()
 	d := server.Single(t, server.Owned())
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)

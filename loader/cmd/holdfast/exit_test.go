@@ -16,14 +16,13 @@ import (
 
 // The exit codes are what scripts rely on. Each wrong input is named.
 func TestExitCodes(t *testing.T) {
-	d := server.Single(t, server.Owned())
+	d, where := loaded(t)
 	empty := server.Single(t, server.Owned())
 	replicated := server.Replicated(t, 1)
 	whole(t, replicated)
-	d.Load(t)
 	_, err := d.Nodes()[0].Do(context.Background(), "FCALL", "holdfast_acquire", "1", "lock:held", "me", "600000")
 	require.NoError(t, err)
-	at, without := d.Addrs()[0], empty.Addrs()[0]
+	at, without := where[1], empty.Addrs()[0]
 	replica := replicated.Nodes()[1].Addr
 	const nowhere = "127.0.0.1:1"
 	for _, c := range []struct {
@@ -119,8 +118,7 @@ func TestExitCodes(t *testing.T) {
 
 // What cannot be printed is no success, and an interruption has the usual code.
 func TestOutputAndInterruption(t *testing.T) {
-	d := server.Single(t, server.Owned())
-	d.Load(t)
+	d, _ := loaded(t)
 	_, err := d.Nodes()[0].Do(context.Background(), "FCALL", "holdfast_acquire", "1", "lock:held", "me", "600000")
 	require.NoError(t, err)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,11 +21,12 @@ import (
 	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
+	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 	"github.com/holdfast-go/holdfast/loader"
 )
 
 const (
-	soon      = 20 * time.Second
+	soon      = time.Minute
 	pollEvery = 20 * time.Millisecond
 )
 
@@ -38,6 +40,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // tests here wait more than they compute
 	// Children begin with a signal as the system has it, also if these tests were started by nohup.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	os.Exit(buildAndRun(m))
@@ -94,33 +97,91 @@ func whole(t *testing.T, d *server.Deployment) {
 	}, soon, pollEvery)
 }
 
+// kinds are the deployments that the command is tried on.
+var kinds = map[string]func(testing.TB, ...server.Option) *server.Deployment{
+	"single": server.Single,
+	"replicated": func(tb testing.TB, opts ...server.Option) *server.Deployment {
+		return server.Replicated(tb, 1, opts...)
+	},
+	"sentinel": server.Sentinel,
+	"cluster":  server.Cluster,
+}
+
+// place has the flags that name a deployment.
+type place []string
+
+// addresses name each of several servers.
+func addresses(d *server.Deployment) place {
+	addrs := d.Addrs()
+	if d.Kind == server.KindSeveral {
+		addrs = nil
+		for _, n := range d.Nodes() {
+			addrs = append(addrs, n.Addr)
+		}
+	}
+	p := place{"--addr", strings.Join(addrs, ",")}
+	if d.SentinelMaster != "" {
+		p = append(p, "--sentinel-master", d.SentinelMaster)
+	}
+	return p
+}
+
+// do runs the command there.
+func (p place) do(t *testing.T, command string, more ...string) result {
+	t.Helper()
+	return p.as(t, nil, command, more...)
+}
+
+// as is for the user that env has the password of.
+func (p place) as(t *testing.T, env []string, command string, more ...string) result {
+	t.Helper()
+	return holdfast(t, env, append(append([]string{command}, p...), more...)...)
+}
+
+// doer runs the command on one deployment.
+type doer func(command string, more ...string) result
+
+var ran = result{0, "ran\n", ""}
+
+// Users with exactly the rights that "acl" prints can do all that their roles are for.
 func TestEveryKindOfDeployment(t *testing.T) {
+	t.Parallel()
 	server.Each(t, func(t *testing.T, f server.Flavour) {
-		for name, start := range map[string]func(testing.TB, ...server.Option) *server.Deployment{
-			"single":   server.Single,
-			"sentinel": server.Sentinel,
-			"cluster":  server.Cluster,
-			"replicated": func(tb testing.TB, opts ...server.Option) *server.Deployment {
-				return server.Replicated(tb, 2, opts...)
-			},
-		} {
-			t.Run(name, func(t *testing.T) {
+		for kind, start := range kinds {
+			t.Run(kind, func(t *testing.T) {
+				t.Parallel()
 				d := start(t, server.WithFlavour(f), server.Owned())
 				whole(t, d)
-				where := []string{"--addr", strings.Join(d.Addrs(), ",")}
-				if d.SentinelMaster != "" {
-					where = append(where, "--sentinel-master", d.SentinelMaster)
+				as := func(user, role string, flags ...string) doer {
+					flags = append(flags, "--for", role)
+					if kind == "cluster" || kind == "sentinel" {
+						flags = append(flags, "--"+kind)
+					}
+					env, at := grant(t, d, user, flags), append(addresses(d), "--user", user)
+					return func(command string, more ...string) result { return at.as(t, env, command, more...) }
 				}
-				fromNothingToUnloaded(t, d, where)
+				load := as("loader", "loader", "--unload")
+				fromNothingToUnloaded(t, d, load)
+				require.Equal(t, 0, load("load").code)
+
+				deployment, more := kind, []string(nil)
+				if kind == "replicated" {
+					deployment, more = "single", []string{"--replicas", "1"}
+				}
+				bench := as("bench", "client", "--replicas", "--prefix", "holdfast-bench:")
+				benchAt(t, d, deployment, bench, more...)
+				run := as("client", "client", "--guard", "--replicas")
+				require.Equal(t, ran, run("run", append(more, "a", "--", "echo", "ran")...))
+
+				option := d.ClientOption()
+				option.Username, option.Password = "client", "PASSWORD"
+				seeAndBreak(t, option, as("operator", "operator"))
 			})
 		}
 	})
 }
 
-func fromNothingToUnloaded(t *testing.T, d *server.Deployment, where []string) {
-	do := func(command string, more ...string) result {
-		return holdfast(t, nil, append(append([]string{command}, where...), more...)...)
-	}
+func fromNothingToUnloaded(t *testing.T, d *server.Deployment, do doer) {
 	nodes := len(d.Nodes())
 
 	require.Equal(t, 3, do("verify").code)
@@ -161,7 +222,33 @@ func fromNothingToUnloaded(t *testing.T, d *server.Deployment, where []string) {
 	require.Equal(t, 3, do("verify").code)
 }
 
+// A load that begins before the Cluster is made waits for it.
+func TestAClusterThatIsBeingMade(t *testing.T) {
+	t.Parallel()
+	n := server.Cluster(t).Nodes()[5]
+	do := func(words ...string) string {
+		t.Helper()
+		reply, err := n.Do(t.Context(), words...)
+		require.NoError(t, err)
+		text, err := reply.ToString()
+		require.NoError(t, err)
+		return text
+	}
+	do("CLUSTER", "RESET", "HARD")
+	do("CONFIG", "RESETSTAT")
+	done := make(chan result, 1)
+	go func() { done <- holdfast(t, nil, "load", "--addr", n.Addr, "--timeout", "2m") }()
+	require.Eventually(t, func() bool { // it has asked for slots, or shards
+		return strings.Contains(do("INFO", "commandstats"), "cmdstat_cluster|s")
+	}, soon, pollEvery)
+	do("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+	r := <-done
+	require.Equal(t, 0, r.code, r)
+	require.Equal(t, 1, strings.Count(r.out, " loaded "), r.out)
+}
+
 func TestSeveralServers(t *testing.T) {
+	t.Parallel()
 	one, two := server.Single(t, server.Owned()), server.Replicated(t, 1)
 	whole(t, two)
 	// The replica is seen through its primary; naming it too changes nothing.
@@ -178,6 +265,7 @@ func TestSeveralServers(t *testing.T) {
 }
 
 func TestRefusalAndForce(t *testing.T) {
+	t.Parallel()
 	d := server.Single(t, server.Owned())
 	newer := strings.Replace(functions.Source, "local VERSION = '"+functions.Version+"'", "local VERSION = '99.0.0'", 1)
 	_, err := d.Nodes()[0].Do(context.Background(), "FUNCTION", "LOAD", newer)
@@ -192,20 +280,17 @@ func TestRefusalAndForce(t *testing.T) {
 }
 
 func TestPasswords(t *testing.T) {
+	t.Parallel()
 	d := server.Single(t, server.WithACL("user deployer on >s3cret -@all +ping +role +function|list +function|load",
 		"user reader on >s3cret -@all +ping +role +function|list"))
-	where := []string{"--addr", d.Addrs()[0], "--user", "deployer"}
-	r := holdfast(t, []string{"HOLDFAST_PASSWORD=s3cret"}, append([]string{"load"}, where...)...)
+	where := append(addresses(d), "--user", "deployer")
+	r := where.as(t, []string{"HOLDFAST_PASSWORD=s3cret"}, "load")
 	require.Equal(t, 0, r.code, r)
 
 	file := filepath.Join(t.TempDir(), "password")
 	require.NoError(t, os.WriteFile(file, []byte("s3cret\n"), 0o600))
-	r = holdfast(t, nil, append([]string{"verify", "--password-file", file}, where...)...)
+	r = where.do(t, "verify", "--password-file", file)
 	require.Equal(t, 0, r.code, r)
-
-	r = holdfast(t, []string{"HOLDFAST_PASSWORD=wrong"}, append([]string{"verify"}, where...)...)
-	require.Equal(t, 1, r.code, r)
-	require.Contains(t, r.errors, "WRONGPASS")
 
 	r = holdfast(t, []string{"HOLDFAST_PASSWORD=s3cret"}, "unload", "--addr", d.Addrs()[0], "--user", "reader")
 	require.Equal(t, 1, r.code, r)
@@ -213,6 +298,7 @@ func TestPasswords(t *testing.T) {
 }
 
 func TestSentinelPassword(t *testing.T) {
+	t.Parallel()
 	d := server.Sentinel(t)
 	whole(t, d)
 	for _, s := range d.Sentinels() {
@@ -257,21 +343,16 @@ func TestUsage(t *testing.T) {
 }
 
 func TestNoServer(t *testing.T) {
-	d := server.Single(t, server.Owned())
-	require.NoError(t, d.Nodes()[0].Kill())
-	for _, command := range []string{"load", "verify", "unload", "version"} {
-		r := holdfast(t, nil, command, "--addr", d.Addrs()[0])
-		require.Equal(t, 1, r.code, r)
-		require.Contains(t, r.errors, d.Addrs()[0])
+	t.Parallel()
+	dead, hanging := server.Single(t, server.Owned()), server.Single(t, server.Owned())
+	require.NoError(t, dead.Nodes()[0].Kill())
+	require.NoError(t, hanging.Nodes()[0].Pause())
+	for _, d := range []*server.Deployment{dead, hanging} {
+		for _, command := range []string{"load", "verify", "unload", "version"} {
+			r := holdfast(t, nil, command, "--addr", d.Addrs()[0], "--timeout", "2s")
+			require.Equal(t, 1, r.code, r)
+			require.Contains(t, r.errors, d.Addrs()[0])
+		}
 	}
-}
-
-func TestAServerThatHangs(t *testing.T) {
-	d := server.Single(t, server.Owned())
-	require.NoError(t, d.Nodes()[0].Pause())
-	start := time.Now()
-	r := holdfast(t, nil, "load", "--addr", d.Addrs()[0], "--timeout", "2s")
-	require.Equal(t, 1, r.code, r)
-	require.Less(t, time.Since(start), soon)
-	require.NoError(t, d.Nodes()[0].Resume())
+	require.NoError(t, hanging.Nodes()[0].Resume())
 }

@@ -22,7 +22,8 @@ func requireStopped(t *testing.T, pid int) {
 
 func TestRunThatIsKilledTakesTheCommandAlong(t *testing.T) {
 	_, where := loaded(t)
-	r := begin(t, where, "a", "--lease", "2s", "--", "sh", "-c", "trap '' HUP TERM; echo started; read -r line; echo beside the next")
+	r := begin(t, where, "a", "--lease", "5s", "--", "sh", "-c",
+		"trap '' HUP TERM; echo started; read -r line; echo beside the next")
 	r.hear("started")
 	require.NoError(t, r.cmd.Process.Kill())
 	r.silent()

@@ -9,13 +9,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
 // script runs a shell with the command on its path, and the server in its environment.
-func script(t *testing.T, where []string, dir, text string) (int, string) {
+func script(t *testing.T, where place, dir, text string) (int, string) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", text)
 	cmd.Dir = dir
@@ -78,14 +77,12 @@ func TestRunAsConsulLock(t *testing.T) {
 	require.Equal(t, 0, code)
 	require.Equal(t, "hello\nservice/lock\n", out)
 	// -monitor-retry: an outage that is shorter than the lease ends nothing
-	r := begin(t, where, "service/lock", "--lease", "12s", "--verbose", "--", "sh", "-c", "echo started; cat")
+	r := begin(t, where, "service/lock", "--lease", "1m", "--verbose", "--", "sh", "-c", "echo started; cat")
 	r.hear("started")
 	require.NoError(t, d.Nodes()[0].Pause())
-	began := time.Now()
 	_, err := r.stdin.Write([]byte("still here\n"))
 	require.NoError(t, err)
 	r.hear("still here")
-	require.Less(t, time.Since(began), 8*time.Second, "the machine is too busy for this test")
 	require.NoError(t, d.Nodes()[0].Resume())
 	r.finish()
 }

@@ -5,17 +5,17 @@ package main_test
 import (
 	"fmt"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
 // breakLock takes a lock from who has it.
-func breakLock(t *testing.T, where []string, name string) {
+func breakLock(t *testing.T, where place, name string) {
 	t.Helper()
-	r := holdfast(t, nil, append([]string{"break", name, "--yes", "--reason", "INC-1234"}, where...)...)
+	r := where.do(t, "break", name, "--yes", "--reason", "INC-1234")
 	require.Equal(t, 0, r.code, r)
 }
 
@@ -45,7 +45,7 @@ func TestRunOfACommandThatASignalEnds(t *testing.T) {
 		r := holding(t, where, fmt.Sprint("by ", code))
 		require.NoError(t, r.cmd.Process.Signal(s))
 		require.Equal(t, code, r.code())
-		after := holdfast(t, nil, append(append([]string{"run"}, where...), "-n", fmt.Sprint("by ", code), "true")...)
+		after := where.do(t, "run", "-n", fmt.Sprint("by ", code), "true")
 		require.Equal(t, 0, after.code, "the lock was given back")
 	}
 }
@@ -76,80 +76,63 @@ func TestRunIgnoresWhatNohupIgnores(t *testing.T) {
 func TestRunWhenTheLockIsBroken(t *testing.T) {
 	_, where := loaded(t)
 	t.Run("it stops", func(t *testing.T) {
-		before := holding(t, where, "a") // who has waited is told the reason of a break
-		r := begin(t, where, "a", "--grace", "1h", "--", "sh", "-c", `trap "echo stopping; exit 0" TERM; echo started; sleep 1000 & wait`)
-		waiters(t, where, "a", 1)
+		t.Parallel()
+		before := holding(t, where, "it stops") // who has waited is told the reason of a break
+		r := begin(t, where, "it stops", "--grace", "1h", "--", "sh", "-c",
+			`trap "echo stopping; exit 0" TERM; echo started; sleep 1000 & wait`)
+		waiters(t, where, "it stops", 1)
 		before.finish()
 		r.hear("started")
-		breakLock(t, where, "a")
+		breakLock(t, where, "it stops")
 		r.hear("stopping")
 		require.Equal(t, 75, r.code())
 		r.silent()
 		require.Contains(t, r.errs.String(), "INC-1234")
 	})
-	t.Run("it does not stop", func(t *testing.T) {
-		r := begin(t, where, "a", "--grace", "100ms", "--", "sh", "-c", `trap "" TERM; echo started; sleep 1000 & wait; wait`)
-		r.hear("started")
-		breakLock(t, where, "a")
-		r.silent() // the child that ignores SIGTERM too is gone
-		require.Equal(t, 75, r.code())
-		require.Contains(t, r.errs.String(), "still runs after 100ms")
-	})
-	t.Run("its child does not stop", func(t *testing.T) {
-		r := begin(t, where, "a", "--grace", "1h", "--", "sh", "-c", `(trap "" TERM; echo started; sleep 1000; sleep 1000) & wait`)
-		r.hear("started")
-		breakLock(t, where, "a")
-		r.silent()
-		require.Equal(t, 75, r.code())
-	})
-	t.Run("at once", func(t *testing.T) {
-		r := begin(t, where, "a", "--grace", "0", "--", "sh", "-c", `trap "echo stopping" TERM; echo started; sleep 1000`)
-		r.hear("started")
-		breakLock(t, where, "a")
-		r.silent()
-		require.Equal(t, 75, r.code())
-	})
-	t.Run("once", func(t *testing.T) {
-		r := begin(t, where, "daily", "--once", "1h", "--", "sh", "-c", `echo started; sleep 1000`)
-		r.hear("started")
-		breakLock(t, where, "daily")
-		r.silent()
-		require.Equal(t, 75, r.code())
-	})
-	t.Run("while it is stopped", func(t *testing.T) {
-		r := begin(t, where, "a", "--grace", "1h", "--", "sh", "-c", `echo started; kill -STOP $$; echo goes on`)
-		r.hear("started")
-		breakLock(t, where, "a")
-		r.silent()
-		require.Equal(t, 75, r.code())
-	})
+	for name, c := range map[string]struct{ flag, value, script string }{
+		"it does not stop":        {"--grace", "100ms", `trap "" TERM; echo started; sleep 1000 & wait; wait`},
+		"its child does not stop": {"--grace", "1h", `(trap "" TERM; echo started; sleep 1000; sleep 1000) & wait`},
+		"at once":                 {"--grace", "0", `trap "echo stopping" TERM; echo started; sleep 1000`},
+		"once":                    {"--once", "1h", `echo started; sleep 1000`},
+		"while it is stopped":     {"--grace", "1h", `echo started; kill -STOP $$; echo goes on`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := begin(t, where, name, c.flag, c.value, "--", "sh", "-c", c.script)
+			r.hear("started")
+			breakLock(t, where, name)
+			r.silent() // its children are gone too
+			require.Equal(t, 75, r.code())
+			require.Equal(t, name == "it does not stop", strings.Contains(r.errs.String(), "still runs after 100ms"))
+		})
+	}
 }
 
 func TestRunStopsBeforeTheLeaseEnds(t *testing.T) {
 	d, where := loaded(t)
-	const lease = 6 * time.Second
-	for _, c := range []struct{ name, command string }{
-		{"that stops", `trap "echo stopping; exit 0" TERM; echo started; sleep 1000 & wait`},
-		{"that does not", `trap "echo stopping" TERM; echo started; while :; do sleep 1000 & wait; done`},
+	var all []*running
+	for name, command := range map[string]string{
+		"stops":         `trap "echo stopping; exit 0" TERM; echo started; sleep 1000 & wait`,
+		"does not stop": `trap "echo stopping" TERM; echo started; while :; do sleep 1000 & wait; done`,
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := begin(t, where, "a", "--lease", lease.String(), "--", "sh", "-c", c.command)
-			r.hear("started")
-			paused := time.Now() // the lease ends no later than a lease from now
-			require.NoError(t, d.Nodes()[0].Pause())
-			defer func() { require.NoError(t, d.Nodes()[0].Resume()) }()
-			r.hear("stopping")
-			require.Equal(t, 75, r.code())
-			r.silent()
-			require.Contains(t, r.errs.String(), "does not answer")
-			require.Less(t, time.Since(paused), lease+soon)
-		})
+		r := begin(t, where, name, "--lease", "6s", "--", "sh", "-c", command)
+		r.hear("started")
+		all = append(all, r)
+	}
+	require.NoError(t, d.Nodes()[0].Pause())
+	t.Cleanup(func() { require.NoError(t, d.Nodes()[0].Resume()) })
+	for _, r := range all {
+		r.hear("stopping")
+		require.Equal(t, 75, r.code())
+		r.silent()
+		require.Contains(t, r.errs.String(), "does not answer")
 	}
 }
 
 func TestRunThatWasPausedKillsAtOnce(t *testing.T) {
 	_, where := loaded(t)
-	r := begin(t, where, "a", "--lease", "1s", "--grace", "1h", "--", "sh", "-c", `trap "echo stopping" TERM; echo started; sleep 1000; sleep 1000`)
+	r := begin(t, where, "a", "--lease", "5s", "--grace", "1h", "--", "sh", "-c",
+		`trap "echo stopping" TERM; echo started; sleep 1000; sleep 1000`)
 	r.hear("started")
 	require.NoError(t, r.cmd.Process.Signal(syscall.SIGSTOP))
 	second := begin(t, where, "a", "--", "echo", "second")
@@ -162,11 +145,12 @@ func TestRunThatWasPausedKillsAtOnce(t *testing.T) {
 
 func TestRunForTooLong(t *testing.T) {
 	_, where := loaded(t)
-	r := begin(t, where, "a", "--max-hold", "300ms", "--grace", "300ms", "--", "sh", "-c", `trap "echo stopping" TERM; echo started; while :; do sleep 1000 & wait; done`)
+	r := begin(t, where, "a", "--max-hold", "4s", "--grace", "4s", "--", "sh", "-c",
+		`trap "echo stopping" TERM; echo started; while :; do sleep 1000 & wait; done`)
 	r.hear("started")
 	r.hear("stopping")
 	r.silent()
 	require.Equal(t, 124, r.code())
-	after := holdfast(t, nil, append(append([]string{"run"}, where...), "-n", "a", "true")...)
+	after := where.do(t, "run", "-n", "a", "true")
 	require.Equal(t, 0, after.code, "the lock was given back")
 }

@@ -14,14 +14,13 @@ import (
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-// loaded starts a server that has the library, and returns the flags that find it.
-func loaded(t *testing.T, opts ...server.Option) (*server.Deployment, []string) {
+// loaded starts a server that has the library, and returns the flags that find it. The test runs beside others.
+func loaded(t *testing.T) (*server.Deployment, place) {
 	t.Helper()
-	d := server.Single(t, append(opts, server.Owned())...)
-	where := []string{"--addr", d.Addrs()[0]}
-	r := holdfast(t, nil, append([]string{"load"}, where...)...)
-	require.Equal(t, 0, r.code, r)
-	return d, where
+	t.Parallel()
+	d := server.Single(t, server.Owned())
+	d.Load(t)
+	return d, addresses(d)
 }
 
 // running is the command in the background. The test hears it by lines.
@@ -34,7 +33,7 @@ type running struct {
 }
 
 // begin starts "holdfast run" with these arguments.
-func begin(t *testing.T, where []string, args ...string) *running {
+func begin(t *testing.T, where place, args ...string) *running {
 	t.Helper()
 	r := &running{t: t, lines: make(chan string, 100)}
 	r.cmd = exec.Command(binary, append(append([]string{"run"}, where...), args...)...)
@@ -100,7 +99,7 @@ func (r *running) code() int {
 }
 
 // holding begins a command that has the lock until finish.
-func holding(t *testing.T, where []string, args ...string) *running {
+func holding(t *testing.T, where place, args ...string) *running {
 	t.Helper()
 	r := begin(t, where, append(args, "--", "sh", "-c", "echo started; cat")...)
 	r.hear("started")

@@ -51,7 +51,7 @@ func TestRunEndsAsTheCommand(t *testing.T) {
 		"json":                {[]string{"a", "--json", "--", "true"}, 64, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := holdfast(t, nil, append(append([]string{"run"}, where...), c.args...)...)
+			r := where.do(t, "run", c.args...)
 			require.Equal(t, c.code, r.code, r)
 			require.Equal(t, c.out, r.out, r)
 			failed := c.code == 64 || c.code == 126 || c.code == 127
@@ -70,6 +70,7 @@ func TestRunHelp(t *testing.T) {
 }
 
 func TestRunWithoutALock(t *testing.T) {
+	t.Parallel()
 	dead := server.Single(t, server.Owned())
 	require.NoError(t, dead.Nodes()[0].Kill())
 	bare := server.Single(t, server.Owned())
@@ -87,7 +88,7 @@ func TestRunWithoutALock(t *testing.T) {
 		"no password": {guarded.Addrs()[0], 77, "HOLDFAST_PASSWORD"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := holdfast(t, nil, "run", "a", "--addr", c.addr, "--timeout", "2s", "--", "echo", "ran")
+			r := holdfast(t, nil, "run", "a", "--addr", c.addr, "--timeout", "5s", "--", "echo", "ran")
 			require.Equal(t, c.code, r.code, r)
 			require.Empty(t, r.out)
 			require.Contains(t, r.errors, c.says)
@@ -100,8 +101,8 @@ func TestRunTellsTheCommandItsToken(t *testing.T) {
 	_, where := loaded(t)
 	var last int64
 	for range 2 {
-		r := holdfast(t, nil, append(append([]string{"run"}, where...), "order:42", "--label", "ship", "--",
-			"sh", "-c", `echo "$HOLDFAST_FENCE $HOLDFAST_LOCK $HOLDFAST_OWNER"`)...)
+		r := where.do(t, "run", "order:42", "--label", "ship", "--",
+			"sh", "-c", `echo "$HOLDFAST_FENCE $HOLDFAST_LOCK $HOLDFAST_OWNER"`)
 		require.Equal(t, 0, r.code, r)
 		said := strings.Fields(r.out)
 		require.Len(t, said, 3)
@@ -118,7 +119,7 @@ func TestRunUnderAHeldLock(t *testing.T) {
 	_, where := loaded(t)
 	h := holding(t, where, "busy", "--label", "nightly")
 	do := func(args ...string) result {
-		return holdfast(t, nil, append(append(append([]string{"run"}, where...), args...), "--", "echo", "ran")...)
+		return where.do(t, "run", append(args, "--", "echo", "ran")...)
 	}
 	for _, c := range []struct {
 		args []string
@@ -148,10 +149,10 @@ func TestRunUnderAHeldLock(t *testing.T) {
 }
 
 // waiters waits until so many wait for a lock.
-func waiters(t *testing.T, where []string, name string, n int) {
+func waiters(t *testing.T, where place, name string, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		r := holdfast(t, nil, append([]string{"inspect", name, "--json"}, where...)...)
+		r := where.do(t, "inspect", name, "--json")
 		var lock struct{ Waiters int }
 		return json.Unmarshal([]byte(r.out), &lock) == nil && lock.Waiters == n
 	}, soon, pollEvery)
@@ -175,9 +176,9 @@ func TestRunInOrder(t *testing.T) {
 func TestRunOnce(t *testing.T) {
 	_, where := loaded(t)
 	do := func(args ...string) result {
-		return holdfast(t, nil, append(append(append([]string{"run", "nightly", "--once", "1h"}, where...), args...), "--", "echo", "ran")...)
+		return where.do(t, "run", append(args, "--once", "1h", "nightly", "--", "echo", "ran")...)
 	}
-	require.Equal(t, result{0, "ran\n", ""}, do("--label", "first"))
+	require.Equal(t, ran, do("--label", "first"))
 	require.Equal(t, result{0, "", ""}, do(), "for cron: nothing to say")
 	require.Equal(t, result{9, "", ""}, do("-E", "9"))
 	r := do("--print-holder")
@@ -188,9 +189,9 @@ func TestRunOnce(t *testing.T) {
 func TestRunHoldsForATime(t *testing.T) {
 	_, where := loaded(t)
 	start := time.Now()
-	r := holdfast(t, nil, append(append([]string{"run"}, where...), "kept", "--min-hold", "1h", "--", "true")...)
+	r := where.do(t, "run", "kept", "--min-hold", "1h", "--", "true")
 	require.Equal(t, 0, r.code, r)
 	require.Less(t, time.Since(start), soon, "nobody waits for that")
-	r = holdfast(t, nil, append(append([]string{"run"}, where...), "kept", "-n", "--", "true")...)
+	r = where.do(t, "run", "kept", "-n", "--", "true")
 	require.Equal(t, 1, r.code, r)
 }

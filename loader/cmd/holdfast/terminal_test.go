@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
-	"github.com/holdfast-go/holdfast/integration/server"
 )
 
 const rows, columns = 24, 120
@@ -109,8 +108,7 @@ func (s *session) ends() int {
 }
 
 func TestWatchOnATerminal(t *testing.T) {
-	d := server.Single(t, server.Owned())
-	d.Load(t)
+	d, _ := loaded(t)
 	c, other := open(t, d.ClientOption(), client.Config{}), open(t, d.ClientOption(), client.Config{})
 	lock, err := c.Acquire(context.Background(), "report")
 	require.NoError(t, err)
@@ -151,8 +149,7 @@ func TestWatchOnATerminal(t *testing.T) {
 }
 
 func TestColoursOnATerminalOnly(t *testing.T) {
-	d := server.Single(t, server.Owned())
-	d.Load(t)
+	d, _ := loaded(t)
 	_, err := open(t, d.ClientOption(), client.Config{}).Acquire(context.Background(), "report")
 	require.NoError(t, err)
 	for _, c := range []struct {
@@ -174,8 +171,7 @@ func TestColoursOnATerminalOnly(t *testing.T) {
 }
 
 func TestBreakAsks(t *testing.T) {
-	d := server.Single(t, server.Owned())
-	d.Load(t)
+	d, _ := loaded(t)
 	c := open(t, d.ClientOption(), client.Config{})
 	lock, err := c.Acquire(context.Background(), "report")
 	require.NoError(t, err)
@@ -217,15 +213,13 @@ func TestBreakAsks(t *testing.T) {
 // A lock that is kept until the end of an interval is not taken for one that hangs: a "y" lets no job
 // run again.
 func TestBreakOfAKeptLockAsksLouder(t *testing.T) {
-	d := server.Single(t, server.Owned())
-	d.Load(t)
+	d, where := loaded(t)
 	do := func(words ...string) {
 		t.Helper()
 		_, err := d.Nodes()[0].Do(context.Background(), append([]string{"FCALL"}, words...)...)
 		require.NoError(t, err)
 	}
 	do("holdfast_acquire", "1", "lock:report", "me", "600000", "MINHOLD", "600000")
-	where := []string{"--addr", d.Addrs()[0]}
 	s := inTerminal(t, nil, append(where, "break", "report", "--reason", "it hangs")...)
 	s.sees("a job may run again before that. To do so, type the name of the lock: ")
 	s.types("y\n")
@@ -247,17 +241,16 @@ func TestBreakOfAKeptLockAsksLouder(t *testing.T) {
 
 // Progress is for people who wait: after a second, on standard error, on a terminal.
 func TestProgress(t *testing.T) {
-	d := server.Single(t, server.Owned())
-	d.Load(t)
+	d, _ := loaded(t)
 	require.NoError(t, d.Nodes()[0].Pause())
-	s := inTerminal(t, nil, "ls", "--addr", d.Addrs()[0], "--timeout", "8s")
+	s := inTerminal(t, nil, "ls", "--addr", d.Addrs()[0])
 	s.sees("connecting ...")
 	require.NoError(t, d.Nodes()[0].Resume())
 	require.Equal(t, 0, s.ends(), "%q", s.shown())
 	require.Contains(t, s.shown(), "\r\x1b[K", "the line goes")
 
 	require.NoError(t, d.Nodes()[0].Pause())
-	r := holdfast(t, nil, "ls", "--addr", d.Addrs()[0], "--timeout", "6s")
+	r := holdfast(t, nil, "ls", "--addr", d.Addrs()[0], "--timeout", "3s")
 	require.NoError(t, d.Nodes()[0].Resume())
 	require.Equal(t, 1, r.code, r)
 	require.NotContains(t, r.errors, "connecting ...")

@@ -103,6 +103,7 @@ func pass(conn net.Conn, addr string) {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	a := newAuthority(t)
 	a.issue("server", &x509.Certificate{DNSNames: []string{"redis.example"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 	a.issue("client", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})

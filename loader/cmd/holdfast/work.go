@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/loader"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/sentinels"
 )
@@ -132,6 +133,9 @@ func (c *config) explainConnect(err error) error {
 
 // one does it at one deployment. Looking goes on at the replicas if the primary does not answer.
 func one(ctx context.Context, cfg *config, out *output, option rueidis.ClientOption, do deed) error {
+	if cfg.command == "load" && cfg.master == "" && !option.ForceSingleClient {
+		cfg.awaitSlots(ctx, option)
+	}
 	client, known, failed := cfg.reach(ctx, option)
 	if client == nil {
 		return failed
@@ -150,6 +154,41 @@ func one(ctx context.Context, cfg *config, out *output, option rueidis.ClientOpt
 		Progress: out.node,
 	})
 	return errors.Join(failed, err)
+}
+
+// awaitSlots gives a Cluster that is being made half of the time: until it has given all slots to nodes, none of its
+// nodes knows all others. What else is wrong, reach says.
+func (c *config) awaitSlots(ctx context.Context, option rueidis.ClientOption) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout/2)
+	defer cancel()
+	for ctx.Err() == nil {
+		client, err := connect(ctx, option)
+		if err != nil {
+			return
+		}
+		nodes, err := cluster.Topology(ctx, client)
+		client.Close()
+		var refused *rueidis.RedisError
+		if errors.As(err, &refused) || slotsOf(nodes) == cluster.Slots {
+			return
+		}
+		select {
+		case <-time.After(lookAgain):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// lookAgain is between two looks at a Cluster that is being made.
+const lookAgain = 100 * time.Millisecond
+
+func slotsOf(nodes []cluster.Node) (slots int) {
+	for _, n := range nodes {
+		for _, r := range n.Slots {
+			slots += int(r[1]) - int(r[0]) + 1
+		}
+	}
+	return slots
 }
 
 // reach connects to a deployment. Behind Sentinel it also returns what the sentinels know. If these

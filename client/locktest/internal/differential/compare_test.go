@@ -1,12 +1,13 @@
 package differential
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -42,7 +43,10 @@ func (j *judge) compare(st step, a, b seen) string {
 }
 
 func (j *judge) fields(key string, a, b map[string]any) string {
-	for _, name := range names(a, b) {
+	all := map[string]any{}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		x, inA := a[name]
 		y, inB := b[name]
 		x, y = unpacked(name, x), unpacked(name, y)
@@ -54,7 +58,7 @@ func (j *judge) fields(key string, a, b map[string]any) string {
 	if x == 0 || y == 0 {
 		return ""
 	}
-	if last, known := j.tokens[key]; known && sign(x-last[0]) != sign(y-last[1]) {
+	if last, known := j.tokens[key]; known && cmp.Compare(x, last[0]) != cmp.Compare(y, last[1]) {
 		return fmt.Sprintf("%s: the token went from %d to %d, and from %d to %d", key, last[0], x, last[1], y)
 	}
 	j.tokens[key] = [2]int64{x, y}
@@ -205,20 +209,6 @@ func unpacked(name string, v any) any {
 	return append(out, text[8*doubles+2*shorts:])
 }
 
-func names(a, b map[string]any) []string {
-	var out []string
-	for name := range a {
-		out = append(out, name)
-	}
-	for name := range b {
-		if _, known := a[name]; !known {
-			out = append(out, name)
-		}
-	}
-	sort.Strings(out)
-	return out
-}
-
 func token(v any) int64 {
 	text, _ := v.(string)
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -230,28 +220,7 @@ func token(v any) int64 {
 
 func show(v any) string { return fmt.Sprintf("%.900s", fmt.Sprintf("%#v", v)) }
 
-func sign(n int64) int {
-	switch {
-	case n < 0:
-		return -1
-	case n > 0:
-		return 1
-	}
-	return 0
-}
-
 func abs(n int64) int64 { return max(n, -n) }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
+func later(a, b time.Time) time.Time   { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }

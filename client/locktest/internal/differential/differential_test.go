@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/integration/leaks"
 	"github.com/holdfast-go/holdfast/integration/server"
+	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 )
 
 const (
@@ -90,7 +91,7 @@ func embedded(t *testing.T, f redis.Flavour) *side {
 	w := redis.New(redis.Options{Flavour: f, Unmodelled: func(_, text string) { t.Errorf("not modelled: %s", text) }})
 	w.Node("a:1")
 	t.Cleanup(w.Close)
-	return &side{name: "embedded", dial: func() (net.Conn, error) { return w.Dial(context.Background(), "a:1", nil, nil) }}
+	return &side{name: "embedded", dial: func() (net.Conn, error) { return w.Host("").Dial(context.Background(), "a:1", nil, nil) }}
 }
 
 // match is the comparison of two sides.
@@ -210,11 +211,11 @@ type span struct{ from, to time.Time }
 func spans(a, b map[string]time.Time) []span {
 	var out []span
 	for name, x := range a {
-		if y, known := b[name]; known {
-			out = append(out, span{earlier(x, y), later(x, y)})
-		} else {
-			out = append(out, span{x, x})
+		y, known := b[name]
+		if !known {
+			y = x
 		}
+		out = append(out, span{earlier(x, y), later(x, y)})
 	}
 	for name, y := range b {
 		if _, known := a[name]; !known {

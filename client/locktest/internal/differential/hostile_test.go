@@ -96,13 +96,13 @@ func (s source) write(key string) []string {
 	case 9:
 		return []string{"DEL", locks[0], locks[1]}
 	case 10:
-		return append([]string{"SET", key, "foreign"}, pick(s, []string{}, []string{"PX", "200"}, []string{"NX", "PX", "600000"}, []string{"PXAT", soon}, []string{"KEEPTTL"}, []string{"XX", "GET"})...)
+		return append([]string{"SET", key, "foreign"}, pick(s, []string{}, []string{"PX", "200"}, []string{"NX", "PX", "600000"}, []string{"PXAT", soon}, []string{"KEEPTTL"})...)
 	case 11:
 		return []string{"PEXPIREAT", key, soon}
 	case 12:
 		return []string{"PEXPIRE", key, pick(s, "-5", "0", "120", "600000")}
 	case 13:
-		return pick(s, []string{"PERSIST", key}, []string{"HINCRBY", key, field, "1"}, []string{"HSETNX", key, field, "1"}, []string{"INCR", key}, []string{"APPEND", key, "1"})
+		return pick(s, []string{"PERSIST", key}, []string{"INCRBY", key, "1"}, []string{"APPEND", key, "1"})
 	case 14:
 		return []string{"RPUSH", key, "x"}
 	}

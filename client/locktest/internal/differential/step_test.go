@@ -126,7 +126,7 @@ var wrong = [][]string{
 	{"FCALL", "holdfast_acquire", "2", "diff:a"}, {"FCALL", "holdfast_acquire", "0"}, {"FCALL", "holdfast_acquire", "2", "diff:a", "diff:b", "a", "60"},
 	{"FCALL_RO", "holdfast_acquire", "1", "diff:a", "a", "60"}, {"FCALL", "holdfast_inspect", "1", ""}, {"FCALL", "holdfast_version", "0"},
 	{"FCALL_RO", "holdfast_version", "1", "diff:a"}, {"HSET", "diff:a", "f"}, {"HSET", "diff:a"}, {"PEXPIREAT", "diff:a", "x"}, {"SET", "diff:a", "v", "PX", "0"},
-	{"SET", "diff:a", "v", "NX", "XX"}, {"SET", "diff:a", "v", "PX"}, {"PEXPIRE", "diff:a", "9223372036854775807"}, {"HINCRBY", "diff:a", "fence", "x"},
+	{"SET", "diff:a", "v", "PX"}, {"PEXPIRE", "diff:a", "9223372036854775807"}, {"INCRBY", "diff:a", "x"},
 	{"CLIENT", "CACHING", "YES"}, {"CLIENT", "CACHING", "MAYBE"}, {"EXEC"}, {"EXEC", "x"}, {"DISCARD"}, {"SPUBLISH", "diff:c1"}, {"HGET", "diff:a"}, {"PUBSUB", "SHARDNUMSUB"}, {"WAIT", "0", "x"},
 }
 
@@ -215,7 +215,7 @@ func (s source) transaction(key string) [][]string {
 
 func (s source) reading(key string) []string {
 	return pick(s, []string{"PTTL", key}, []string{"EXISTS", key, key, locks[1]}, []string{"TYPE", key}, []string{"HLEN", key}, []string{"HGET", key, "owner"},
-		[]string{"HMGET", key, "owner", "nope", "channel"}, []string{"HEXISTS", key, "state"}, []string{"GET", key}, []string{"STRLEN", key},
+		[]string{"HMGET", key, "owner", "nope", "channel"}, []string{"GET", key},
 		[]string{"GETRANGE", key, strconv.Itoa(s.IntN(9) - 4), strconv.Itoa(s.IntN(9) - 4)}, []string{"DBSIZE"}, []string{"ECHO", key},
 		[]string{"PUBSUB", "SHARDNUMSUB", channels[0], channels[1], channels[2]}, []string{"PUBSUB", "NUMSUB", channels[0]}, []string{"CLIENT", "GETNAME"})
 }

@@ -53,7 +53,7 @@ func serve(t *testing.T, source string) *server {
 	if got := s.node.Do("FUNCTION", "LOAD", source); got != functions.Library {
 		t.Fatalf("FUNCTION LOAD: %v", got)
 	}
-	conn, err := w.Dial(context.Background(), s.node.Addr(), nil, nil)
+	conn, err := w.Host("").Dial(context.Background(), s.node.Addr(), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

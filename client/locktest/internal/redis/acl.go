@@ -1,16 +1,16 @@
 package redis
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
 
 func init() {
 	register(
-		&spec{"ACL|SETUSER", -3, noScript | always, 0, 0, 0, aclSetUser},
-		&spec{"ACL|DELUSER", -3, noScript | always, 0, 0, 0, aclDelUser},
-		&spec{"ACL|WHOAMI", 2, noScript | always, 0, 0, 0, func(c *call) any { return c.s.user.name }},
-		&spec{"ACL|USERS", 2, noScript | always, 0, 0, 0, aclUsers},
+		&spec{"ACL|SETUSER", -3, noScript | always, 0, aclSetUser},
+		&spec{"ACL|DELUSER", -3, noScript | always, 0, aclDelUser},
 	)
 }
 
@@ -32,63 +32,45 @@ func allPowerful() *user {
 func (u *user) clone() *user {
 	c := *u
 	c.passwords, c.keys, c.channels = slices.Clone(u.passwords), slices.Clone(u.keys), slices.Clone(u.channels)
-	c.commands = map[string]bool{}
-	for k, v := range u.commands {
-		c.commands[k] = v
-	}
+	c.commands = maps.Clone(u.commands)
 	return &c
 }
+
+// everything is what words that begin anew let a user do, nothing where they are not named.
+var everything = map[string][]string{"allkeys": {"*"}, "allchannels": {"*"}}
 
 // rule applies one word of ACL SETUSER. It returns false if it is not one that this package knows.
 func (u *user) rule(word string) bool {
 	switch word {
 	case "on", "off":
 		u.on = word == "on"
-		return true
-	case "nopass":
-		u.nopass, u.passwords = true, nil
-		return true
-	case "resetpass":
-		u.nopass, u.passwords = false, nil
-		return true
-	case "allkeys":
-		u.keys = []string{"*"}
-		return true
-	case "resetkeys":
-		u.keys = nil
-		return true
-	case "allchannels":
-		u.channels = []string{"*"}
-		return true
-	case "resetchannels":
-		u.channels = nil
-		return true
-	case "allcommands", "+@all", "nocommands", "-@all":
-		u.all, u.commands = word == "allcommands" || word == "+@all", map[string]bool{}
-		return true
-	case "reset":
-		*u = user{name: u.name, commands: map[string]bool{}}
-		return true
+	case "nopass", "resetpass":
+		u.nopass, u.passwords = word == "nopass", nil
+	case "allkeys", "resetkeys":
+		u.keys = everything[word]
+	case "allchannels", "resetchannels":
+		u.channels = everything[word]
+	case "+@all", "-@all":
+		u.all, u.commands = word == "+@all", map[string]bool{}
+	default:
+		return len(word) > 1 && u.one(word[0], word[1:])
 	}
-	if len(word) < 2 {
-		return false
-	}
-	switch rest := word[1:]; word[0] {
+	return true
+}
+
+// one applies a word that adds or takes away one thing.
+func (u *user) one(sign byte, name string) bool {
+	switch sign {
 	case '>':
-		u.passwords, u.nopass = append(u.passwords, rest), false
+		u.passwords, u.nopass = append(u.passwords, name), false
 	case '~':
-		u.keys = append(u.keys, rest)
+		u.keys = append(u.keys, name)
 	case '&':
-		u.channels = append(u.channels, rest)
+		u.channels = append(u.channels, name)
 	case '+', '-':
-		if rest[0] == '@' {
-			return false
-		}
-		name := strings.ToUpper(rest)
-		if commands[name] == nil && !containers[name] {
-			return false
-		}
-		u.commands[name] = word[0] == '+'
+		name = strings.ToUpper(name)
+		u.commands[name] = sign == '+'
+		return commands[name] != nil || containers[name]
 	default:
 		return false
 	}
@@ -132,22 +114,32 @@ func (n *Node) permits(u *user, sp *spec, args []string, inFunction bool) Error 
 	return ""
 }
 
+// denials are what a user may not, in the words of Redis 7.0 for a function and for a client, and in those of
+// all others.
+var denials = map[string][3]string{
+	"command": {"run this command or subcommand", "run the '%s' command",
+		"User %s has no permissions to run the '%s' command"},
+	"key": {"access at least one of the keys mentioned in the command arguments",
+		"access one of the keys used as arguments", "No permissions to access a key"},
+	"channel": {"publish to the channel mentioned in the command",
+		"access one of the channels used as arguments", "No permissions to access a channel"},
+}
+
 func (n *Node) denied(u *user, sp *spec, what string, inFunction bool) Error {
-	old := n.world.opt.Flavour == Redis70
-	command := strings.ToLower(sp.name)
-	modern := map[string]string{"command": "User " + u.name + " has no permissions to run the '" + command + "' command",
-		"key": "No permissions to access a key", "channel": "No permissions to access a channel"}[what]
+	old, words := n.world.opt.Flavour == Redis70, denials[what]
+	if what == "command" {
+		command := strings.ToLower(sp.name)
+		words[1], words[2] = fmt.Sprintf(words[1], command), fmt.Sprintf(words[2], u.name, command)
+	}
 	switch {
 	case inFunction && old:
-		return Error("ERR The user executing the script can't " + map[string]string{"command": "run this command or subcommand",
-			"key": "access at least one of the keys mentioned in the command arguments", "channel": "publish to the channel mentioned in the command"}[what])
+		return Error("ERR The user executing the script can't " + words[0])
 	case inFunction:
-		return Error("ERR ACL failure in script: " + modern)
+		return Error("ERR ACL failure in script: " + words[2])
 	case old:
-		return Error("NOPERM this user has no permissions to " + map[string]string{"command": "run the '" + command + "' command",
-			"key": "access one of the keys used as arguments", "channel": "access one of the channels used as arguments"}[what])
+		return Error("NOPERM this user has no permissions to " + words[1])
 	}
-	return Error("NOPERM " + modern)
+	return Error("NOPERM " + words[2])
 }
 
 // SetUser makes or changes a user with the words of ACL SETUSER. It panics on a word that is not
@@ -195,21 +187,13 @@ func aclDelUser(c *call) any {
 		}
 		delete(c.n.users, name)
 		removed++
-		for _, s := range c.n.sortedSessions() {
+		for _, s := range byID(c.n.sessions) {
 			if s.user == u {
 				s.end()
 			}
 		}
 	}
 	return removed
-}
-
-func aclUsers(c *call) any {
-	out := []any{}
-	for _, name := range sortedKeys(c.n.users) {
-		out = append(out, name)
-	}
-	return out
 }
 
 func (n *Node) login(s *session, name, password string) Error {

@@ -12,29 +12,34 @@ import (
 
 func init() {
 	register(
-		&spec{"PING", -1, subOK | always, 0, 0, 0, ping},
-		&spec{"ECHO", 2, always, 0, 0, 0, func(c *call) any { return c.args[0] }},
-		&spec{"QUIT", -1, noScript | noAuth | subOK | always | noMulti, 0, 0, 0, quit},
-		&spec{"HELLO", -1, noScript | noAuth | always, 0, 0, 0, hello},
-		&spec{"AUTH", -2, noScript | noAuth | always, 0, 0, 0, auth},
-		&spec{"SELECT", 2, always, 0, 0, 0, selectDB},
-		&spec{"MULTI", 1, noScript | always | noMulti, 0, 0, 0, multi},
-		&spec{"EXEC", 1, noScript | always | noMulti, 0, 0, 0, nil},
-		&spec{"DISCARD", 1, noScript | always | noMulti, 0, 0, 0, discard},
-		&spec{"CLIENT|SETINFO", 4, noScript | always, 0, 0, 0, setInfo},
-		&spec{"CLIENT|SETNAME", 3, noScript | always, 0, 0, 0, func(c *call) any { c.s.name = c.args[0]; return Status("OK") }},
-		&spec{"CLIENT|GETNAME", 2, noScript | always, 0, 0, 0, func(c *call) any { return orNil(c.s.name, c.s.name != "") }},
-		&spec{"CLIENT|ID", 2, noScript | always, 0, 0, 0, func(c *call) any { return c.s.id }},
-		&spec{"CLIENT|NO-EVICT", 3, noScript | always, 0, 0, 0, ok},
-		&spec{"CLIENT|NO-TOUCH", 3, noScript | always, 0, 0, 0, ok},
-		&spec{"CLIENT|CAPA", -3, noScript | always, 0, 0, 0, ok},
-		&spec{"INFO", -1, always, 0, 0, 0, info},
-		&spec{"CONFIG|GET", -3, noScript | always, 0, 0, 0, configGet},
-		&spec{"CONFIG|SET", -4, noScript | always, 0, 0, 0, configSet},
-		&spec{"CONFIG|RESETSTAT", 2, noScript | always, 0, 0, 0, resetStat},
-		&spec{"DEBUG|SET-ACTIVE-EXPIRE", 3, noScript | always, 0, 0, 0, setActiveExpire},
-		&spec{"COMMAND", -1, always, 0, 0, 0, func(*call) any { return []any{} }},
+		&spec{"PING", -1, subOK | always, 0, ping},
+		&spec{"ECHO", 2, always, 0, func(c *call) any { return c.args[0] }},
+		&spec{"QUIT", -1, noScript | noAuth | subOK | always | noMulti, 0, quit},
+		&spec{"HELLO", -1, noScript | noAuth | always, 0, hello},
+		&spec{"AUTH", -2, noScript | noAuth | always, 0, auth},
+		&spec{"SELECT", 2, always, 0, selectDB},
+		&spec{"MULTI", 1, noScript | always | noMulti, 0, multi},
+		&spec{"EXEC", 1, noScript | always | noMulti, 0, nil},
+		&spec{"DISCARD", 1, noScript | always | noMulti, 0, discard},
+		&spec{"CLIENT|SETINFO", 4, noScript | always, 0, setInfo},
+		&spec{"CLIENT|SETNAME", 3, noScript | always, 0, func(c *call) any { c.s.name = c.args[0]; return Status("OK") }},
+		&spec{"CLIENT|GETNAME", 2, noScript | always, 0, func(c *call) any { return c.s.name }},
+		&spec{"CLIENT|ID", 2, noScript | always, 0, func(c *call) any { return c.s.id }},
+		&spec{"CLIENT|NO-EVICT", 3, noScript | always, 0, ok},
+		&spec{"CLIENT|NO-TOUCH", 3, noScript | always, 0, ok},
+		&spec{"CLIENT|CAPA", -3, noScript | always, 0, ok},
+		&spec{"INFO", -1, always, 0, info},
+		&spec{"CONFIG|GET", -3, noScript | always, 0, configGet},
+		&spec{"CONFIG|SET", -4, noScript | always, 0, configSet},
+		&spec{"CONFIG|RESETSTAT", 2, noScript | always, 0, func(c *call) any { clear(c.n.stats); return Status("OK") }},
+		&spec{"DEBUG|SET-ACTIVE-EXPIRE", 3, noScript | always, 0, setActiveExpire},
+		&spec{"COMMAND", -1, always, 0, func(*call) any { return []any{} }},
 	)
+}
+
+func quit(c *call) any {
+	c.s.quit = true
+	return Status("OK")
 }
 
 func ok(*call) any { return Status("OK") }
@@ -59,47 +64,27 @@ func selectDB(c *call) any {
 	return Status("OK")
 }
 
-func (n *Node) serverName() string {
-	if n.world.opt.Flavour == Valkey {
-		return "valkey"
-	}
-	return "redis"
-}
-
 func (n *Node) brand() string {
-	if n.world.opt.Flavour == Valkey {
-		return "Valkey"
-	}
-	return "Redis"
+	return [...]string{"Redis", "Redis", "Valkey"}[n.world.opt.Flavour]
 }
 
 func (n *Node) version() string {
 	return [...]string{"7.0.15", "8.0.2", "8.1.1"}[n.world.opt.Flavour]
 }
 
-func (n *Node) mode() string {
+func (n *Node) mode() (mode, role string) {
 	switch {
 	case n.sentinel:
-		return "sentinel"
+		return "sentinel", "sentinel"
 	case n.topo != nil:
-		return "cluster"
+		mode = "cluster"
+	default:
+		mode = "standalone"
 	}
-	return "standalone"
-}
-
-func (n *Node) roleWord() string {
-	switch {
-	case n.sentinel:
-		return "sentinel"
-	case n.primary != nil:
-		return "replica"
+	if n.primary != nil {
+		return mode, "replica"
 	}
-	return "master"
-}
-
-func resetStat(c *call) any {
-	clear(c.n.stats)
-	return Status("OK")
+	return mode, "master"
 }
 
 // commandStats are the runs of each command, those inside functions included. Times are not
@@ -116,7 +101,7 @@ func info(c *call) any {
 	n := c.n
 	sections := c.args
 	if len(sections) == 0 {
-		sections = []string{"server", "clients", "memory", "persistence", "stats", "replication", "cluster", "errorstats"}
+		sections = []string{"server", "clients", "memory", "persistence", "replication", "cluster"}
 	}
 	var b strings.Builder
 	for _, section := range sections {
@@ -133,30 +118,28 @@ func (n *Node) infoSection(section string) ([]string, bool) {
 	switch section {
 	case "server":
 		_, port := n.hostPort()
-		version := n.version()
 		lines := []string{}
 		if n.world.opt.Flavour == Valkey {
-			lines = append(lines, "server_name:valkey", "valkey_version:"+version)
-			version = "7.2.4"
+			lines = append(lines, "server_name:valkey", "valkey_version:"+n.version())
 		}
-		return append(lines, "redis_version:"+version, "redis_mode:"+n.mode(), "run_id:"+n.runID, fmt.Sprint("process_id:", os.Getpid()), "config_file:"+n.world.opt.ConfigFile, fmt.Sprint("tcp_port:", port),
-			fmt.Sprint("server_time_usec:", n.clock.us()), fmt.Sprint("uptime_in_seconds:", int(time.Since(n.started).Seconds()))), true
+		mode, _ := n.mode()
+		compatible := [...]string{"7.0.15", "8.0.2", "7.2.4"}[n.world.opt.Flavour]
+		return append(lines, "redis_version:"+compatible, "redis_mode:"+mode, "run_id:"+n.runID,
+			fmt.Sprint("process_id:", os.Getpid()), "config_file:"+n.world.opt.ConfigFile, fmt.Sprint("tcp_port:", port),
+			fmt.Sprint("server_time_usec:", n.clock.us()),
+			fmt.Sprint("uptime_in_seconds:", int(time.Since(n.started).Seconds()))), true
 	case "clients":
 		return []string{fmt.Sprint("connected_clients:", len(n.sessions))}, true
 	case "memory":
 		return []string{"used_memory:1000000", "maxmemory:" + n.config["maxmemory"]}, true
 	case "persistence":
 		return []string{fmt.Sprintf("loading:%d", oneIf(n.conditions[Loading])), fmt.Sprint("rdb_changes_since_last_save:", n.offset)}, true
-	case "stats":
-		return []string{fmt.Sprint("total_commands_processed:", n.calls)}, true
 	case "commandstats":
 		return n.commandStats(), true
 	case "replication":
 		return n.infoReplication(), true
 	case "cluster":
 		return []string{fmt.Sprintf("cluster_enabled:%d", oneIf(n.topo != nil))}, true
-	case "errorstats":
-		return nil, true
 	}
 	return nil, false
 }
@@ -176,23 +159,15 @@ func configGet(c *call) any {
 	return out
 }
 
-// configSet changes what configGet says. Only maxmemory does something: anything but 0 is too
-// little.
+// configSet changes maxmemory: anything but 0 is too little.
 func configSet(c *call) any {
-	if len(c.args)%2 != 0 {
-		return Error("ERR wrong number of arguments for 'config|set' command")
+	_, bad := strconv.ParseUint(c.args[1], 10, 64)
+	switch {
+	case len(c.args) != 2 || !strings.EqualFold(c.args[0], "maxmemory"):
+		return c.n.world.unmodelled(c.n, "CONFIG SET "+strings.Join(c.args, " "))
+	case bad != nil:
+		return Error("ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be a memory value")
 	}
-	next := maps.Clone(c.n.config)
-	for i := 0; i < len(c.args); i += 2 {
-		name := strings.ToLower(c.args[i])
-		if name != "maxmemory" {
-			return c.n.world.unmodelled(c.n, "CONFIG SET "+name)
-		}
-		if _, err := strconv.ParseUint(c.args[i+1], 10, 64); err != nil {
-			return Error("ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be a memory value")
-		}
-		next[name] = c.args[i+1]
-	}
-	c.n.config = next
+	c.n.config["maxmemory"] = c.args[1]
 	return Status("OK")
 }

@@ -26,12 +26,13 @@ func inCluster(t *testing.T, w *redis.World, cfg client.Config) (a, b *client.Cl
 	return openWith(t, opt, cfg), openWith(t, options(w, "b", "10.0.0.1:6379"), cfg)
 }
 
-// onServer opens a client of a single server.
-func onServer(t *testing.T, w *redis.World, host string, n *redis.Node, cfg client.Config) *client.Client {
+// replicated is a primary that is old and has a replica, in a Cluster of which two clients know.
+func replicated(t *testing.T, w *redis.World, cfg client.Config) (p, r *redis.Node, a, b *client.Client) {
 	t.Helper()
-	opt := options(w, host, n.Addr())
-	opt.ForceSingleClient = true
-	return openWith(t, opt, cfg)
+	nodes := w.Cluster(1, 1)
+	old(t, nodes[0])
+	a, b = inCluster(t, w, cfg)
+	return nodes[0], nodes[1], a, b
 }
 
 // ends waits for the end of a lock that was lost, and returns how long that took.
@@ -79,7 +80,7 @@ func afterGuard(t *testing.T, c *client.Client, l *client.Lock) *client.Lock {
 func TestASlotOfAYoungServerIsGrantedAtOnce(t *testing.T) {
 	slot := int(cluster.Slot("lock:x"))
 	type move func(t *testing.T, w *redis.World, c *client.Client, from, to *redis.Node)
-	for name, move := range map[string]move{
+	each(t, map[string]move{
 		"moved": func(t *testing.T, w *redis.World, c *client.Client, from, to *redis.Node) {
 			from.Restart(redis.Nothing)
 			load(t, from)
@@ -92,24 +93,15 @@ func TestASlotOfAYoungServerIsGrantedAtOnce(t *testing.T) {
 			w.StartMigration(slot, to)
 			w.FinishMigration(slot)
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-				nodes := w.Cluster(3, 0)
-				old(t, nodes...)
-				a, b := inCluster(t, w, client.Config{Lease: lease, Guard: guard})
-				defer a.Close()
-				defer b.Close()
-				from, to := w.Owner("lock:x"), nodes[0]
-				if from == to {
-					to = nodes[1]
-				}
-				l := must(a.Acquire(ctx, "x"))
-				move(t, w, b, from, to)
-				require.NoError(t, second(t, b, l).Release(ctx))
-			})
-		})
-	}
+	}, func(t *testing.T, w *redis.World, move move) {
+		nodes := w.Cluster(3, 0)
+		old(t, nodes...)
+		a, b := inCluster(t, w, client.Config{Lease: lease, Guard: guard})
+		from, to := ownerOf(w, "lock:x", nodes)
+		l := must(a.Acquire(ctx, "x"))
+		move(t, w, b, from, to)
+		require.NoError(t, second(t, b, l).Release(ctx))
+	})
 }
 
 // The target of a move is lost before its replicas have the key, and what they have is not the lock.
@@ -118,8 +110,6 @@ func TestALockIsLostWithTheTargetOfItsMove(t *testing.T) {
 		nodes := w.Cluster(2, 1)
 		load(t, nodes[:2]...)
 		a, b := inCluster(t, w, client.Config{Lease: lease, Replicas: 1})
-		defer a.Close()
-		defer b.Close()
 		l := must(a.Acquire(ctx, "x"))
 		to, heir := nodes[0], nodes[2]
 		if w.Owner("lock:x") == to {
@@ -150,14 +140,9 @@ func promote(w *redis.World, heir *redis.Node) {
 func TestANodeThatIsGivenTheLibraryGrantsAfterGuard(t *testing.T) {
 	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
 		nodes := w.Cluster(2, 0)
-		from, to := w.Owner("lock:{x}held"), nodes[0]
-		if from == to {
-			to = nodes[1]
-		}
+		from, to := ownerOf(w, "lock:{x}held", nodes)
 		old(t, from)
 		a, b := inCluster(t, w, client.Config{Lease: lease, Guard: guard, AutoLoad: true})
-		defer a.Close()
-		defer b.Close()
 		l := must(a.Acquire(ctx, "{x}held"))
 		require.NoError(t, must(a.Acquire(ctx, "{x}free")).Release(ctx))
 		w.Migrate(int(cluster.Slot("lock:{x}held")), to)
@@ -175,92 +160,69 @@ func TestANodeThatIsGivenTheLibraryGrantsAfterGuard(t *testing.T) {
 // A primary restarts with an older memory or none, or a replica does and is promoted before it has
 // synchronised. That all replicas have a lock is no help then.
 func TestAServerForgetsAtEveryLevel(t *testing.T) {
-	disks := map[string]redis.Disk{"an older memory": redis.FromSave, "none": redis.Nothing}
-	for how, restart := range map[string]func(w *redis.World, p, r *redis.Node, d redis.Disk) *redis.Node{
-		"a primary": func(_ *redis.World, p, _ *redis.Node, d redis.Disk) *redis.Node {
-			p.Restart(d)
-			return p
-		},
-		"a replica": func(w *redis.World, _, r *redis.Node, d redis.Disk) *redis.Node {
-			r.StopReplication()
-			r.Restart(d)
-			promote(w, r)
-			return r
-		},
-	} {
-		for memory, disk := range disks {
-			for _, lv := range levels {
-				t.Run(how+"/"+memory+"/"+lv.name, func(t *testing.T) {
-					bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-						nodes := w.Cluster(1, 1)
-						old(t, nodes[0])
-						a, b := inCluster(t, w, lv.cfg)
-						defer a.Close()
-						defer b.Close()
-						for _, n := range nodes {
-							n.Save()
-						}
-						l := must(a.Acquire(ctx, "x"))
-						time.Sleep(100 * time.Millisecond)
-						n := restart(w, nodes[0], nodes[1], disk)
-						time.Sleep(100 * time.Millisecond)
-						if disk == redis.Nothing {
-							_, err := b.TryAcquire(ctx, "x", client.WithFreshAnswer())
-							require.ErrorIs(t, err, client.ErrLibrary)
-							load(t, n)
-						}
-						require.Nil(t, n.Hash("lock:x"))
-						take := second
-						if lv.cfg.Guard > 0 {
-							take = afterGuard
-						}
-						require.NoError(t, take(t, b, l).Release(ctx))
-					})
-				})
-			}
-		}
+	type forget struct {
+		replica bool
+		disk    redis.Disk
 	}
+	atEveryLevel(t, map[string]forget{
+		"a primary/an older memory": {false, redis.FromSave}, "a primary/none": {false, redis.Nothing},
+		"a replica/an older memory": {true, redis.FromSave}, "a replica/none": {true, redis.Nothing},
+	}, func(t *testing.T, w *redis.World, lv level, f forget) {
+		n, r, a, b := replicated(t, w, lv.cfg)
+		n.Save()
+		r.Save()
+		l := must(a.Acquire(ctx, "x"))
+		time.Sleep(100 * time.Millisecond)
+		if f.replica {
+			r.StopReplication()
+			r.Restart(f.disk)
+			promote(w, r)
+			n = r
+		} else {
+			n.Restart(f.disk)
+		}
+		time.Sleep(100 * time.Millisecond)
+		if f.disk == redis.Nothing {
+			_, err := b.TryAcquire(ctx, "x", client.WithFreshAnswer())
+			require.ErrorIs(t, err, client.ErrLibrary)
+			load(t, n)
+		}
+		require.Nil(t, n.Hash("lock:x"))
+		take := second
+		if lv.cfg.Guard > 0 {
+			take = afterGuard
+		}
+		require.NoError(t, take(t, b, l).Release(ctx))
+	})
 }
 
 // The clock of a server goes forward by more than a lease: of the primary, or of a replica that is
 // promoted then.
 func TestLeasesEndEarlyAtEveryLevel(t *testing.T) {
-	for _, lv := range levels {
-		for name, step := range map[string]func(w *redis.World, p, r *redis.Node){
-			"its clock": func(_ *redis.World, p, _ *redis.Node) { p.SetClock(lease+time.Second, 0) },
-			"that of its successor": func(w *redis.World, p, r *redis.Node) {
-				r.SetClock(lease+time.Second, 0)
-				w.Failover(r, redis.Failover{})
-			},
-		} {
-			if lv.cfg.Guard > 0 && name != "its clock" {
-				continue // a promotion is a pause
-			}
-			t.Run(name+"/"+lv.name, func(t *testing.T) {
-				bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-					nodes := w.Cluster(1, 1)
-					old(t, nodes[0])
-					a, b := inCluster(t, w, lv.cfg)
-					defer a.Close()
-					defer b.Close()
-					l := must(a.Acquire(ctx, "x"))
-					step(w, nodes[0], nodes[1])
-					m := second(t, b, l)
-					require.Greater(t, m.Fence(), l.Fence())
-					require.NoError(t, m.Release(ctx))
-				})
-			})
+	whose := map[string]bool{"its clock": false, "that of its successor": true}
+	atEveryLevel(t, whose, func(t *testing.T, w *redis.World, lv level, successor bool) {
+		if lv.cfg.Guard > 0 && successor {
+			t.Skip("a promotion is a pause")
 		}
-	}
+		p, r, a, b := replicated(t, w, lv.cfg)
+		l := must(a.Acquire(ctx, "x"))
+		if successor {
+			r.SetClock(lease+time.Second, 0)
+			w.Failover(r, redis.Failover{})
+		} else {
+			p.SetClock(lease+time.Second, 0)
+		}
+		m := second(t, b, l)
+		require.Greater(t, m.Fence(), l.Fence())
+		require.NoError(t, m.Release(ctx))
+	})
 }
 
 // The pause ends by the server's clock.
 func TestAClockSteppedForwardShortensThePause(t *testing.T) {
 	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := w.Node("a:1")
-		load(t, n)
-		c := onServer(t, w, "a", n, client.Config{Lease: lease, Guard: guard})
-		defer c.Close()
+		n := loaded(t, w, "a:1")
+		c := onServer(t, w, "a", n.Addr(), client.Config{Lease: lease, Guard: guard})
 		began := time.Now()
 		require.InDelta(t, guard, nobodyYet(t, c, "x"), float64(time.Second))
 		n.SetClock(guard/2, 0)
@@ -273,65 +235,46 @@ func TestAClockSteppedForwardShortensThePause(t *testing.T) {
 
 // The clock of a server goes back: leases last longer there, and its memory is younger.
 func TestLeasesLastLongerAtEveryLevel(t *testing.T) {
-	for _, lv := range levels {
-		for name, c := range map[string]struct{ age, back, pause time.Duration }{
-			"a memory that stays old enough": {age: 2 * guard, back: guard / 2},
-			"a memory that gets too young":   {age: guard, back: guard / 2, pause: guard / 2},
-			"before the memory began":        {age: guard, back: time.Hour, pause: guard},
-		} {
-			t.Run(name+"/"+lv.name, func(t *testing.T) {
-				bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-					stepBack(t, w, lv, c.age, c.back, c.pause)
-				})
-			})
+	type back struct{ age, back, pause time.Duration }
+	atEveryLevel(t, map[string]back{
+		"a memory that stays old enough": {age: 2 * guard, back: guard / 2},
+		"a memory that gets too young":   {age: guard, back: guard / 2, pause: guard / 2},
+		"before the memory began":        {age: guard, back: time.Hour, pause: guard},
+	}, func(t *testing.T, w *redis.World, lv level, step back) {
+		n := oldPrimary(t, w)
+		time.Sleep(step.age - guard)
+		c, dead := onServer(t, w, "a", n.Addr(), lv.cfg), onServer(t, w, "b", n.Addr(), lv.cfg)
+		held, left := must(c.Acquire(ctx, "held")), must(dead.Acquire(ctx, "left"))
+		began := time.Now()
+		dead.Close()
+		n.SetClock(-step.back, 0)
+		if lv.cfg.Guard > 0 && step.pause > 0 {
+			require.InDelta(t, step.pause, nobodyYet(t, c, "free"), float64(time.Second))
+		} else {
+			require.NoError(t, must(c.TryAcquire(ctx, "free")).Release(ctx))
 		}
-	}
-}
-
-func stepBack(t *testing.T, w *redis.World, lv level, age, back, pause time.Duration) {
-	n := w.Node("a:1")
-	w.Replica("b:1", n)
-	old(t, n)
-	time.Sleep(age - guard)
-	c, dead := onServer(t, w, "a", n, lv.cfg), onServer(t, w, "b", n, lv.cfg)
-	defer c.Close()
-	held, left := must(c.Acquire(ctx, "held")), must(dead.Acquire(ctx, "left"))
-	began := time.Now()
-	dead.Close()
-	n.SetClock(-back, 0)
-	if lv.cfg.Guard > 0 && pause > 0 {
-		require.InDelta(t, pause, nobodyYet(t, c, "free"), float64(time.Second))
-	} else {
-		require.NoError(t, must(c.TryAcquire(ctx, "free")).Release(ctx))
-	}
-	next := must(c.Acquire(ctx, "left"))
-	require.InDelta(t, lease+back, time.Since(began), float64(moment))
-	require.Greater(t, next.Fence(), left.Fence())
-	require.NoError(t, held.Release(ctx))
+		next := must(c.Acquire(ctx, "left"))
+		require.InDelta(t, lease+step.back, time.Since(began), float64(moment))
+		require.Greater(t, next.Fence(), left.Fence())
+		require.NoError(t, held.Release(ctx))
+	})
 }
 
 // The clock of a server is behind, and the server forgets what it gave out.
 func TestTokensFallWithTheClockAtEveryLevel(t *testing.T) {
-	for _, lv := range levels {
-		t.Run(lv.name, func(t *testing.T) {
-			bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-				n := w.Node("a:1")
-				w.Replica("b:1", n)
-				old(t, n)
-				c := onServer(t, w, "a", n, lv.cfg)
-				defer c.Close()
-				before := must(c.Acquire(ctx, "x"))
-				require.NoError(t, before.Release(ctx))
-				n.SetClock(-time.Hour, 0)
-				n.Restart(redis.Nothing)
-				load(t, n)
-				time.Sleep(moment)
-				after := must(c.Acquire(ctx, "x"))
-				require.Less(t, after.Fence(), before.Fence())
-				require.NoError(t, after.Release(ctx))
-			})
-		})
-	}
+	atEveryLevel(t, map[string]bool{"back": true}, func(t *testing.T, w *redis.World, lv level, _ bool) {
+		n := oldPrimary(t, w)
+		c := onServer(t, w, "a", n.Addr(), lv.cfg)
+		before := must(c.Acquire(ctx, "x"))
+		require.NoError(t, before.Release(ctx))
+		n.SetClock(-time.Hour, 0)
+		n.Restart(redis.Nothing)
+		load(t, n)
+		time.Sleep(moment)
+		after := must(c.Acquire(ctx, "x"))
+		require.Less(t, after.Fence(), before.Fence())
+		require.NoError(t, after.Release(ctx))
+	})
 }
 
 // deletions free a lock behind its holder's back.
@@ -349,53 +292,40 @@ var deletions = map[string]func(n *redis.Node, c *client.Client){
 
 // A key is deleted, as by eviction, or a lock is broken. Who is told learns of it at once.
 func TestADeletedLockIsAnothersAtEveryLevel(t *testing.T) {
-	for _, lv := range levels {
-		for name, kind := range map[string]error{"deleted": client.ErrTaken, "broken": client.ErrBroken} {
-			t.Run(name+"/"+lv.name, func(t *testing.T) {
-				bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-					n := w.Node("a:1")
-					w.Replica("b:1", n)
-					old(t, n)
-					a, b := onServer(t, w, "a", n, lv.cfg), onServer(t, w, "b", n, lv.cfg)
-					defer a.Close()
-					defer b.Close()
-					l := must(a.Acquire(ctx, "x"))
-					time.Sleep(moment)
-					deletions[name](n, b)
-					m := must(b.TryAcquire(ctx, "x"))
-					require.Greater(t, m.Fence(), l.Fence())
-					require.Less(t, ends(t, l, kind), time.Second)
-					require.NoError(t, m.Context().Err())
-					require.NoError(t, m.Release(ctx))
-				})
-			})
-		}
+	type end struct {
+		how  string
+		kind error
 	}
+	ways := map[string]end{"a DEL": {"deleted", client.ErrTaken}, "a break": {"broken", client.ErrBroken}}
+	atEveryLevel(t, ways, func(t *testing.T, w *redis.World, lv level, e end) {
+		n := oldPrimary(t, w)
+		a, b := onServer(t, w, "a", n.Addr(), lv.cfg), onServer(t, w, "b", n.Addr(), lv.cfg)
+		l := must(a.Acquire(ctx, "x"))
+		time.Sleep(moment)
+		deletions[e.how](n, b)
+		m := must(b.TryAcquire(ctx, "x"))
+		require.Greater(t, m.Fence(), l.Fence())
+		require.Less(t, ends(t, l, e.kind), time.Second)
+		require.NoError(t, m.Context().Err())
+		require.NoError(t, m.Release(ctx))
+	})
 }
 
 // What freed a lock is lost by a failover: the lock is its holder's again, who has heard of nothing.
 func TestADeletionThatAFailoverLosesIsUndone(t *testing.T) {
-	for name, free := range deletions {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-				nodes := w.Cluster(1, 1)
-				old(t, nodes[0])
-				a, b := inCluster(t, w, client.Config{Lease: lease, Guard: guard})
-				defer a.Close()
-				defer b.Close()
-				l := must(a.Acquire(ctx, "x", client.WithOwner("job")))
-				time.Sleep(100 * time.Millisecond)
-				nodes[1].StopReplication()
-				free(nodes[0], b)
-				m := must(b.TryAcquire(ctx, "x"))
-				require.Greater(t, m.Fence(), l.Fence())
-				promote(w, nodes[1])
-				require.NoError(t, m.Context().Err())
-				require.LessOrEqual(t, ends(t, m, client.ErrTaken), renewEvery)
-				time.Sleep(2 * lease)
-				require.NoError(t, l.Context().Err())
-				require.NoError(t, l.Release(ctx))
-			})
-		})
-	}
+	each(t, deletions, func(t *testing.T, w *redis.World, free func(*redis.Node, *client.Client)) {
+		p, r, a, b := replicated(t, w, client.Config{Lease: lease, Guard: guard})
+		l := must(a.Acquire(ctx, "x", client.WithOwner("job")))
+		time.Sleep(100 * time.Millisecond)
+		r.StopReplication()
+		free(p, b)
+		m := must(b.TryAcquire(ctx, "x"))
+		require.Greater(t, m.Fence(), l.Fence())
+		promote(w, r)
+		require.NoError(t, m.Context().Err())
+		require.LessOrEqual(t, ends(t, m, client.ErrTaken), renewEvery)
+		time.Sleep(2 * lease)
+		require.NoError(t, l.Context().Err())
+		require.NoError(t, l.Release(ctx))
+	})
 }

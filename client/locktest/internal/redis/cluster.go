@@ -3,7 +3,6 @@ package redis
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cluster"
@@ -17,7 +16,7 @@ func slotOf(key string) int { return int(cluster.Slot(key)) }
 // epoch.
 type topology struct {
 	epoch  int
-	slots  [slots]int16 // the shard, -1: none
+	slots  [slots]int16 // the shard
 	shards []shard
 }
 
@@ -25,6 +24,9 @@ type shard struct {
 	primary  *Node
 	replicas []*Node
 }
+
+// nodes are the primary and then the others.
+func (s shard) nodes() []*Node { return append([]*Node{s.primary}, s.replicas...) }
 
 func (t *topology) clone() *topology {
 	c := &topology{epoch: t.epoch + 1, slots: t.slots, shards: slices.Clone(t.shards)}
@@ -108,7 +110,7 @@ func (w *World) announce(t *topology, now ...*Node) {
 	}
 	for _, n := range w.Nodes() {
 		if !slices.Contains(now, n) {
-			time.AfterFunc(w.opt.Gossip+w.jitter(w.opt.Gossip), func() { n.hear(t) })
+			time.AfterFunc(gossip+w.jitter(gossip), func() { n.hear(t) })
 		}
 	}
 }
@@ -142,20 +144,20 @@ func (n *Node) hear(t *topology) {
 
 // serves reports whether this node is the primary of a slot, or a replica of it.
 func (n *Node) serves(slot int) bool {
-	at := n.topo.slots[slot]
-	return at >= 0 && int(at) == n.topo.shardOf(n) || n.importing[slot] != nil
+	return n.belongs(slot) || n.importing[slot] != nil
 }
+
+// belongs reports whether the slot is of this node's shard.
+func (n *Node) belongs(slot int) bool { return int(n.topo.slots[slot]) == n.topo.shardOf(n) }
+
+const tryAgain Error = "TRYAGAIN Multiple keys request during rehashing of slot"
 
 // redirect is what a node of a Cluster answers about keys that are elsewhere.
 func (n *Node) redirect(s *session, sp *spec, args []string) Error {
 	if n.topo == nil || s.internal {
 		return ""
 	}
-	keys := sp.keysOf(args)
-	names := keys
-	if sp.flags&sharded != 0 {
-		names = append(names, sp.channelsOf(args)...)
-	}
+	keys, names := sp.keysOf(args), sp.slotted(args)
 	if len(names) == 0 {
 		return ""
 	}
@@ -168,22 +170,17 @@ func (n *Node) redirect(s *session, sp *spec, args []string) Error {
 	if n.conditions[ClusterDown] {
 		return "CLUSTERDOWN The cluster is down"
 	}
-	at := n.topo.slots[slot]
-	if at < 0 {
-		return "CLUSTERDOWN Hash slot not served"
-	}
-	owner := n.topo.shards[at].primary
-	if owner == n {
+	owner := n.topo.shards[n.topo.slots[slot]].primary
+	mayRead := s.readonly || sp.flags&sharded != 0
+	switch {
+	case owner == n:
 		return n.whileMigrating(slot, keys)
-	}
-	if from := n.importing[slot]; from != nil && s.asking {
-		if missing := n.missing(keys); len(keys) > 1 && missing > 0 {
-			return "TRYAGAIN Multiple keys request during rehashing of slot"
+	case n.importing[slot] != nil && s.asking:
+		if len(keys) > 1 && n.missing(keys) > 0 {
+			return tryAgain
 		}
 		return ""
-	}
-	mayRead := s.readonly || sp.flags&sharded != 0
-	if mayRead && n.effectiveFlags(sp, args)&write == 0 && n.topo.shardOf(n) == int(at) {
+	case mayRead && n.effectiveFlags(sp, args)&write == 0 && n.belongs(slot):
 		return ""
 	}
 	return Error(fmt.Sprintf("MOVED %d %s", slot, owner.addr))
@@ -210,22 +207,22 @@ func (n *Node) whileMigrating(slot int, keys []string) Error {
 	case missing == len(keys):
 		return Error(fmt.Sprintf("ASK %d %s", slot, to.addr))
 	}
-	return "TRYAGAIN Multiple keys request during rehashing of slot"
+	return tryAgain
 }
 
 // forward sends a message over the cluster's bus: to the shard, or to all nodes.
-func (n *Node) forward(channel, message string, sharded bool) {
+func (n *Node) forward(k kind, channel, message string) {
 	var to []*Node
 	for i, s := range n.topo.shards {
-		if !sharded || i == n.topo.shardOf(n) {
-			to = append(append(to, s.primary), s.replicas...)
+		if k == ordinary || i == n.topo.shardOf(n) {
+			to = append(to, s.nodes()...)
 		}
 	}
 	for _, m := range to {
 		if m == n {
 			continue
 		}
-		at := time.Now().Add(n.world.opt.Lag/2 + time.Duration(n.index%97)*101 + time.Duration(m.index%97+1)*11)
+		at := time.Now().Add(lag/2 + time.Duration(n.index%97)*101 + time.Duration(m.index%97+1)*11)
 		if last := n.busLast[m]; !at.After(last) {
 			at = last.Add(1)
 		}
@@ -234,7 +231,7 @@ func (n *Node) forward(channel, message string, sharded bool) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			if m.up && !m.isolated {
-				m.deliver(channel, message, sharded, true)
+				m.deliver(k, channel, message, true)
 			}
 		})
 	}
@@ -250,14 +247,7 @@ func (t *topology) ranges(visit func(from, to int, s shard)) {
 		for to+1 < slots && t.slots[to+1] == t.slots[from] {
 			to++
 		}
-		if t.slots[from] >= 0 {
-			visit(from, to, t.shards[t.slots[from]])
-		}
+		visit(from, to, t.shards[t.slots[from]])
 		from = to + 1
 	}
-}
-
-func portText(n *Node) (string, string) {
-	host, port := n.hostPort()
-	return host, strconv.Itoa(port)
 }

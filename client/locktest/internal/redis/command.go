@@ -24,11 +24,11 @@ const (
 // spec describes a command as COMMAND does: arity counts the command's words, negative is 'at
 // least'.
 type spec struct {
-	name              string
-	arity             int
-	flags             flag
-	first, last, step int // keys; 0: none
-	run               func(*call) any
+	name  string
+	arity int
+	flags flag
+	keys  int // 1: the first argument is one; -1: all are
+	run   func(*call) any
 }
 
 // call is one run of a command.
@@ -61,34 +61,29 @@ func register(specs ...*spec) {
 
 // find returns the command of those words, and what follows its own words.
 func find(cmd []string) (*spec, []string, Error) {
-	name := strings.ToUpper(cmd[0])
+	name, own := strings.ToUpper(cmd[0]), 1
 	if containers[name] {
 		if len(cmd) < 2 {
-			return nil, nil, Error("ERR wrong number of arguments for '" + strings.ToLower(name) + "' command")
+			return nil, nil, wrongNumber(name)
 		}
-		sp := commands[name+"|"+strings.ToUpper(cmd[1])]
-		if sp == nil {
-			return nil, nil, ""
-		}
-		return sp, cmd[2:], arity(sp, len(cmd))
+		name, own = name+"|"+strings.ToUpper(cmd[1]), 2
 	}
 	sp := commands[name]
-	if sp == nil {
+	switch {
+	case sp == nil:
 		return nil, nil, ""
+	case sp.arity >= 0 && len(cmd) != sp.arity || len(cmd) < -sp.arity:
+		return sp, nil, wrongNumber(name)
 	}
-	return sp, cmd[1:], arity(sp, len(cmd))
+	return sp, cmd[own:], ""
 }
 
-func arity(sp *spec, words int) Error {
-	if sp.arity >= 0 && words != sp.arity || words < -sp.arity {
-		return Error("ERR wrong number of arguments for '" + strings.ToLower(sp.name) + "' command")
-	}
-	return ""
+func wrongNumber(command string) Error {
+	return Error("ERR wrong number of arguments for '" + strings.ToLower(command) + "' command")
 }
 
 // execute runs a command of a client.
 func (n *Node) execute(s *session, cmd []string) any {
-	n.calls++
 	sp, args, err := find(cmd)
 	if sp == nil && err == "" {
 		err = n.world.unmodelled(n, strings.Join(cmd[:min(2, len(cmd))], " "))
@@ -125,7 +120,7 @@ func (n *Node) afterCommand(s *session, sp *spec) {
 		s.asking = false
 	}
 	if sp.name != "CLIENT|CACHING" && sp.name != "MULTI" {
-		s.caching = nil
+		s.caching = false
 	}
 	if sp.flags&write != 0 || sp.name == "FCALL" {
 		s.offset = n.offset
@@ -159,7 +154,7 @@ func (n *Node) check(s *session, sp *spec, cmd, args []string) Error {
 	if s.multi && sp.name == "MULTI" && n.world.opt.Flavour == Valkey { // the others refuse it as they run it
 		return "ERR Command not allowed inside a transaction"
 	}
-	if !s.enc.resp3 && !s.internal && len(s.channels)+len(s.shards) > 0 && sp.flags&subOK == 0 {
+	if !s.enc.resp3 && !s.internal && s.subscribed() && sp.flags&subOK == 0 {
 		return Error(fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", strings.ToLower(sp.name)))
 	}
 	return ""
@@ -214,22 +209,25 @@ func (n *Node) perform(c *call) any {
 
 // keysOf returns the keys among a command's arguments.
 func (sp *spec) keysOf(args []string) []string {
-	if sp.name == "FCALL" || sp.name == "FCALL_RO" || sp.name == "EVAL" || sp.name == "EVAL_RO" {
+	if sp.name == "FCALL" || sp.name == "FCALL_RO" || sp.name == "EVAL" {
 		keys, _, _ := splitKeys(args[1:])
 		return keys
 	}
-	if sp.first == 0 {
+	switch sp.keys {
+	case 0:
 		return nil
+	case 1:
+		return args[:1]
 	}
-	last := sp.last
-	if last < 0 {
-		last = len(args) + 1 + last
+	return args
+}
+
+// slotted returns the keys and channels that belong to slots.
+func (sp *spec) slotted(args []string) []string {
+	if sp.flags&sharded != 0 {
+		return sp.channelsOf(args)
 	}
-	var out []string
-	for i := sp.first; i <= last && i <= len(args); i += sp.step {
-		out = append(out, args[i-1])
-	}
-	return out
+	return sp.keysOf(args)
 }
 
 func (sp *spec) channelsOf(args []string) []string {
@@ -266,7 +264,7 @@ func (n *Node) exec(s *session) any {
 	queue, dirty := s.queue, s.dirty
 	s.multi, s.queue, s.dirty = false, nil, false
 	if dirty {
-		s.caching = nil
+		s.caching = false
 		return Error("EXECABORT Transaction discarded because of previous errors.")
 	}
 	n.begin()
@@ -285,6 +283,6 @@ func (n *Node) exec(s *session) any {
 		n.afterCommand(s, sp)
 		s.caching = caching
 	}
-	s.caching = nil
+	s.caching = false
 	return out
 }

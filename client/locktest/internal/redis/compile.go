@@ -5,35 +5,30 @@ import (
 	"sync"
 
 	lua "github.com/yuin/gopher-lua"
-	"github.com/yuin/gopher-lua/parse"
 )
 
-// prototypes are the bodies that were compiled last. Nobody changes one, so all interpreters share
+// prototypes are the sources that were compiled last. Nobody changes one, so all interpreters share
 // them: each replica loads what its primary does, and each test what the one before it did.
-var prototypes struct {
-	mu     sync.Mutex
-	byBody map[string]*lua.FunctionProto
-}
+var prototypes = struct {
+	mu       sync.Mutex
+	bySource map[string]*lua.FunctionProto
+}{bySource: map[string]*lua.FunctionProto{}}
 
-// compiled compiles the body of a library, unless it was compiled before.
-func compiled(body string) (*lua.FunctionProto, error) {
+// compile compiles a source, unless it was compiled before.
+func compile(L *lua.LState, source, name string) (*lua.LFunction, error) {
 	p := &prototypes
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if proto := p.byBody[body]; proto != nil {
-		return proto, nil
+	if proto := p.bySource[source]; proto != nil {
+		return L.NewFunctionFromProto(proto), nil
 	}
-	chunk, err := parse.Parse(strings.NewReader(body), "user_function")
+	body, err := L.Load(strings.NewReader(source), name)
 	if err != nil {
 		return nil, err
 	}
-	proto, err := lua.Compile(chunk, "user_function")
-	if err != nil {
-		return nil, err
+	if len(p.bySource) >= 16 {
+		clear(p.bySource)
 	}
-	if p.byBody == nil || len(p.byBody) >= 16 {
-		p.byBody = map[string]*lua.FunctionProto{}
-	}
-	p.byBody[body] = proto
-	return proto, nil
+	p.bySource[source] = body.Proto
+	return body, nil
 }

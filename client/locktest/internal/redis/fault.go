@@ -2,6 +2,7 @@ package redis
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -55,7 +56,7 @@ func (w *World) state(p Path) pathState {
 func (l *wire) apply(s pathState) {
 	l.client.out.setStalled(s.stalled[Both] || s.stalled[ToServer])
 	l.client.in.setStalled(s.stalled[Both] || s.stalled[ToClient])
-	latency := cmp.Or(s.delay, l.node.world.opt.Latency)
+	latency := cmp.Or(s.delay, l.Node.world.opt.Latency)
 	l.client.out.setLatency(latency)
 	l.client.in.setLatency(latency)
 }
@@ -65,10 +66,8 @@ func (w *World) rule(p Path, change func(*pathState)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.rules = append(w.rules, rule{p, change})
-	for _, l := range w.links {
-		if p.covers(Path{l.host, l.node}) {
-			l.apply(w.state(Path{l.host, l.node}))
-		}
+	for _, l := range w.matching(p) {
+		l.apply(w.state(l.Path))
 	}
 }
 
@@ -87,6 +86,8 @@ func (w *World) Drop(p Path) {
 
 // Reset resets the connections that are there. New ones work.
 func (w *World) Reset(p Path) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, l := range w.matching(p) {
 		l.client.reset()
 	}
@@ -105,25 +106,12 @@ func (w *World) Delay(p Path, d time.Duration) { w.rule(p, func(s *pathState) { 
 func (w *World) Connections(p Path) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := 0
-	for _, l := range w.links {
-		if l.served && p.covers(Path{l.host, l.node}) {
-			n++
-		}
-	}
-	return n
+	return len(slices.DeleteFunc(w.matching(p), func(l *wire) bool { return !l.served }))
 }
 
+// matching is called with w.mu held.
 func (w *World) matching(p Path) []*wire {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var out []*wire
-	for _, l := range w.links {
-		if p.covers(Path{l.host, l.node}) {
-			out = append(out, l)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(w.links), func(l *wire) bool { return !p.covers(l.Path) })
 }
 
 // Condition is a state of a server in which it refuses commands.

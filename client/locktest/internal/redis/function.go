@@ -10,13 +10,13 @@ import (
 
 func init() {
 	register(
-		&spec{"FUNCTION|LOAD", -3, write | denyOOM | noScript, 0, 0, 0, functionLoad},
-		&spec{"FUNCTION|DELETE", 3, write | noScript, 0, 0, 0, functionDelete},
-		&spec{"FUNCTION|FLUSH", -2, write | noScript, 0, 0, 0, functionFlush},
-		&spec{"FUNCTION|LIST", -2, noScript, 0, 0, 0, functionList},
-		&spec{"FCALL", -3, noScript, 0, 0, 0, func(c *call) any { return c.fcall(false) }},
-		&spec{"FCALL_RO", -3, noScript, 0, 0, 0, func(c *call) any { return c.fcall(true) }},
-		&spec{"EVAL", -3, noScript, 0, 0, 0, eval},
+		&spec{"FUNCTION|LOAD", -3, write | denyOOM | noScript, 0, functionLoad},
+		&spec{"FUNCTION|DELETE", 3, write | noScript, 0, functionDelete},
+		&spec{"FUNCTION|FLUSH", -2, write | noScript, 0, functionFlush},
+		&spec{"FUNCTION|LIST", -2, noScript, 0, functionList},
+		&spec{"FCALL", -3, noScript, 0, func(c *call) any { return c.fcall(false) }},
+		&spec{"FCALL_RO", -3, noScript, 0, func(c *call) any { return c.fcall(true) }},
+		&spec{"EVAL", -3, noScript, 0, eval},
 	)
 }
 
@@ -30,12 +30,13 @@ type library struct {
 }
 
 type function struct {
-	lib              *library
-	name             string
-	body             *lua.LFunction
-	noWrites, anyOOM bool
-	flags            []string
+	lib   *library
+	name  string
+	body  *lua.LFunction
+	flags []string
 }
+
+func (f *function) has(flag string) bool { return slices.Contains(f.flags, flag) }
 
 // script is a function that runs.
 type script struct {
@@ -138,11 +139,7 @@ func functionList(c *call) any {
 		lib := c.n.libs[name]
 		functions := []any{}
 		for _, fn := range sortedKeys(lib.functions) {
-			flags := []any{}
-			for _, f := range lib.functions[fn].flags {
-				flags = append(flags, f)
-			}
-			functions = append(functions, pairs{"name", fn, "description", nil, "flags", flags})
+			functions = append(functions, pairs{"name", fn, "description", nil, "flags", list(lib.functions[fn].flags)})
 		}
 		item := pairs{"library_name", name, "engine", "LUA", "functions", functions}
 		if code {
@@ -153,19 +150,25 @@ func functionList(c *call) any {
 	return out
 }
 
+func list(texts []string) []any {
+	out := make([]any, len(texts))
+	for i, text := range texts {
+		out[i] = text
+	}
+	return out
+}
+
 // effectiveFlags are a command's flags, for a call of a function the function's.
 func (n *Node) effectiveFlags(sp *spec, args []string) flag {
-	switch sp.name {
-	case "EVAL":
-		return sp.flags | write | denyOOM
-	case "FCALL":
-		f := n.function(args[0])
-		if f == nil || f.noWrites {
+	if sp.name == "FCALL" {
+		switch f := n.function(args[0]); {
+		case f == nil || f.has("no-writes"):
 			return sp.flags
-		}
-		if f.anyOOM {
+		case f.has("allow-oom"):
 			return sp.flags | write
 		}
+	}
+	if sp.name == "FCALL" || sp.name == "EVAL" {
 		return sp.flags | write | denyOOM
 	}
 	return sp.flags
@@ -195,10 +198,10 @@ func (c *call) fcall(readOnly bool) any {
 	if err != "" {
 		return err
 	}
-	if readOnly && !f.noWrites {
+	if readOnly && !f.has("no-writes") {
 		return Error("ERR Can not execute a script with write flag using *_ro command.")
 	}
-	reply := f.lib.run(f.body, &script{lib: f.lib, name: name, by: c.s, keys: keys, noWrites: f.noWrites}, args)
+	reply := f.lib.run(f.body, &script{lib: f.lib, name: name, by: c.s, keys: keys, noWrites: f.has("no-writes")}, args)
 	if h := n.world.opt.Hooks.Call; h != nil {
 		h(Call{n, c.s.id, name, slices.Clone(keys), slices.Clone(args), plainReply(reply), n.frozenUS})
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,14 +47,9 @@ var kinds = []error{client.ErrBusy, client.ErrTimeout, client.ErrUnreachable, cl
 // kindly fails the test unless err is nil, or of one kind.
 func kindly(t *testing.T, what string, err error) bool {
 	t.Helper()
-	n := 0
-	for _, kind := range kinds {
-		if errors.Is(err, kind) {
-			n++
-		}
-	}
-	if err != nil && n != 1 {
-		t.Errorf("%s: %v is of %d kinds", what, err, n)
+	of := slices.DeleteFunc(slices.Clone(kinds), func(kind error) bool { return !errors.Is(err, kind) })
+	if err != nil && len(of) != 1 {
+		t.Errorf("%s: %v is of the kinds %v", what, err, of)
 	}
 	return err == nil
 }
@@ -99,29 +95,21 @@ func FuzzOptions(f *testing.F) {
 			}
 			cfg := client.Config{Prefix: prefix, NoPrefix: how&noPrefix != 0, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 			var opts []client.Option
+			chosen := map[int]client.Option{
+				asOwner: client.WithOwner(owner), freshAnswer: client.WithFreshAnswer(), withoutReentry: client.WithoutReentry(),
+				outlives: client.WithLockContext(context.Background()), polling: client.WithPolling(tried, d(interval)),
+			}
 			if how&byConfig != 0 {
 				cfg.Lease, cfg.MaxWait, cfg.RenewEvery, cfg.MaxHold = d(lease), d(wait), d(every), d(hold)
 				cfg.Grace, cfg.MinHold, cfg.Guard, cfg.MaxRenewals, cfg.Label = d(grace), d(least), d(guard), renewals, label
 				cfg.Replicas, cfg.GiveUpEarly, cfg.NoRenewal = replicas, how&giveUpEarly != 0, how&noRenewal != 0
-				if how&polling != 0 {
-					opts = append(opts, client.WithPolling(tried, d(interval)))
-				}
 			} else {
 				opts = []client.Option{client.WithLease(d(lease)), client.WithMaxWait(d(wait)), client.WithRenewal(d(every)),
 					client.WithMaxHold(d(hold), d(grace)), client.WithMinHold(d(least)), client.WithGuard(d(guard)),
 					client.WithMaxRenewals(renewals), client.WithLabel(label), client.WithReplicas(replicas, d(wait))}
-				for bit, opt := range map[int]client.Option{
-					giveUpEarly: client.WithGiveUpEarly(), noRenewal: client.WithoutRenewal(), polling: client.WithPolling(tried, d(interval)),
-				} {
-					if how&bit != 0 {
-						opts = append(opts, opt)
-					}
-				}
+				chosen[giveUpEarly], chosen[noRenewal] = client.WithGiveUpEarly(), client.WithoutRenewal()
 			}
-			for bit, opt := range map[int]client.Option{
-				asOwner: client.WithOwner(owner), freshAnswer: client.WithFreshAnswer(), withoutReentry: client.WithoutReentry(),
-				outlives: client.WithLockContext(context.Background()),
-			} {
+			for bit, opt := range chosen {
 				if how&bit != 0 {
 					opts = append(opts, opt)
 				}
@@ -185,13 +173,12 @@ func (u *user) use() {
 		if kindly(u.T, "AcquireAll", err) {
 			kindly(u.T, "Release", all.Release(ctx))
 		}
-	case u.does(tries):
-		l, err := u.c.TryAcquire(ctx, u.name, u.opts...)
-		if kindly(u.T, "TryAcquire", err) {
-			u.work(ctx, l)
-		}
 	default:
-		l, err := u.c.Acquire(ctx, u.name, u.opts...)
+		take := u.c.Acquire
+		if u.does(tries) {
+			take = u.c.TryAcquire
+		}
+		l, err := take(ctx, u.name, u.opts...)
 		if kindly(u.T, "Acquire", err) {
 			u.work(ctx, l)
 		}

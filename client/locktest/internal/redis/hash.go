@@ -1,6 +1,9 @@
 package redis
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 const (
 	wrongType  Error = "WRONGTYPE Operation against a key holding the wrong kind of value"
@@ -10,80 +13,55 @@ const (
 
 func init() {
 	register(
-		&spec{"HGET", 3, read, 1, 1, 1, hget},
-		&spec{"HMGET", -3, read, 1, 1, 1, hmget},
-		&spec{"HGETALL", 2, read, 1, 1, 1, hgetall},
-		&spec{"HKEYS", 2, read, 1, 1, 1, hkeys},
-		&spec{"HLEN", 2, read, 1, 1, 1, hlen},
-		&spec{"HEXISTS", 3, read, 1, 1, 1, hexists},
-		&spec{"HSET", -4, write | denyOOM, 1, 1, 1, hset},
-		&spec{"HSETNX", 4, write | denyOOM, 1, 1, 1, hsetnx},
-		&spec{"HDEL", -3, write, 1, 1, 1, hdel},
-		&spec{"HINCRBY", 4, write | denyOOM, 1, 1, 1, hincrby},
+		&spec{"HGET", 3, read, 1, onHash(func(c *call, h map[string]string) any { return field(h, c.args[1]) })},
+		&spec{"HMGET", -3, read, 1, onHash(hmget)},
+		&spec{"HGETALL", 2, read, 1, onHash(hgetall)},
+		&spec{"HLEN", 2, read, 1, onHash(func(_ *call, h map[string]string) any { return len(h) })},
+		&spec{"HSET", -4, write | denyOOM, 1, hset},
+		&spec{"HDEL", -3, write, 1, onHash(hdel)},
 	)
 }
 
-// hash returns the fields of the first argument's key, nil if there is none.
-func (c *call) hash() (map[string]string, Error) {
-	e := c.n.lookup(c.args[0])
-	if e == nil {
-		return nil, ""
+// onHash is a command on the hash at its first argument's key. There are no fields if there is none.
+func onHash(run func(c *call, h map[string]string) any) func(*call) any {
+	return func(c *call) any {
+		e, err := c.entry("hash")
+		switch {
+		case err != "":
+			return err
+		case e == nil:
+			return run(c, nil)
+		}
+		return run(c, e.hash)
 	}
-	if e.kind != "hash" {
+}
+
+// entry returns the value at the first argument's key, which must be of a kind, or nil.
+func (c *call) entry(kind string) (*entry, Error) {
+	e := c.n.lookup(c.args[0])
+	if e != nil && e.kind != kind {
 		return nil, wrongType
 	}
-	return e.hash, ""
+	return e, ""
 }
 
-// hashToWrite returns the fields of a hash that may be a new one, after announcing the change.
-func (c *call) hashToWrite() (map[string]string, Error) {
-	h, err := c.hash()
-	if err != "" {
-		return nil, err
+func field(h map[string]string, name string) any {
+	if v, ok := h[name]; ok {
+		return v
 	}
-	c.edit(c.args[0])
-	if h == nil {
-		h = map[string]string{}
-		c.n.keys[c.args[0]] = &entry{kind: "hash", hash: h}
-	}
-	return h, ""
+	return nil
 }
 
-func orNil(v string, ok bool) any {
-	if !ok {
-		return nil
-	}
-	return v
-}
-
-func hget(c *call) any {
-	h, err := c.hash()
-	if err != "" {
-		return err
-	}
-	v, ok := h[c.args[1]]
-	return orNil(v, ok)
-}
-
-func hmget(c *call) any {
-	h, err := c.hash()
-	if err != "" {
-		return err
-	}
+func hmget(c *call, h map[string]string) any {
 	out := make([]any, len(c.args)-1)
 	for i, f := range c.args[1:] {
-		v, ok := h[f]
-		out[i] = orNil(v, ok)
+		out[i] = field(h, f)
 	}
 	return out
 }
 
 // hgetall gives the fields in the order of their names: Redis promises none.
-func hgetall(c *call) any {
-	h, err := c.hash()
-	if err != "" {
-		return err
-	}
+func hgetall(_ *call, h map[string]string) any {
 	out := pairs{}
 	for _, f := range sortedKeys(h) {
 		out = append(out, f, h[f])
@@ -91,74 +69,28 @@ func hgetall(c *call) any {
 	return out
 }
 
-func hkeys(c *call) any {
-	h, err := c.hash()
-	if err != "" {
-		return err
-	}
-	out := []any{}
-	for _, f := range sortedKeys(h) {
-		out = append(out, f)
-	}
-	return out
-}
-
-func hlen(c *call) any {
-	h, err := c.hash()
-	if err != "" {
-		return err
-	}
-	return len(h)
-}
-
-func hexists(c *call) any {
-	h, err := c.hash()
-	if err != "" {
-		return err
-	}
-	_, ok := h[c.args[1]]
-	return oneIf(ok)
-}
-
 func hset(c *call) any {
 	if len(c.args)%2 == 0 {
-		return Error("ERR wrong number of arguments for 'hset' command")
+		return wrongNumber("hset")
 	}
-	h, err := c.hashToWrite()
-	if err != "" {
-		return err
-	}
-	added := 0
-	for i := 1; i < len(c.args); i += 2 {
-		if _, ok := h[c.args[i]]; !ok {
-			added++
+	return onHash(func(c *call, h map[string]string) any {
+		c.edit(c.args[0])
+		if h == nil {
+			h = map[string]string{}
+			c.n.keys[c.args[0]] = &entry{kind: "hash", hash: h}
 		}
-		h[c.args[i]] = c.args[i+1]
-	}
-	return added
+		before := len(h)
+		for pair := range slices.Chunk(c.args[1:], 2) {
+			h[pair[0]] = pair[1]
+		}
+		return len(h) - before
+	})(c)
 }
 
-func hsetnx(c *call) any {
-	h, err := c.hash()
-	if err != "" {
-		return err
-	}
-	if _, ok := h[c.args[1]]; ok {
-		return 0
-	}
-	h, _ = c.hashToWrite()
-	h[c.args[1]] = c.args[2]
-	return 1
-}
-
-func hdel(c *call) any {
-	h, err := c.hash()
-	if err != "" {
-		return err
-	}
+func hdel(c *call, h map[string]string) any {
 	removed := 0
 	for _, f := range c.args[1:] {
-		if _, ok := h[f]; !ok {
+		if field(h, f) == nil {
 			continue
 		}
 		if removed == 0 {
@@ -173,33 +105,11 @@ func hdel(c *call) any {
 	return removed
 }
 
-func hincrby(c *call) any {
-	by, bad := integer(c.args[2])
-	if bad != nil {
-		return notInteger
-	}
-	h, err := c.hash()
-	if err != "" {
-		return err
-	}
-	old := int64(0)
-	if v, ok := h[c.args[1]]; ok {
-		if old, bad = integer(v); bad != nil {
-			return Error("ERR hash value is not an integer")
-		}
-	}
-	sum := old + by
-	if by > 0 && sum < old || by < 0 && sum > old {
-		return Error("ERR increment or decrement would overflow")
-	}
-	h, _ = c.hashToWrite()
-	h[c.args[1]] = strconv.FormatInt(sum, 10)
-	return sum
-}
-
 func oneIf(yes bool) int {
 	if yes {
 		return 1
 	}
 	return 0
 }
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

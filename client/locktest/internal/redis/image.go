@@ -1,10 +1,5 @@
 package redis
 
-import (
-	"maps"
-	"strconv"
-)
-
 // image is what a server has on disk, and what it sends to a new replica.
 type image struct {
 	keys    map[string]*entry
@@ -62,9 +57,7 @@ func (n *Node) Restart(disk Disk) {
 		im = n.saved
 	}
 	n.stop()
-	users, config := n.users, n.config
 	n.start()
-	n.users, n.config = users, maps.Clone(config)
 	if im != nil {
 		n.restore(im)
 	}
@@ -78,4 +71,3 @@ func (n *Node) Restart(disk Disk) {
 		n.world.follow(r, n, true)
 	}
 }
-func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -16,69 +17,58 @@ import (
 func TestTheKeyKeepsTheMinimum(t *testing.T) {
 	const minHold = 2 * time.Minute
 	silent := redis.Path{Host: "client"}
-	ends := map[string]func(t *testing.T, w *redis.World, n *redis.Node, l *client.Lock){
+	type end func(t *testing.T, w *redis.World, n *redis.Node, l *client.Lock)
+	unheard := func(way redis.Direction) end {
+		return func(t *testing.T, w *redis.World, _ *redis.Node, l *client.Lock) {
+			w.Stall(silent, way)
+			short, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			require.ErrorIs(t, l.Release(short), client.ErrUnreachable)
+			if way == redis.ToClient {
+				w.Resume(silent) // it is released again
+			}
+		}
+	}
+	ends := map[string]end{
 		"released": func(t *testing.T, _ *redis.World, _ *redis.Node, l *client.Lock) { require.NoError(t, l.Release(ctx)) },
 		"the process dies": func(_ *testing.T, w *redis.World, _ *redis.Node, _ *client.Lock) {
 			w.Stall(silent, redis.Both)
 		},
-		"the server does not hear of the release": func(t *testing.T, w *redis.World, _ *redis.Node, l *client.Lock) {
-			w.Stall(silent, redis.Both)
-			short, cancel := context.WithTimeout(ctx, time.Second)
-			defer cancel()
-			require.ErrorIs(t, l.Release(short), client.ErrUnreachable)
-		},
-		"the answer to the release is lost": func(t *testing.T, w *redis.World, _ *redis.Node, l *client.Lock) {
-			w.Stall(silent, redis.ToClient)
-			short, cancel := context.WithTimeout(ctx, time.Second)
-			defer cancel()
-			require.ErrorIs(t, l.Release(short), client.ErrUnreachable)
-			w.Resume(silent) // it is released again
-		},
+		"the server does not hear of the release": unheard(redis.Both),
+		"the answer to the release is lost":       unheard(redis.ToClient),
 		"the library is loaded again": func(t *testing.T, _ *redis.World, n *redis.Node, l *client.Lock) {
 			require.NoError(t, l.Release(ctx))
 			load(t, n)
 		},
 	}
-	for how, end := range ends {
-		for _, handedOver := range []bool{false, true} {
-			name := how
-			if handedOver {
-				name += ", after a wait"
-			}
-			t.Run(name, func(t *testing.T) {
-				bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-					n := w.Node("a:1")
-					load(t, n)
-					c, other := open(t, w, "client", "a:1"), open(t, w, "other", "a:1")
-					defer other.Close()
-					defer c.Close()
-					defer w.Resume(silent)
-					if handedOver {
-						before := must(other.Acquire(ctx, "x"))
-						time.AfterFunc(time.Second, func() { _ = before.Release(ctx) })
-					}
-					l := must(c.Acquire(ctx, "x", client.WithMinHold(minHold)))
-					granted := time.UnixMicro(l.Fence())
-					time.Sleep(time.Second)
-					end(t, w, n, l)
-					next := must(other.Acquire(ctx, "x"))
-					kept := time.UnixMicro(next.Fence()).Sub(granted)
-					require.GreaterOrEqual(t, kept, minHold)
-					require.Less(t, kept, minHold+50*time.Millisecond)
-				})
+	for _, handedOver := range []bool{false, true} {
+		t.Run(fmt.Sprint("after a wait: ", handedOver), func(t *testing.T) {
+			each(t, ends, func(t *testing.T, w *redis.World, end end) {
+				n := loaded(t, w, "a:1")
+				c, other := open(t, w, "client", "a:1"), open(t, w, "other", "a:1")
+				defer w.Resume(silent)
+				if handedOver {
+					before := must(other.Acquire(ctx, "x"))
+					time.AfterFunc(time.Second, func() { _ = before.Release(ctx) })
+				}
+				l := must(c.Acquire(ctx, "x", client.WithMinHold(minHold)))
+				granted := time.UnixMicro(l.Fence())
+				time.Sleep(time.Second)
+				end(t, w, n, l)
+				next := must(other.Acquire(ctx, "x"))
+				kept := time.UnixMicro(next.Fence()).Sub(granted)
+				require.GreaterOrEqual(t, kept, minHold)
+				require.Less(t, kept, minHold+50*time.Millisecond)
 			})
-		}
+		})
 	}
 }
 
 // What nobody worked under keeps nobody out.
 func TestWhatIsGivenUpIsNotKept(t *testing.T) {
 	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := w.Node("a:1")
-		load(t, n)
+		loaded(t, w, "a:1")
 		c, other := open(t, w, "client", "a:1"), open(t, w, "other", "a:1")
-		defer other.Close()
-		defer c.Close()
 		over, cancel := context.WithCancel(ctx)
 		cancel()
 		_, err := c.Acquire(ctx, "x", client.WithMinHold(time.Minute), client.WithLockContext(over))

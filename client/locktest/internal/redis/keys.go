@@ -2,38 +2,33 @@ package redis
 
 import (
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 )
 
 func init() {
 	register(
-		&spec{"DEL", -2, write, 1, -1, 1, del},
-		&spec{"UNLINK", -2, write, 1, -1, 1, del},
-		&spec{"EXISTS", -2, read, 1, -1, 1, exists},
-		&spec{"TYPE", 2, read, 1, 1, 1, typeOf},
-		&spec{"TTL", 2, read, 1, 1, 1, func(c *call) any { return c.ttl(1000, false) }},
-		&spec{"PTTL", 2, read, 1, 1, 1, func(c *call) any { return c.ttl(1, false) }},
-		&spec{"EXPIRETIME", 2, read, 1, 1, 1, func(c *call) any { return c.ttl(1000, true) }},
-		&spec{"PEXPIRETIME", 2, read, 1, 1, 1, func(c *call) any { return c.ttl(1, true) }},
-		&spec{"EXPIRE", -3, write, 1, 1, 1, func(c *call) any { return c.expire("EX", "expire") }},
-		&spec{"PEXPIRE", -3, write, 1, 1, 1, func(c *call) any { return c.expire("PX", "pexpire") }},
-		&spec{"EXPIREAT", -3, write, 1, 1, 1, func(c *call) any { return c.expire("EXAT", "expireat") }},
-		&spec{"PEXPIREAT", -3, write, 1, 1, 1, func(c *call) any { return c.expire("PXAT", "pexpireat") }},
-		&spec{"PERSIST", 2, write, 1, 1, 1, persist},
-		&spec{"KEYS", 2, 0, 0, 0, 0, keysLike},
-		&spec{"SCAN", -2, 0, 0, 0, 0, scan},
-		&spec{"DBSIZE", 1, 0, 0, 0, 0, func(c *call) any { return len(c.n.keys) }},
-		&spec{"FLUSHALL", -1, write, 0, 0, 0, flush},
-		&spec{"FLUSHDB", -1, write, 0, 0, 0, flush},
-		&spec{"DUMP", 2, read, 1, 1, 1, dump},
-		&spec{"TIME", 1, always, 0, 0, 0, tellTime},
+		&spec{"DEL", -2, write, -1, del},
+		&spec{"UNLINK", -2, write, -1, del},
+		&spec{"EXISTS", -2, read, -1, exists},
+		&spec{"TYPE", 2, read, 1, typeOf},
+		&spec{"PTTL", 2, read, 1, func(c *call) any { return c.ttl(false) }},
+		&spec{"PEXPIRETIME", 2, read, 1, func(c *call) any { return c.ttl(true) }},
+		&spec{"PEXPIRE", -3, write, 1, func(c *call) any { return c.expire("PX", "pexpire") }},
+		&spec{"PEXPIREAT", -3, write, 1, func(c *call) any { return c.expire("PXAT", "pexpireat") }},
+		&spec{"PERSIST", 2, write, 1, persist},
+		&spec{"KEYS", 2, 0, 0, func(c *call) any { return c.n.living(c.args[0]) }},
+		&spec{"SCAN", -2, 0, 0, scan},
+		&spec{"DBSIZE", 1, 0, 0, func(c *call) any { return len(c.n.keys) }},
+		&spec{"FLUSHALL", -1, write, 0, flush},
+		&spec{"FLUSHDB", -1, write, 0, flush},
+		&spec{"DUMP", 2, read, 1, dump},
+		&spec{"TIME", 1, always, 0, tellTime},
 		// Values that are no lock: they have a type, and nothing else.
-		&spec{"RPUSH", -3, write | denyOOM, 1, 1, 1, func(c *call) any { return c.opaque("list") }},
-		&spec{"LPUSH", -3, write | denyOOM, 1, 1, 1, func(c *call) any { return c.opaque("list") }},
-		&spec{"SADD", -3, write | denyOOM, 1, 1, 1, func(c *call) any { return c.opaque("set") }},
-		&spec{"ZADD", -4, write | denyOOM, 1, 1, 1, func(c *call) any { return c.opaque("zset") }},
-		&spec{"XADD", -5, write | denyOOM, 1, 1, 1, func(c *call) any { return c.opaque("stream") }},
+		&spec{"RPUSH", -3, write | denyOOM, 1, func(c *call) any { return c.opaque("list") }},
+		&spec{"SADD", -3, write | denyOOM, 1, func(c *call) any { return c.opaque("set") }},
+		&spec{"ZADD", -4, write | denyOOM, 1, func(c *call) any { return c.opaque("zset") }},
+		&spec{"XADD", -5, write | denyOOM, 1, func(c *call) any { return c.opaque("stream") }},
 	)
 }
 
@@ -64,7 +59,7 @@ func typeOf(c *call) any {
 	return Status("none")
 }
 
-func (c *call) ttl(unit int64, absolute bool) any {
+func (c *call) ttl(absolute bool) any {
 	e := c.n.lookup(c.args[0])
 	switch {
 	case e == nil:
@@ -72,13 +67,9 @@ func (c *call) ttl(unit int64, absolute bool) any {
 	case e.end == 0:
 		return -1
 	case absolute:
-		return e.end / unit
+		return e.end
 	}
-	left := max(0, e.end-c.n.readUS()/1000)
-	if unit > 1 {
-		left = (left + unit/2) / unit
-	}
-	return left
+	return max(0, e.end-c.n.readUS()/1000)
 }
 
 func (c *call) expire(word, command string) any {
@@ -95,7 +86,7 @@ func (c *call) expire(word, command string) any {
 	}
 	c.edit(c.args[0])
 	now := c.n.readUS()
-	if word == "PXAT" || word == "EXAT" {
+	if word == "PXAT" {
 		now = c.n.stepUS()
 	}
 	if end <= now/1000 && !c.n.applying { // a time that is over deletes at once
@@ -104,7 +95,7 @@ func (c *call) expire(word, command string) any {
 		return 1
 	}
 	c.n.setEnd(e, end)
-	c.effect = [][]string{{"PEXPIREAT", c.args[0], strconv.FormatInt(end, 10)}}
+	c.effect = [][]string{{"PEXPIREAT", c.args[0], itoa(end)}}
 	return 1
 }
 
@@ -119,41 +110,25 @@ func persist(c *call) any {
 }
 
 func (n *Node) living(pattern string) []any {
-	out := []any{}
-	for _, key := range sortedKeys(n.keys) {
-		if glob(pattern, key) && n.lookup(key) != nil {
-			out = append(out, key)
-		}
-	}
-	return out
+	return list(slices.DeleteFunc(sortedKeys(n.keys), func(key string) bool {
+		return !glob(pattern, key) || n.lookup(key) == nil
+	}))
 }
-
-func keysLike(c *call) any { return c.n.living(c.args[0]) }
 
 // scan gives everything at once, whatever COUNT says.
 func scan(c *call) any {
-	pattern, kind := "*", ""
-	for i := 1; i < len(c.args); i += 2 {
-		if i+1 == len(c.args) {
+	pattern := "*"
+	for pair := range slices.Chunk(c.args[1:], 2) {
+		switch word := strings.ToUpper(pair[0]); {
+		case len(pair) < 2:
 			return syntaxErr
-		}
-		switch strings.ToUpper(c.args[i]) {
-		case "MATCH":
-			pattern = c.args[i+1]
-		case "TYPE":
-			kind = c.args[i+1]
-		case "COUNT":
-		default:
-			return syntaxErr
+		case word == "MATCH":
+			pattern = pair[1]
+		case word != "COUNT":
+			return c.n.world.unmodelled(c.n, "SCAN "+word)
 		}
 	}
-	out := []any{}
-	for _, key := range c.n.living(pattern) {
-		if kind == "" || c.n.keys[key.(string)].kind == kind {
-			out = append(out, key)
-		}
-	}
-	return []any{"0", out}
+	return []any{"0", c.n.living(pattern)}
 }
 
 func flush(c *call) any {
@@ -181,9 +156,9 @@ func dump(c *call) any {
 }
 
 func (c *call) opaque(kind string) any {
-	e := c.n.lookup(c.args[0])
-	if e != nil && e.kind != kind {
-		return wrongType
+	e, err := c.entry(kind)
+	if err != "" {
+		return err
 	}
 	c.edit(c.args[0])
 	if e == nil {
@@ -200,7 +175,7 @@ func (c *call) opaque(kind string) any {
 
 func tellTime(c *call) any {
 	us := c.n.stepUS()
-	return []any{strconv.FormatInt(us/1e6, 10), strconv.FormatInt(us%1e6, 10)}
+	return []any{itoa(us / 1e6), itoa(us % 1e6)}
 }
 
 // stepUS is the time that TIME says and that relative expiry counts from. In functions of Redis 7.0

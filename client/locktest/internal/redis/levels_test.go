@@ -31,9 +31,17 @@ var levels = []level{
 	{"replicas", client.Config{Lease: lease, Replicas: 1}},
 }
 
+// atEveryLevel runs a test of every case at every level.
+func atEveryLevel[C any](t *testing.T, cases map[string]C, test func(t *testing.T, w *redis.World, lv level, c C)) {
+	for _, lv := range levels {
+		t.Run(lv.name, func(t *testing.T) {
+			each(t, cases, func(t *testing.T, w *redis.World, c C) { test(t, w, lv, c) })
+		})
+	}
+}
+
 // fault is a row of docs/guarantees.md, of those that a single server can play.
 type fault struct {
-	name         string
 	strike, heal func(t *testing.T, n *redis.Node) // it strikes several times
 	lasts        time.Duration
 	autoLoad     bool
@@ -45,62 +53,53 @@ type fault struct {
 }
 
 // refusing is a server in a condition for most of a lease.
-func refusing(name string, c redis.Condition) fault {
+func refusing(c redis.Condition) fault {
 	set := func(on bool) func(*testing.T, *redis.Node) {
 		return func(_ *testing.T, n *redis.Node) { n.Set(c, on) }
 	}
-	return fault{name: name, strike: set(true), heal: set(false), lasts: lease * 9 / 10,
+	return fault{strike: set(true), heal: set(false), lasts: lease * 9 / 10,
 		try: client.ErrUnreachable, renew: client.ErrUnreachable}
 }
 
-func faults() []fault {
-	full := refusing("the memory is full", redis.Full)
+func faults() map[string]fault {
+	full := refusing(redis.Full)
 	full.renew = nil
 	replace := func(t *testing.T, n *redis.Node) { load(t, n) }
 	flush := func(_ *testing.T, n *redis.Node) { n.Do("FUNCTION", "FLUSH") }
 	user := func(rule string) func(*testing.T, *redis.Node) {
 		return func(_ *testing.T, n *redis.Node) { n.SetUser("default", rule) }
 	}
-	kill := func(_ *testing.T, n *redis.Node) { n.KillClients(nil) }
+	kill := func(_ *testing.T, n *redis.Node) { n.KillClients() }
 	none := func(*testing.T, *redis.Node) {}
-	return []fault{
-		full,
-		refusing("it is busy with a script", redis.Busy),
-		refusing("it is loading", redis.Loading),
-		refusing("it could not save", redis.SaveFailed),
-		refusing("it has too few replicas", redis.TooFewReplicas),
-		{name: "rights are taken away", strike: user("-fcall"), heal: user("+fcall"), lasts: 3 * lease / 2,
+	return map[string]fault{
+		"the memory is full":       full,
+		"it is busy with a script": refusing(redis.Busy),
+		"it is loading":            refusing(redis.Loading),
+		"it could not save":        refusing(redis.SaveFailed),
+		"it has too few replicas":  refusing(redis.TooFewReplicas),
+		"rights are taken away": {strike: user("-fcall"), heal: user("+fcall"), lasts: 3 * lease / 2,
 			try: client.ErrDenied, renew: client.ErrDenied, waits: client.ErrDenied, lost: true},
-		{name: "connections are killed", strike: kill, heal: none, lasts: lease,
+		"connections are killed": {strike: kill, heal: none, lasts: lease,
 			try: client.ErrUnreachable, renew: client.ErrUnreachable, maybe: true, waits: client.ErrUnreachable},
-		{name: "the library is replaced", strike: replace, heal: none, lasts: lease, young: true},
-		{name: "FUNCTION FLUSH", strike: flush, heal: replace, lasts: lease / 2,
+		"the library is replaced": {strike: replace, heal: none, lasts: lease, young: true},
+		"FUNCTION FLUSH": {strike: flush, heal: replace, lasts: lease / 2,
 			try: client.ErrLibrary, renew: client.ErrLibrary, waits: client.ErrLibrary, young: true},
-		{name: "FUNCTION FLUSH with AutoLoad", strike: flush, heal: none, lasts: lease, autoLoad: true,
+		"FUNCTION FLUSH with AutoLoad": {strike: flush, heal: none, lasts: lease, autoLoad: true,
 			young: true},
 	}
 }
 
 // A server is struck under a lock that others wait for, and recovers.
 func TestFaultsOfAServerAtEveryLevel(t *testing.T) {
-	for _, f := range faults() {
-		for _, lv := range levels {
-			t.Run(f.name+"/"+lv.name, func(t *testing.T) {
-				bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) { f.happens(t, w, lv) })
-			})
-		}
-	}
+	atEveryLevel(t, faults(), func(t *testing.T, w *redis.World, lv level, f fault) { f.happens(t, w, lv) })
 }
 
 func (f fault) happens(t *testing.T, w *redis.World, lv level) {
-	n := w.Node("a:1")
-	w.Replica("b:1", n)
-	old(t, n)
+	n := oldPrimary(t, w)
 	lv.cfg.AutoLoad = f.autoLoad
 	var clients []*client.Client
 	for _, host := range []string{"holder", "first", "second"} {
-		c := onServer(t, w, host, n, lv.cfg)
-		defer c.Close()
+		c := onServer(t, w, host, n.Addr(), lv.cfg)
 		clients = append(clients, c)
 	}
 	c := clients[0]
@@ -216,6 +215,15 @@ func old(t *testing.T, nodes ...*redis.Node) {
 		n.Do("FCALL", functions.Memory, "0")
 	}
 	time.Sleep(guard)
+}
+
+// oldPrimary starts a server that is old, and a replica of it.
+func oldPrimary(t *testing.T, w *redis.World) *redis.Node {
+	t.Helper()
+	n := w.Node("a:1")
+	w.Replica("b:1", n)
+	old(t, n)
+	return n
 }
 
 // nobodyYet asserts that nobody gets a free lock, and returns for how long.

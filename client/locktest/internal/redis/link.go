@@ -42,15 +42,15 @@ type packet struct {
 	data []byte
 }
 
-func newHalf(latency time.Duration, seed, id uint64) *half {
-	h := &half{latency: latency, rng: rand.New(rand.NewPCG(seed, id))}
+func newHalf(seed, id uint64) *half {
+	h := &half{rng: rand.New(rand.NewPCG(seed, id))}
 	h.cond = sync.NewCond(&h.mu)
 	return h
 }
 
 // newLink returns the client's and the server's end.
-func newLink(client, server string, latency time.Duration, seed, id uint64) (*link, *link) {
-	up, down := newHalf(latency, seed, 2*id), newHalf(latency, seed, 2*id+1)
+func newLink(client, server string, seed, id uint64) (*link, *link) {
+	up, down := newHalf(seed, 2*id), newHalf(seed, 2*id+1)
 	return &link{in: down, out: up, local: client, remote: server}, &link{in: up, out: down, local: server, remote: client}
 }
 

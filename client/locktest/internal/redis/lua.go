@@ -1,8 +1,6 @@
 package redis
 
 import (
-	"crypto/sha1"
-	"encoding/hex"
 	"fmt"
 	"math"
 	"regexp"
@@ -28,29 +26,29 @@ func newLibrary(n *Node, name, source string) *library {
 // load runs the library's body. While it does, there are only redis.register_function and a few
 // more.
 func (lib *library) load(body string) Error {
-	lib.open("user_function")
+	lib.open()
 	L := lib.state
 	api := L.GetGlobal("redis").(*lua.LTable)
-	register := L.NewFunction(lib.registerFunction)
-	api.RawSetString("register_function", register)
-	for _, name := range []string{"call", "pcall", "error_reply", "status_reply", "sha1hex", "acl_check_cmd"} {
+	api.RawSetString("register_function", L.NewFunction(lib.registerFunction))
+	for _, name := range []string{"call", "pcall", "error_reply", "acl_check_cmd"} {
 		hidden := api.RawGetString(name)
 		api.RawSetString(name, lua.LNil)
 		defer api.RawSetString(name, hidden)
 	}
-	proto, err := compiled(body)
+	main, err := compile(L, body, "user_function")
 	if err != nil {
 		return Error("ERR Error compiling function: " + oneLine(err.Error()))
 	}
-	if err := L.CallByParam(lua.P{Fn: L.NewFunctionFromProto(proto), Protect: true}); err != nil {
-		return Error("ERR Error registering functions: " + coded(luaError(err)))
+	if err := L.CallByParam(lua.P{Fn: main, Protect: true}); err != nil {
+		text, _ := luaError(err)
+		return Error("ERR Error registering functions: " + text)
 	}
 	api.RawSetString("register_function", lua.LNil)
 	return ""
 }
 
 // open makes the interpreter.
-func (lib *library) open(chunk string) {
+func (lib *library) open() {
 	lib.state = lua.NewState(lua.Options{SkipOpenLibs: true, RegistrySize: 1024, RegistryMaxSize: 1024 * 256, RegistryGrowStep: 4096})
 	L := lib.state
 	for _, l := range luaLibs {
@@ -63,36 +61,14 @@ func (lib *library) open(chunk string) {
 	}
 	L.SetGlobal("pcall", L.NewFunction(protectedCall))
 	L.SetGlobal("tonumber", L.NewFunction(toNumber(L.GetGlobal("tonumber").(*lua.LFunction))))
-	text := L.GetGlobal("string").(*lua.LTable)
-	text.RawSetString("find", L.NewFunction(func(L *lua.LState) int {
-		if lua.LVAsBool(L.Get(4)) { // plain
-			return plainFind(L)
-		}
-		return luaFind(L, true)
-	}))
-	text.RawSetString("match", L.NewFunction(func(L *lua.LState) int { return luaFind(L, false) }))
-	text.RawSetString("format", L.NewFunction(luaFormat(text.RawGetString("format").(*lua.LFunction))))
-	L.SetGlobal("struct", openStruct(L))
-	api := L.NewTable()
-	for name, f := range map[string]lua.LGFunction{
+	quicken(L, L.GetGlobal("string").(*lua.LTable))
+	L.SetGlobal("struct", L.SetFuncs(L.NewTable(), map[string]lua.LGFunction{"pack": structPack, "unpack": structUnpack}))
+	api := L.SetFuncs(L.NewTable(), map[string]lua.LGFunction{
 		"call":          func(L *lua.LState) int { return lib.redisCall(L, true) },
 		"pcall":         func(L *lua.LState) int { return lib.redisCall(L, false) },
-		"error_reply":   func(L *lua.LState) int { return replyTable(L, "err") },
-		"status_reply":  func(L *lua.LState) int { return replyTable(L, "ok") },
-		"sha1hex":       sha1hex,
+		"error_reply":   errorReply,
 		"acl_check_cmd": lib.aclCheck,
-		"log":           func(*lua.LState) int { return 0 },
-	} {
-		L.SetField(api, name, L.NewFunction(f))
-	}
-	for i, level := range []string{"LOG_DEBUG", "LOG_VERBOSE", "LOG_NOTICE", "LOG_WARNING"} {
-		L.SetField(api, level, lua.LNumber(i))
-	}
-	version := lib.node.version()
-	if lib.node.world.opt.Flavour == Valkey {
-		version = "7.2.4"
-	}
-	L.SetField(api, "REDIS_VERSION", lua.LString(version))
+	})
 	L.SetGlobal("redis", api)
 	if lib.node.world.opt.Flavour == Valkey {
 		L.SetGlobal("server", api)
@@ -111,37 +87,24 @@ func (lib *library) open(chunk string) {
 	inner := L.NewTable()
 	L.SetField(inner, "__index", L.NewFunction(missing))
 	L.SetMetatable(api, inner)
-	_ = chunk
 }
 
 func (lib *library) registerFunction(L *lua.LState) int {
 	f := &function{lib: lib}
+	f.name, f.body = lua.LVAsString(L.Get(1)), L.ToFunction(2)
 	if t, ok := L.Get(1).(*lua.LTable); ok && L.GetTop() == 1 {
 		f.name = lua.LVAsString(t.RawGetString("function_name"))
 		f.body, _ = t.RawGetString("callback").(*lua.LFunction)
 		if flags, ok := t.RawGetString("flags").(*lua.LTable); ok {
-			for i := 1; i <= flags.Len(); i++ {
-				f.flags = append(f.flags, lua.LVAsString(flags.RawGetInt(i)))
-			}
+			flags.ForEach(func(_, v lua.LValue) { f.flags = append(f.flags, lua.LVAsString(v)) })
 		}
-	} else {
-		f.name = lua.LVAsString(L.Get(1))
-		f.body, _ = L.Get(2).(*lua.LFunction)
 	}
 	if f.name == "" || f.body == nil {
 		L.RaiseError("wrong arguments to redis.register_function")
 	}
 	for _, flag := range f.flags {
-		switch flag {
-		case "no-writes":
-			f.noWrites = true
-		case "allow-oom":
-			f.anyOOM = true
-		case "allow-stale", "no-cluster", "allow-cross-slot-keys":
-			lib.node.world.unmodelled(lib.node, "the function flag "+flag)
-			L.RaiseError("the flag %s is not modelled", flag)
-		default:
-			raise(L, "ERR unknown flag given")
+		if flag != "no-writes" && flag != "allow-oom" {
+			raise(L, string(lib.node.world.unmodelled(lib.node, "the function flag "+flag)))
 		}
 	}
 	if lib.functions[f.name] != nil {
@@ -153,27 +116,21 @@ func (lib *library) registerFunction(L *lua.LState) int {
 
 // raise ends a call with an error as redis.call does: a table with 'err'.
 func raise(L *lua.LState, text string) {
-	t := L.NewTable()
-	t.RawSetString("err", lua.LString(text))
+	t := newError(L, text)
 	t.RawSetString("at", lua.LString(strings.TrimSuffix(L.Where(1), " ")))
 	L.Error(t, 0)
 }
 
-func replyTable(L *lua.LState, kind string) int {
-	text, isText := L.Get(1).(lua.LString)
-	if L.GetTop() != 1 || !isText {
-		L.Push(newError(L, "ERR wrong number or type of arguments"))
-		return 1
+func errorReply(L *lua.LState) int {
+	given, isText := L.Get(1).(lua.LString)
+	text := strings.TrimPrefix(string(given), "-")
+	switch {
+	case L.GetTop() != 1 || !isText:
+		text = "ERR wrong number or type of arguments"
+	case !strings.Contains(text, " "): // a bare code
+		text = "ERR " + text
 	}
-	t := L.NewTable()
-	if kind == "err" {
-		text = lua.LString(strings.TrimPrefix(string(text), "-"))
-		if !strings.Contains(string(text), " ") { // a bare code
-			text = "ERR " + text
-		}
-	}
-	t.RawSetString(kind, text)
-	L.Push(t)
+	L.Push(newError(L, text))
 	return 1
 }
 
@@ -181,12 +138,6 @@ func newError(L *lua.LState, text string) *lua.LTable {
 	t := L.NewTable()
 	t.RawSetString("err", lua.LString(text))
 	return t
-}
-
-func sha1hex(L *lua.LState) int {
-	sum := sha1.Sum([]byte(L.CheckString(1)))
-	L.Push(lua.LString(hex.EncodeToString(sum[:])))
-	return 1
 }
 
 // protectedCall is Lua's pcall as Redis has it: an error table with 'err' arrives as that text.
@@ -199,19 +150,16 @@ func protectedCall(L *lua.LState) int {
 	}
 	L.SetTop(0)
 	L.Push(lua.LFalse)
-	failure, ok := err.(*lua.ApiError)
-	switch {
-	case !ok || failure.Object == nil || failure.Object == lua.LNil:
-		L.Push(lua.LString(err.Error()))
-	default:
-		if t, isTable := failure.Object.(*lua.LTable); isTable {
-			if text, isText := t.RawGetString("err").(lua.LString); isText {
-				L.Push(text)
-				return 2
-			}
-		}
-		L.Push(failure.Object)
+	var thrown lua.LValue = lua.LString(err.Error())
+	if failure, ok := err.(*lua.ApiError); ok && failure.Object != nil && failure.Object != lua.LNil {
+		thrown = failure.Object
 	}
+	if t, isTable := thrown.(*lua.LTable); isTable {
+		if text, isText := t.RawGetString("err").(lua.LString); isText {
+			thrown = text
+		}
+	}
+	L.Push(thrown)
 	return 2
 }
 
@@ -232,8 +180,6 @@ func luaError(err error) (text, at string) {
 	}
 	return "ERR " + text, ""
 }
-
-func coded(text, _ string) string { return text }
 
 func oneLine(text string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(text) }
 

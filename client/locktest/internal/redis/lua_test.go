@@ -19,3 +19,19 @@ func TestNumbersInLua(t *testing.T) {
 		require.Equal(t, want, got, text)
 	}
 }
+
+// What the package matches itself it matches as gopher-lua does, which has the pattern behind an empty capture.
+func TestPatternsMatchAsInLua(t *testing.T) {
+	n := redis.New(redis.Options{}).Node("10.0.0.1:6379")
+	for _, pattern := range []string{"^%C*$", "^%C+$", "^%d+$", "^%w+$", "^[1-9]%d*$"} {
+		for _, text := range []string{"", "0", "10", "1x", "xY9", "a b", "12\n", "\x00", "\x7f", "héllo", "\xff1"} {
+			got := n.Do("EVAL", `local p, s = ARGV[1], ARGV[2]
+				local from, to = s:find(p)
+				local _, _, own = s:find((p:gsub('^^', '^()')))
+				return { tostring(from) == tostring(own), not from or to == #s }`, "0", pattern, text)
+			require.Equal(t, []any{int64(1), int64(1)}, got, "%q in %q", pattern, text)
+		}
+	}
+	require.Equal(t, []any{"-7", "1152921504606847488", "0"}, n.Do("EVAL",
+		"local n = {} for i, x in ipairs({ -7, 2^60 + 512, 0 }) do n[i] = ('%d'):format(x) end return n", "0"))
+}

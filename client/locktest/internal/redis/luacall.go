@@ -23,15 +23,11 @@ func (lib *library) redisCall(L *lua.LState, raising bool) int {
 func (lib *library) command(L *lua.LState) any {
 	n := lib.node
 	s := n.running
-	words := make([]string, L.GetTop())
-	for i := range words {
-		text, ok := argument(L.Get(i + 1))
-		if !ok {
-			return Error("ERR Lua redis lib command arguments must be strings or integers")
-		}
-		words[i] = text
-	}
-	if len(words) == 0 {
+	words, good := arguments(L)
+	switch {
+	case !good:
+		return Error("ERR Lua redis lib command arguments must be strings or integers")
+	case len(words) == 0:
 		return Error("ERR Please specify at least one argument for this redis.call")
 	}
 	sp, args, err := find(words)
@@ -64,15 +60,11 @@ func (n *Node) localOnly(s *script, sp *spec, args []string) Error {
 	if n.topo == nil {
 		return ""
 	}
-	names := sp.keysOf(args)
-	if sp.flags&sharded != 0 {
-		names = append(names, sp.channelsOf(args)...)
-	}
 	slot := -1
 	if len(s.keys) > 0 {
 		slot = slotOf(s.keys[0])
 	}
-	for _, name := range names {
+	for _, name := range sp.slotted(args) {
 		at := slotOf(name)
 		switch {
 		case !n.serves(at):
@@ -86,10 +78,7 @@ func (n *Node) localOnly(s *script, sp *spec, args []string) Error {
 }
 
 func (lib *library) aclCheck(L *lua.LState) int {
-	words := make([]string, L.GetTop())
-	for i := range words {
-		words[i], _ = argument(L.Get(i + 1))
-	}
+	words, _ := arguments(L)
 	if len(words) == 0 {
 		raise(L, "ERR Please specify at least one argument for this redis.acl_check_cmd() call")
 	}
@@ -102,24 +91,29 @@ func (lib *library) aclCheck(L *lua.LState) int {
 	return 1
 }
 
-// argument is how a value becomes a word of a command.
-func argument(v lua.LValue) (string, bool) {
-	switch v := v.(type) {
-	case lua.LString:
-		return string(v), true
-	case lua.LNumber:
-		f := float64(v)
-		if f == float64(int64(f)) && f < 1e17 && f > -1e17 {
-			return strconv.FormatInt(int64(f), 10), true
+// arguments are the words of a command, if all values can be some.
+func arguments(L *lua.LState) (words []string, good bool) {
+	words, good = make([]string, L.GetTop()), true
+	for i := range words {
+		switch v := L.Get(i + 1).(type) {
+		case lua.LString:
+			words[i] = string(v)
+		case lua.LNumber:
+			if f := float64(v); f == float64(int64(f)) && f < 1e17 && f > -1e17 {
+				words[i] = itoa(int64(f))
+			} else {
+				words[i] = strconv.FormatFloat(f, 'g', 17, 64)
+			}
+		default:
+			good = false
 		}
-		return strconv.FormatFloat(f, 'g', 17, 64), true
 	}
-	return "", false
+	return words, good
 }
 
 func toLua(L *lua.LState, v any) lua.LValue {
 	switch v := v.(type) {
-	case nil, nilArray:
+	case nil:
 		return lua.LFalse
 	case string:
 		return lua.LString(v)
@@ -185,8 +179,8 @@ func eval(c *call) any {
 	sha := hex.EncodeToString(sum[:])
 	if c.n.scripts == nil || c.n.scripts.name != sha {
 		lib := newLibrary(c.n, sha, c.args[0])
-		lib.open("user_script")
-		body, bad := lib.state.Load(strings.NewReader("local KEYS, ARGV = ... "+c.args[0]), "user_script")
+		lib.open()
+		body, bad := compile(lib.state, "local KEYS, ARGV = ... "+c.args[0], "user_script")
 		if bad != nil {
 			return Error("ERR Error compiling script (new function): " + oneLine(bad.Error()))
 		}

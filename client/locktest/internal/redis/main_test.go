@@ -11,10 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/functions"
-	"github.com/redis/rueidis"
 )
 
 // watchdog ends a bubble whose time stands still: that hangs without a message.
@@ -36,10 +38,21 @@ func bubble(t *testing.T, opt redis.Options, test func(t *testing.T, w *redis.Wo
 			opt.Latency = 200 * time.Microsecond
 		}
 		w := redis.New(opt)
+		t.Cleanup(func() { // behind those of clients
+			time.Sleep(10 * time.Second) // rueidis' own goroutines end some seconds after Close
+			w.Close()
+		})
 		test(t, w)
-		time.Sleep(10 * time.Second) // rueidis' own goroutines end some seconds after Close
-		w.Close()
 	})
+}
+
+// each runs a test of every case in a bubble.
+func each[C any](t *testing.T, cases map[string]C, test func(t *testing.T, w *redis.World, c C)) {
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) { test(t, w, c) })
+		})
+	}
 }
 
 func must[T any](v T, err error) T {
@@ -52,10 +65,24 @@ func must[T any](v T, err error) T {
 func load(t *testing.T, nodes ...*redis.Node) {
 	t.Helper()
 	for _, n := range nodes {
-		if got := n.Do("FUNCTION", "LOAD", "REPLACE", functions.Source); got != functions.Library {
-			t.Fatalf("FUNCTION LOAD at %s: %v", n.Addr(), got)
-		}
+		require.Equal(t, functions.Library, n.Do("FUNCTION", "LOAD", "REPLACE", functions.Source), n.Addr())
 	}
+}
+
+// loaded starts a server with the library.
+func loaded(t *testing.T, w *redis.World, addr string) *redis.Node {
+	t.Helper()
+	n := w.Node(addr)
+	load(t, n)
+	return n
+}
+
+// ownerOf returns the primary of a key, and one of the others.
+func ownerOf(w *redis.World, key string, primaries []*redis.Node) (owner, other *redis.Node) {
+	if owner, other = w.Owner(key), primaries[0]; owner == other {
+		other = primaries[1]
+	}
+	return owner, other
 }
 
 func options(w *redis.World, host string, addr ...string) rueidis.ClientOption {
@@ -65,18 +92,24 @@ func options(w *redis.World, host string, addr ...string) rueidis.ClientOption {
 // open returns a client of locks on a single server.
 func open(t *testing.T, w *redis.World, host, addr string) *client.Client {
 	t.Helper()
+	return onServer(t, w, host, addr, client.Config{})
+}
+
+func onServer(t *testing.T, w *redis.World, host, addr string, cfg client.Config) *client.Client {
+	t.Helper()
 	opt := options(w, host, addr)
 	opt.ForceSingleClient = true
-	return openWith(t, opt, client.Config{})
+	return openWith(t, opt, cfg)
 }
 
 func openWith(t *testing.T, opt rueidis.ClientOption, cfg client.Config) *client.Client {
 	t.Helper()
-	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-	c, err := client.Open(opt, cfg)
-	if err != nil {
-		t.Fatal(err)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
+	c, err := client.Open(opt, cfg)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
 	return c
 }
 
@@ -88,5 +121,3 @@ func expect(t *testing.T, got, want any) {
 }
 
 var ctx = context.Background()
-
-var source = functions.Source

@@ -1,7 +1,5 @@
 package redis
 
-import "slices"
-
 // StartMigration begins to move a slot to another primary: from now on keys that are not at the
 // source are asked for at the target (ASK).
 func (w *World) StartMigration(slot int, to *Node) {
@@ -20,15 +18,15 @@ func (w *World) slotOwner(slot int) *Node {
 	return w.topo.shards[w.topo.slots[slot]].primary
 }
 
-// MoveKeys moves up to limit keys of a slot that migrates, all of them if limit is 0. It returns
-// how many. It is the one place that holds two nodes' mutexes: MIGRATE is atomic.
-func (w *World) MoveKeys(slot, limit int) int {
+// MoveKeys moves the keys of a slot that migrates. It is the one place that holds two nodes' mutexes:
+// MIGRATE is atomic.
+func (w *World) MoveKeys(slot int) {
 	from := w.slotOwner(slot)
 	from.mu.Lock()
 	to := from.migrating[slot]
 	from.mu.Unlock()
 	if to == nil {
-		return 0
+		return
 	}
 	first, second := from, to
 	if second.index < first.index {
@@ -40,16 +38,13 @@ func (w *World) MoveKeys(slot, limit int) int {
 	defer second.mu.Unlock()
 	from.begin()
 	to.begin()
-	moved := 0
 	for _, key := range sortedKeys(from.keys) {
-		if slotOf(key) == slot && (limit == 0 || moved < limit) && from.lookup(key) != nil {
+		if slotOf(key) == slot && from.lookup(key) != nil {
 			from.moveKey(key, to)
-			moved++
 		}
 	}
 	from.commit()
 	to.commit()
-	return moved
 }
 
 func (n *Node) moveKey(key string, to *Node) {
@@ -108,7 +103,7 @@ func (w *World) FinishMigration(slot int) {
 // Migrate moves a whole slot at once.
 func (w *World) Migrate(slot int, to *Node) {
 	w.StartMigration(slot, to)
-	w.MoveKeys(slot, 0)
+	w.MoveKeys(slot)
 	w.FinishMigration(slot)
 }
 
@@ -132,14 +127,14 @@ func (w *World) Failover(to *Node, f Failover) *Node {
 		panic("redis: " + to.addr + " is no replica")
 	}
 	others := old.stepDown(to, f.Force)
-	to.takeOver(!f.Force)
 	for _, r := range others {
-		if r != to {
-			if !f.Force {
-				r.catchUp() // a partial resynchronisation goes on from where the replica is: nothing is missing
-			}
-			w.follow(r, to, f.Force)
+		if !f.Force { // a partial resynchronisation goes on from where the replica is: nothing is missing
+			r.catchUp()
 		}
+	}
+	w.Promote(to)
+	for _, r := range without(others, to) {
+		w.follow(r, to, f.Force)
 	}
 	if f.Force && f.Isolated {
 		old.mu.Lock()
@@ -176,22 +171,10 @@ func (n *Node) catchUp() {
 	}
 }
 
-// takeOver makes a replica a primary, after what is on its way to it if it may catch up.
-func (n *Node) takeOver(catchUp bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if catchUp {
-		n.apply(n.feed.due(true))
-	}
-	n.becomePrimary()
-}
-
 func (w *World) announceFailover(old, to *Node, f Failover) {
 	t := w.topo.clone()
 	s := &t.shards[t.shardOf(to)]
-	s.replicas = slices.DeleteFunc(s.replicas, func(n *Node) bool { return n == to })
-	s.replicas = append(s.replicas, old)
-	s.primary = to
+	s.primary, s.replicas = to, append(without(s.replicas, to), old)
 	if f.Force {
 		w.announce(t, to)
 		return

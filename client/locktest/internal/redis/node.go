@@ -1,11 +1,12 @@
 package redis
 
 import (
+	"cmp"
 	"encoding/hex"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"slices"
-	"sort"
 	"strconv"
 	"sync"
 	"time"
@@ -39,9 +40,8 @@ type Node struct {
 	sweep    *time.Timer
 	sweepAt  int64
 	lazy     bool // keys whose time is over are deleted only when somebody looks at them
-	tracking map[string]map[*session]bool
-	channels map[string][]*session
-	shards   map[string][]*session
+	tracking map[string]map[int64]*session
+	channels [2]map[string][]*session // subscribers, by kind
 
 	libs    map[string]*library
 	scripts *library // what EVAL runs in
@@ -50,14 +50,14 @@ type Node struct {
 
 	replication
 	clusterState
-	calls int64
 	stats map[string]int64 // runs of each command, since CONFIG RESETSTAT
 }
 
 func newNode(w *World, addr string, index uint64) *Node {
 	n := &Node{world: w, addr: addr, index: index, stats: map[string]int64{}, rng: rand.New(rand.NewPCG(w.opt.Seed, index+1000))}
 	n.cond = sync.NewCond(&n.mu)
-	n.replication.feed = &feed{node: n, lag: w.opt.Lag}
+	n.users, n.config = map[string]*user{"default": allPowerful()}, defaultConfig()
+	n.acked, n.feed = map[*Node]int64{}, &feed{node: n}
 	n.start()
 	return n
 }
@@ -67,15 +67,9 @@ func (n *Node) start() {
 	n.up, n.started = true, time.Now()
 	n.runID, n.replID = n.hexID(), n.hexID()
 	n.sessions, n.keys, n.libs = map[int64]*session{}, map[string]*entry{}, map[string]*library{}
-	n.tracking = map[string]map[*session]bool{}
-	n.channels, n.shards = map[string][]*session{}, map[string][]*session{}
+	n.tracking = map[string]map[int64]*session{}
+	n.channels = [2]map[string][]*session{{}, {}}
 	n.conditions, n.scripts = [conditions]bool{}, nil
-	if n.users == nil {
-		n.users = map[string]*user{"default": allPowerful()}
-	}
-	if n.config == nil {
-		n.config = defaultConfig()
-	}
 }
 
 func (n *Node) hexID() string {
@@ -132,16 +126,11 @@ func plainReply(v any) any {
 		return plainReply([]any(v))
 	case several:
 		return plainReply([]any(v))
-	case nilArray, noReply:
-		return nil
 	case waitAcks:
 		return int64(v.node.ackedBy(v.offset))
 	}
 	return v
 }
-
-// Calls returns how many commands the node has run.
-func (n *Node) Calls() int64 { n.mu.Lock(); defer n.mu.Unlock(); return n.calls }
 
 // Hash returns a copy of a key's fields, nil if it is no hash. It touches nothing.
 func (n *Node) Hash(key string) map[string]string {
@@ -160,7 +149,7 @@ func (n *Node) Kill() {
 
 func (n *Node) stop() {
 	n.up, n.paused = false, false
-	for _, s := range n.sortedSessions() {
+	for _, s := range byID(n.sessions) {
 		s.end()
 	}
 	if n.sweep != nil {
@@ -192,54 +181,23 @@ func (n *Node) Continue() {
 	n.drain()
 }
 
-// KillClients closes the connections of clients, all of them or those that match. It returns how
-// many.
-func (n *Node) KillClients(match func(c Client) bool) int {
+// KillClients closes the connections of all clients.
+func (n *Node) KillClients() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	ended := 0
-	for _, s := range n.sortedSessions() {
-		if match == nil || match(s.client()) {
-			s.end()
-			ended++
-		}
+	for _, s := range byID(n.sessions) {
+		s.end()
 	}
-	return ended
 }
 
-// Client describes a connection.
-type Client struct {
-	ID         int64
-	Remote     string
-	Subscribed bool
-	Tracking   bool
+// byID returns connections, the oldest first.
+func byID(m map[int64]*session) []*session {
+	return slices.SortedFunc(maps.Values(m), func(a, b *session) int { return cmp.Compare(a.id, b.id) })
 }
 
-// Clients returns the connections, the oldest first.
-func (n *Node) Clients() []Client {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	var out []Client
-	for _, s := range n.sortedSessions() {
-		out = append(out, s.client())
-	}
-	return out
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-func (n *Node) sortedSessions() []*session {
-	out := make([]*session, 0, len(n.sessions))
-	for _, s := range n.sessions {
-		out = append(out, s)
-	}
-	slices.SortFunc(out, func(a, b *session) int { return int(a.id - b.id) })
-	return out
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	sort.Strings(out)
-	return out
+// without returns all but one.
+func without[T comparable](all []T, one T) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(x T) bool { return x == one })
 }

@@ -1,9 +1,6 @@
 package redis_test
 
 import (
-	"bufio"
-	"io"
-	"net"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -23,17 +20,14 @@ func TestMessagesOfAFunctionFollowIt(t *testing.T) {
 		early.Store(got.Load())
 	}}
 	bubble(t, redis.Options{Latency: -1, Hooks: hooks}, func(t *testing.T, w *redis.World) {
-		n := w.Node("a:6379")
-		conn := must(w.Host("h").Dial(ctx, "a:6379", &net.Dialer{}, nil))
-		_, _ = io.WriteString(conn, "*2\r\n$9\r\nSUBSCRIBE\r\n$2\r\nch\r\n")
+		n := w.Node("a:1")
+		c := dial(t, w, "h", "a:1")
+		c.send("SUBSCRIBE", "ch")
 		go func() {
-			r := bufio.NewReader(conn)
-			for range 6 { // the confirmation
-				_, _ = r.ReadString('\n')
+			for range 7 { // the confirmation, and the beginning of the message
+				_, _ = c.reply(time.Minute)
 			}
-			if _, err := r.ReadString('\n'); err == nil {
-				got.Store(true)
-			}
+			got.Store(true)
 		}()
 		time.Sleep(time.Second)
 		run(t, n, "redis.call('PUBLISH', 'ch', 'x') redis.call('SET', keys[1], '1')", "k")
@@ -41,6 +35,5 @@ func TestMessagesOfAFunctionFollowIt(t *testing.T) {
 		if !got.Load() || early.Load() {
 			t.Errorf("arrived: %v, before the function had ended: %v", got.Load(), early.Load())
 		}
-		_ = conn.Close()
 	})
 }

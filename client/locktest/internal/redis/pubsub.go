@@ -5,153 +5,120 @@ import (
 	"strings"
 )
 
+// kind is that of a channel. They are counted apart.
+type kind int
+
+const (
+	ordinary kind = iota
+	ofShard
+)
+
+// word is a word of replies and messages for this kind.
+func (k kind) word(w string) string { return [...]string{"", "s"}[k] + w }
+
 func init() {
-	register(
-		&spec{"SUBSCRIBE", -2, noScript | subOK | channelAll, 0, 0, 0, func(c *call) any { return c.subscribe(false) }},
-		&spec{"SSUBSCRIBE", -2, noScript | subOK | channelAll | sharded, 0, 0, 0, func(c *call) any { return c.subscribe(true) }},
-		&spec{"UNSUBSCRIBE", -1, noScript | subOK, 0, 0, 0, func(c *call) any { return c.unsubscribe(false) }},
-		&spec{"SUNSUBSCRIBE", -1, noScript | subOK | sharded, 0, 0, 0, func(c *call) any { return c.unsubscribe(true) }},
-		&spec{"PUBLISH", 3, channelArg, 0, 0, 0, func(c *call) any { return c.n.publish(c.args[0], c.args[1], false) }},
-		&spec{"SPUBLISH", 3, channelArg | sharded, 0, 0, 0, func(c *call) any { return c.n.publish(c.args[0], c.args[1], true) }},
-		&spec{"PUBSUB|SHARDNUMSUB", -2, 0, 0, 0, 0, func(c *call) any { return c.numsub(c.n.shards) }},
-		&spec{"PUBSUB|NUMSUB", -2, 0, 0, 0, 0, func(c *call) any { return c.numsub(c.n.channels) }},
-		&spec{"PUBSUB|SHARDCHANNELS", -2, 0, 0, 0, 0, func(c *call) any { return c.list(c.n.shards) }},
-		&spec{"PUBSUB|CHANNELS", -2, 0, 0, 0, 0, func(c *call) any { return c.list(c.n.channels) }},
-	)
+	for k, prefix := range []string{ordinary: "", ofShard: "S"} {
+		k, belongs, infix := kind(k), []flag{0, sharded}[k], []string{"", "SHARD"}[k]
+		of := func(run func(*call, kind) any) func(*call) any { return func(c *call) any { return run(c, k) } }
+		register(
+			&spec{prefix + "SUBSCRIBE", -2, noScript | subOK | channelAll | belongs, 0, of((*call).subscribe)},
+			&spec{prefix + "UNSUBSCRIBE", -1, noScript | subOK | belongs, 0, of((*call).unsubscribe)},
+			&spec{prefix + "PUBLISH", 3, channelArg | belongs, 0, of((*call).publish)},
+			&spec{"PUBSUB|" + infix + "NUMSUB", -2, 0, 0, of((*call).numsub)},
+		)
+	}
 }
 
-func (c *call) subscribe(shard bool) any {
-	word, mine, all := "subscribe", c.s.channels, c.n.channels
-	if shard {
-		word, mine, all = "ssubscribe", c.s.shards, c.n.shards
-	}
+func (c *call) subscribe(k kind) any {
 	if c.s.internal {
 		return Error("ERR Node.Do cannot subscribe: it has no connection")
 	}
+	mine, all := c.s.channels[k], c.n.channels[k]
 	var out several
 	for _, ch := range c.args {
 		if !mine[ch] {
 			mine[ch] = true
 			all[ch] = append(all[ch], c.s)
 		}
-		out = append(out, push{word, ch, c.s.subscriptions(shard)})
+		out = append(out, push{k.word("subscribe"), ch, len(mine)})
 	}
 	return out
 }
 
-// subscriptions is the count in replies: shard channels are counted apart.
-func (s *session) subscriptions(shard bool) int {
-	if shard {
-		return len(s.shards)
-	}
-	return len(s.channels)
-}
-
-func (c *call) unsubscribe(shard bool) any {
-	word, mine, all := "unsubscribe", c.s.channels, c.n.channels
-	if shard {
-		word, mine, all = "sunsubscribe", c.s.shards, c.n.shards
-	}
+func (c *call) unsubscribe(k kind) any {
 	names := c.args
 	if len(names) == 0 {
-		names = sortedKeys(mine)
+		names = sortedKeys(c.s.channels[k])
 	}
 	var out several
 	for _, ch := range names {
-		if mine[ch] {
-			delete(mine, ch)
-			removeSubscriber(all, ch, c.s)
-		}
-		out = append(out, push{word, ch, c.s.subscriptions(shard)})
+		c.s.unsubscribe(k, ch)
+		out = append(out, push{k.word("unsubscribe"), ch, len(c.s.channels[k])})
 	}
 	if len(out) == 0 {
-		out = several{push{word, nil, 0}}
+		out = several{push{k.word("unsubscribe"), nil, 0}}
 	}
 	return out
 }
 
-func removeSubscriber(all map[string][]*session, channel string, s *session) {
-	rest := slices.DeleteFunc(all[channel], func(o *session) bool { return o == s })
-	if len(rest) == 0 {
+func (s *session) unsubscribe(k kind, channel string) {
+	delete(s.channels[k], channel)
+	all := s.node.channels[k]
+	if all[channel] = without(all[channel], s); len(all[channel]) == 0 {
 		delete(all, channel)
-		return
 	}
-	all[channel] = rest
 }
+
+func (s *session) subscribed() bool { return len(s.channels[ordinary])+len(s.channels[ofShard]) > 0 }
 
 // publish delivers a message here, and sends it on: to the replicas, or over the cluster's bus. It
 // returns how many connections of this node got it.
-func (n *Node) publish(channel, message string, shard bool) int {
-	got := n.deliver(channel, message, shard, false)
+func (c *call) publish(k kind) any {
+	n, channel, message := c.n, c.args[0], c.args[1]
+	got := n.deliver(k, channel, message, false)
 	if n.topo != nil {
-		n.forward(channel, message, shard)
+		n.forward(k, channel, message)
 	} else if len(n.replicas) > 0 && n.unit != nil {
-		word := "PUBLISH"
-		if shard {
-			word = "SPUBLISH"
-		}
-		n.unit.effects = append(n.unit.effects, []string{word, channel, message})
+		n.unit.effects = append(n.unit.effects, []string{k.word("publish"), channel, message})
 	}
 	return got
 }
 
 // deliver sends a message to the subscribers here.
-func (n *Node) deliver(channel, message string, shard, forwarded bool) int {
-	word, all := "message", n.channels
-	if shard {
-		word, all = "smessage", n.shards
-	}
-	subscribers := slices.Clone(all[channel])
+func (n *Node) deliver(k kind, channel, message string, forwarded bool) int {
+	subscribers := n.channels[k][channel]
 	for _, s := range subscribers {
-		s.pushMessage(push{word, channel, message})
+		s.pushMessage(push{k.word("message"), channel, message})
 	}
 	if f := n.world.opt.Hooks.Publish; f != nil {
-		f(Published{n, channel, message, shard, len(subscribers), forwarded})
+		f(Published{n, channel, message, k == ofShard, len(subscribers), forwarded})
 	}
 	return len(subscribers)
 }
 
-func (c *call) numsub(all map[string][]*session) any {
+func (c *call) numsub(k kind) any {
 	out := []any{}
 	for _, ch := range c.args {
-		out = append(out, ch, len(all[ch]))
-	}
-	return out
-}
-
-func (c *call) list(all map[string][]*session) any {
-	out := []any{}
-	for _, ch := range sortedKeys(all) {
-		if len(c.args) == 0 || glob(c.args[0], ch) {
-			out = append(out, ch)
-		}
+		out = append(out, ch, len(c.n.channels[k][ch]))
 	}
 	return out
 }
 
 // dropShardChannels tells the subscribers of slots that this node does not serve any more.
 func (n *Node) dropShardChannels(gone func(slot int) bool) {
-	for _, ch := range sortedKeys(n.shards) {
+	for _, ch := range sortedKeys(n.channels[ofShard]) {
 		if !gone(slotOf(ch)) {
 			continue
 		}
-		for _, s := range slices.Clone(n.shards[ch]) {
-			delete(s.shards, ch)
-			removeSubscriber(n.shards, ch, s)
-			s.push(push{"sunsubscribe", ch, len(s.shards)})
+		for _, s := range slices.Clone(n.channels[ofShard][ch]) {
+			s.unsubscribe(ofShard, ch)
+			s.push(push{"sunsubscribe", ch, len(s.channels[ofShard])})
 		}
 	}
 }
 
-// Subscribers returns how many connections of this node are subscribed to a shard channel.
-func (n *Node) Subscribers(shardChannel string) int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return len(n.shards[shardChannel])
-}
-
 func ping(c *call) any {
-	if !c.s.enc.resp3 && len(c.s.channels)+len(c.s.shards) > 0 {
+	if !c.s.enc.resp3 && c.s.subscribed() {
 		return []any{"pong", strings.Join(c.args, "")}
 	}
 	if len(c.args) == 1 {

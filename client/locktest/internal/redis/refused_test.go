@@ -3,8 +3,6 @@ package redis_test
 import (
 	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"slices"
@@ -12,7 +10,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
@@ -47,28 +48,23 @@ func behindTwoFaces(t *testing.T, w *redis.World, n *redis.Node) (*twoFaced, *cl
 // Who says that a lock is not its holder's need not be the one who granted it. That one keeps others
 // out until the holder has left, and not for a whole lease.
 func TestWhatWasRefusedIsGivenBackWhereItWasGranted(t *testing.T) {
-	ends := map[string]func(t *testing.T, f *twoFaced, granter, deposed *redis.Node, l *client.Lock){
+	type end func(t *testing.T, f *twoFaced, granter, deposed *redis.Node, l *client.Lock)
+	ends := map[string]end{
 		"a renewal is refused": func(t *testing.T, f *twoFaced, granter, deposed *redis.Node, l *client.Lock) {
 			f.turn(deposed)
 			<-l.Context().Done()
-			if err := context.Cause(l.Context()); !errors.Is(err, client.ErrTaken) {
-				t.Errorf("the lock ended with %v", err)
-			}
+			require.ErrorIs(t, context.Cause(l.Context()), client.ErrTaken)
 			f.turn(granter)
 			time.Sleep(2 * time.Second)
 			expect(t, granter.Hash("lock:x")["owner"], l.Owner()) // its holder may still be at work
 			f.turn(deposed)
 			time.Sleep(100 * time.Millisecond)
-			if err := l.Release(ctx); !errors.Is(err, client.ErrTaken) {
-				t.Errorf("the release was answered with %v", err)
-			}
+			require.ErrorIs(t, l.Release(ctx), client.ErrTaken)
 		},
 		"the release is refused": func(t *testing.T, f *twoFaced, _, deposed *redis.Node, l *client.Lock) {
 			f.turn(deposed)
 			time.Sleep(100 * time.Millisecond) // connected again
-			if err := l.Release(ctx); !errors.Is(err, client.ErrTaken) {
-				t.Errorf("the release was answered with %v", err)
-			}
+			require.ErrorIs(t, l.Release(ctx), client.ErrTaken)
 		},
 		"the release gets lost": func(t *testing.T, f *twoFaced, granter, deposed *redis.Node, l *client.Lock) {
 			f.world.Stall(redis.Path{Node: granter}, redis.Both)
@@ -76,61 +72,45 @@ func TestWhatWasRefusedIsGivenBackWhereItWasGranted(t *testing.T) {
 			go func() { released <- l.Release(ctx) }()
 			time.Sleep(time.Millisecond)
 			f.turn(deposed)
-			if err := <-released; err != nil {
-				t.Errorf("the release was answered with %v", err)
-			}
+			require.NoError(t, <-released)
 			f.world.Resume(redis.Path{Node: granter})
 		},
 	}
-	for name, end := range ends {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-				granter, deposed := w.Node("a:1"), w.Node("b:1")
-				load(t, granter, deposed)
-				f, c := behindTwoFaces(t, w, granter)
-				defer c.Close()
-				l := must(c.Acquire(ctx, "x"))
-				end(t, f, granter, deposed, l)
-				f.turn(granter)
-				time.Sleep(4 * time.Second)
-				if owner := granter.Hash("lock:x")["owner"]; owner != "" {
-					t.Errorf("4 s after the release the server that granted the lock keeps it for %q", owner)
-				}
-			})
-		})
-	}
+	each(t, ends, func(t *testing.T, w *redis.World, end end) {
+		granter, deposed := w.Node("a:1"), w.Node("b:1")
+		load(t, granter, deposed)
+		f, c := behindTwoFaces(t, w, granter)
+		l := must(c.Acquire(ctx, "x"))
+		end(t, f, granter, deposed, l)
+		f.turn(granter)
+		time.Sleep(4 * time.Second) // less than a lease
+		require.Empty(t, granter.Hash("lock:x")["owner"])
+	})
 }
 
 // A client that waited at the deposed primary stands in line there still. That is not the lock, which
 // the new one granted.
 func TestAPlaceInLineAtTheWrongServerIsNotTheLock(t *testing.T) {
-	for name, opts := range map[string][]client.Option{"plain": nil, "a hold": {client.WithOwner("job")}} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-				granter, deposed := w.Node("a:1"), w.Node("b:1")
-				load(t, granter, deposed)
-				other := open(t, w, "other", "b:1")
-				defer other.Close()
-				must(other.Acquire(ctx, "x"))
-				f, c := behindTwoFaces(t, w, deposed)
-				defer c.Close()
-				got := make(chan *client.Lock)
-				go func() { got <- must(c.Acquire(ctx, "x", opts...)) }()
-				time.Sleep(3 * time.Second) // it stands in line
-				f.turn(granter)
-				l := <-got
-				f.turn(deposed)
-				<-l.Context().Done()
-				_ = l.Release(ctx)
-				time.Sleep(500 * time.Millisecond)
-				f.turn(granter)
-				time.Sleep(4 * time.Second)
-				if owner := granter.Hash("lock:x")["owner"]; owner != "" {
-					t.Errorf("4 s after the release the server that granted the lock keeps it for %q", owner)
-				}
-			})
-		})
-	}
+	ways := map[string][]client.Option{"plain": nil, "a hold": {client.WithOwner("job")}}
+	each(t, ways, func(t *testing.T, w *redis.World, opts []client.Option) {
+		granter, deposed := w.Node("a:1"), w.Node("b:1")
+		load(t, granter, deposed)
+		other := open(t, w, "other", "b:1")
+		must(other.Acquire(ctx, "x"))
+		f, c := behindTwoFaces(t, w, deposed)
+		got := make(chan *client.Lock)
+		go func() { got <- must(c.Acquire(ctx, "x", opts...)) }()
+		time.Sleep(3 * time.Second) // it stands in line
+		f.turn(granter)
+		l := <-got
+		f.turn(deposed)
+		<-l.Context().Done()
+		_ = l.Release(ctx)
+		time.Sleep(500 * time.Millisecond)
+		f.turn(granter)
+		time.Sleep(4 * time.Second) // less than a lease
+		require.Empty(t, granter.Hash("lock:x")["owner"])
+	})
 }
 
 // slowParent is a context that takes its time when it is first asked for its end.
@@ -151,10 +131,8 @@ func TestALockThatIsRefusedOnItsWayIsGivenBack(t *testing.T) {
 		granter, deposed := w.Node("a:1"), w.Node("b:1")
 		load(t, granter, deposed)
 		other := open(t, w, "other", "a:1")
-		defer other.Close()
 		before := must(other.Acquire(ctx, "x"))
 		f, c := behindTwoFaces(t, w, granter)
-		defer c.Close()
 		go func() {
 			l := must(c.Acquire(ctx, "x"))
 			time.Sleep(100 * time.Microsecond)
@@ -175,98 +153,66 @@ func TestALockThatIsRefusedOnItsWayIsGivenBack(t *testing.T) {
 		time.Sleep(time.Second)
 		_ = before.Release(ctx)
 		l := <-got
-		if refused.IsZero() {
-			t.Fatal("it was not passed on")
-		}
-		if took := time.Since(refused); took > 5*time.Second {
-			t.Errorf("nobody had the lock for %v", took)
-		}
+		require.NotZero(t, refused, "it was not passed on")
+		require.LessOrEqual(t, time.Since(refused), 5*time.Second)
 		_ = l.Release(ctx)
 	})
 }
 
 // Close does not wait for locks that were lost, nor for the giving back that is denied meanwhile.
 func TestCloseDoesNotWaitForWhatWasRefused(t *testing.T) {
-	closes := map[string]func(n *redis.Node, c *client.Client, l *client.Lock){
-		"at once":         func(_ *redis.Node, _ *client.Client, _ *client.Lock) {},
-		"after a release": func(_ *redis.Node, _ *client.Client, l *client.Lock) { _ = l.Release(ctx) },
-		"after a denial": func(_ *redis.Node, _ *client.Client, l *client.Lock) {
-			_ = l.Release(ctx)
-			time.Sleep(100 * time.Millisecond)
-		},
-	}
-	for name, before := range closes {
-		for _, minHold := range []time.Duration{0, time.Minute} {
-			t.Run(fmt.Sprint(name, " ", minHold), func(t *testing.T) {
-				bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-					n := w.Node("a:1")
-					load(t, n)
-					c := open(t, w, "client", "a:1")
-					l := must(c.Acquire(ctx, "x", client.WithMinHold(minHold)))
-					n.Do("DEL", "lock:x")
-					<-l.Context().Done()
-					before(n, c, l)
-					soon(t, c)
-				})
-			})
-		}
-	}
-	for _, gone := range []bool{false, true} {
-		t.Run(fmt.Sprint("during a release, gone: ", gone), func(t *testing.T) {
-			for late := range 20 {
-				bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-					n := w.Node("a:1")
-					load(t, n)
-					c := open(t, w, "client", "a:1")
-					l := must(c.Acquire(ctx, "x"))
-					if gone {
-						n.Do("DEL", "lock:x")
-					}
-					go func() { _ = l.Release(ctx) }()
-					time.Sleep(time.Duration(late) * 25 * time.Microsecond)
-					soon(t, c)
-				})
-			}
+	for _, minHold := range []time.Duration{0, time.Minute} {
+		each(t, map[string]func(l *client.Lock){
+			"at once":         func(*client.Lock) {},
+			"after a release": func(l *client.Lock) { _ = l.Release(ctx) },
+			"after a denial":  func(l *client.Lock) { _ = l.Release(ctx); time.Sleep(100 * time.Millisecond) },
+		}, func(t *testing.T, w *redis.World, before func(l *client.Lock)) {
+			n, c := loaded(t, w, "a:1"), open(t, w, "client", "a:1")
+			l := must(c.Acquire(ctx, "x", client.WithMinHold(minHold)))
+			n.Do("DEL", "lock:x")
+			<-l.Context().Done()
+			before(l)
+			soon(t, c)
 		})
 	}
+	each(t, map[string]bool{"held": false, "gone": true}, func(t *testing.T, w *redis.World, gone bool) {
+		n := loaded(t, w, "a:1")
+		for late := range 20 {
+			c := open(t, w, "client", "a:1")
+			l := must(c.Acquire(ctx, "x"))
+			if gone {
+				n.Do("DEL", "lock:x")
+			}
+			go func() { _ = l.Release(ctx) }()
+			time.Sleep(time.Duration(late) * 25 * time.Microsecond)
+			soon(t, c)
+			n.Do("DEL", "lock:x")
+		}
+	})
 }
 
 func soon(t *testing.T, c *client.Client) {
 	t.Helper()
 	from := time.Now()
 	c.Close()
-	if took := time.Since(from); took > 100*time.Millisecond {
-		t.Errorf("Close took %v", took)
-	}
+	require.LessOrEqual(t, time.Since(from), 100*time.Millisecond)
 }
 
 // Who ends the holds of an owner does not tell of the loss of one that was released before.
 func TestAReleasedHoldIsNotLostAgain(t *testing.T) {
 	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := w.Node("a:1")
-		load(t, n)
+		n := loaded(t, w, "a:1")
 		var log strings.Builder
-		opt := options(w, "client", "a:1")
-		opt.ForceSingleClient = true
-		c := must(client.Open(opt, client.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}))
-		defer c.Close()
+		c := onServer(t, w, "client", "a:1", client.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		l := must(c.Acquire(ctx, "x", client.WithOwner("job")))
 		n.LoseReply(func(cmd []string) bool { return slices.Contains(cmd, functions.Release) })
-		go func() {
-			time.Sleep(time.Millisecond)
-			n.LoseReply(nil)
-		}()
-		if err := l.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		time.AfterFunc(time.Millisecond, func() { n.LoseReply(nil) })
+		require.NoError(t, l.Release(ctx))
 		time.Sleep(50 * time.Millisecond) // the giving back was denied
 		m := must(c.Acquire(ctx, "x", client.WithOwner("job")))
-		if err := c.ReleaseOwner(ctx, "x", "job"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.ReleaseOwner(ctx, "x", "job"))
 		<-m.Context().Done()
-		if got := strings.Count(log.String(), "lock lost"); got != 1 {
-			t.Errorf("%d locks were lost:\n%s", got, log.String())
-		}
+		synctest.Wait() // it is logged
+		require.Equal(t, 1, strings.Count(log.String(), "lock lost"), log.String())
 	})
 }

@@ -10,9 +10,9 @@ import (
 
 func init() {
 	register(
-		&spec{"WAIT", 3, noScript, 0, 0, 0, wait},
-		&spec{"ROLE", 1, noScript | always, 0, 0, 0, role},
-		&spec{"REPLCONF", -1, noScript | always, 0, 0, 0, ok},
+		&spec{"WAIT", 3, noScript, 0, wait},
+		&spec{"ROLE", 1, noScript | always, 0, role},
+		&spec{"REPLCONF", -1, noScript | always, 0, ok},
 	)
 }
 
@@ -33,7 +33,6 @@ type feed struct {
 
 	mu      sync.Mutex
 	queue   []packetOfUnits
-	lag     time.Duration
 	stopped bool
 	timer   *time.Timer
 	last    time.Time
@@ -51,7 +50,7 @@ type packetOfUnits struct {
 func (f *feed) send(p packetOfUnits) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	p.at = time.Now().Add(f.lag + time.Duration(f.node.index%97+1)*7)
+	p.at = time.Now().Add(lag + time.Duration(f.node.index%97+1)*7)
 	if !p.at.After(f.last) {
 		p.at = f.last.Add(1)
 	}
@@ -110,9 +109,6 @@ func (n *Node) StopReplication() { n.feed.stop(true) }
 // StartReplication delivers what was kept.
 func (n *Node) StartReplication() { n.feed.stop(false) }
 
-// SetLag sets how long a write takes to this replica.
-func (n *Node) SetLag(d time.Duration) { n.feed.mu.Lock(); n.feed.lag = d; n.feed.mu.Unlock() }
-
 // Primary returns whom the node follows, nil if it is a primary.
 func (n *Node) Primary() *Node { n.mu.Lock(); defer n.mu.Unlock(); return n.primary }
 
@@ -142,10 +138,8 @@ func (n *Node) drain() {
 	n.mu.Unlock()
 	from.mu.Lock()
 	defer from.mu.Unlock()
-	if from.acked != nil {
-		from.acked[n] = offset
-		from.cond.Broadcast()
-	}
+	from.acked[n] = offset
+	from.cond.Broadcast()
 }
 
 func (n *Node) apply(packets []packetOfUnits) {
@@ -181,11 +175,9 @@ func (w *World) Replica(addr string, primary *Node) *Node {
 	return r
 }
 
-// Follow makes a node a replica of another (REPLICAOF). Its connections stay, those of subscribers
+// follow makes a node a replica of another (REPLICAOF). Its connections stay, those of subscribers
 // too. With full it loses its data and its libraries' memory; without, it keeps what it has and
 // hears of what is new (a partial resynchronisation).
-func (w *World) Follow(replica, primary *Node, full bool) { w.follow(replica, primary, full) }
-
 func (w *World) follow(r, primary *Node, full bool) {
 	w.detach(r)
 	r.mu.Lock()
@@ -198,9 +190,6 @@ func (w *World) follow(r, primary *Node, full bool) {
 	defer primary.mu.Unlock()
 	if !primary.up {
 		return
-	}
-	if primary.acked == nil {
-		primary.acked = map[*Node]int64{}
 	}
 	primary.replicas = append(primary.replicas, r)
 	p := packetOfUnits{from: primary, offset: primary.offset, replID: primary.replID}
@@ -220,25 +209,16 @@ func (w *World) detach(r *Node) {
 	}
 	primary.mu.Lock()
 	defer primary.mu.Unlock()
-	for i, x := range primary.replicas {
-		if x == r {
-			primary.replicas = append(primary.replicas[:i:i], primary.replicas[i+1:]...)
-			break
-		}
-	}
+	primary.replicas = without(primary.replicas, r)
 	delete(primary.acked, r)
 }
 
-// Promote makes a replica a primary (REPLICAOF NO ONE). What is on its way to it is lost. Its
-// libraries keep their memory.
-func (w *World) Promote(r *Node) {
-	w.detach(r)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.becomePrimary()
-}
-
-func (n *Node) becomePrimary() {
+// Promote makes a node a primary with a history of its own (REPLICAOF NO ONE). What is on its way to
+// it is lost. Its libraries keep their memory.
+func (w *World) Promote(n *Node) {
+	w.detach(n)
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.feed.drop()
 	n.primary = nil
 	n.replID = n.hexID()

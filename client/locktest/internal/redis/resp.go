@@ -17,7 +17,6 @@ type (
 	push    []any // out of band in RESP3, an array in RESP2
 	pairs   []any // a map in RESP3, a flat array in RESP2
 	several []any // more than one reply: SSUBSCRIBE of several channels
-	noReply struct{}
 )
 
 func (e Error) Error() string { return string(e) }
@@ -82,18 +81,11 @@ func head(b []byte, kind byte, n int64) []byte {
 
 func (e encoder) encode(b []byte, v any) []byte {
 	switch v := v.(type) {
-	case noReply:
-		return b
 	case nil:
 		if e.resp3 {
 			return append(b, "_\r\n"...)
 		}
 		return append(b, "$-1\r\n"...)
-	case nilArray:
-		if e.resp3 {
-			return append(b, "_\r\n"...)
-		}
-		return append(b, "*-1\r\n"...)
 	case Status:
 		return append(append(append(b, '+'), v...), '\r', '\n')
 	case Error:
@@ -112,18 +104,15 @@ func (e encoder) encode(b []byte, v any) []byte {
 		if e.resp3 {
 			return e.list(head(b, '>', int64(len(v))), v)
 		}
-		return e.list(head(b, '*', int64(len(v))), v)
+		return e.encode(b, []any(v))
 	case pairs:
 		if e.resp3 {
 			return e.list(head(b, '%', int64(len(v)/2)), v)
 		}
-		return e.list(head(b, '*', int64(len(v))), v)
+		return e.encode(b, []any(v))
 	}
 	panic(fmt.Sprintf("redis: no RESP for %T", v))
 }
-
-// nilArray is the null array of RESP2: the EXEC that was aborted by WATCH.
-type nilArray struct{}
 
 func (e encoder) list(b []byte, vs []any) []byte {
 	for _, v := range vs {

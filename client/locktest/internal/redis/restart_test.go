@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/functions"
-	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
 )
 
 // A clock that runs faster ends keys earlier by this world's clock, and at the time that it names
@@ -16,12 +16,7 @@ import (
 func TestDrift(t *testing.T) {
 	for _, drift := range []float64{0.1, -0.1} {
 		var gone time.Time
-		hooks := redis.Hooks{Write: func(w redis.Write) {
-			if w.Expired {
-				gone = time.Now()
-			}
-		}}
-		bubble(t, redis.Options{Hooks: hooks, Early: true}, func(t *testing.T, w *redis.World) {
+		bubble(t, redis.Options{Hooks: whenExpired(&gone), Early: true}, func(t *testing.T, w *redis.World) {
 			n := w.Node("a:1")
 			n.SetClock(time.Hour, drift)
 			start := time.Now()
@@ -32,10 +27,7 @@ func TestDrift(t *testing.T) {
 			expect(t, ran.Round(time.Millisecond), time.Duration(float64(10*time.Second)*(1+drift)).Round(time.Millisecond))
 			time.Sleep(200 * time.Second)
 			n.Do("PING")
-			want := time.Duration(float64(100*time.Second) / (1 + drift))
-			if at := gone.Sub(start); at < want-2*time.Millisecond || at > want+2*time.Millisecond {
-				t.Errorf("drift %v: deleted after %v, want %v", drift, at, want)
-			}
+			require.InDelta(t, float64(100*time.Second)/(1+drift), gone.Sub(start), float64(2*time.Millisecond))
 		})
 	}
 }
@@ -59,6 +51,9 @@ func TestClockJumps(t *testing.T) {
 func TestRestartFromDisk(t *testing.T) {
 	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
 		n := w.Node("a:1")
+		n.Do("SET", "k", "v")
+		n.Restart(redis.FromSave)
+		expect(t, n.Do("EXISTS", "k"), int64(0))
 		load(t, n)
 		call := func() any { return n.Do("FCALL", "holdfast_version", "0") }
 		n.Do("HSET", "k", "f", "saved")
@@ -69,9 +64,8 @@ func TestRestartFromDisk(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		c := dial(t, w, "h", "a:1")
 		n.Restart(redis.FromSave)
-		if got, err := c.reply(time.Second); err != io.EOF {
-			t.Errorf("the old connection: %q, %v", got, err)
-		}
+		_, err := c.reply(time.Second)
+		require.ErrorIs(t, err, io.EOF)
 		expect(t, n.Hash("k")["f"], "saved")
 		expect(t, n.Do("EXISTS", "short", "new"), int64(0))
 		expect(t, call(), functions.Version)
@@ -81,29 +75,6 @@ func TestRestartFromDisk(t *testing.T) {
 		n.Restart(redis.Nothing)
 		expect(t, n.Do("DBSIZE"), int64(0))
 		expect(t, call(), redis.Error("ERR Function not found"))
-	})
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := w.Node("a:1")
-		n.Do("SET", "k", "v")
-		n.Restart(redis.FromSave)
-		expect(t, n.Do("EXISTS", "k"), int64(0))
-	})
-}
-
-// A replica keeps what it has while its primary is away, and is told anew by a restarted one.
-func TestRestartOfAPrimaryWithAReplica(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		p := w.Node("a:1")
-		r := w.Replica("b:1", p)
-		p.Do("SET", "k", "v")
-		p.Save()
-		p.Do("SET", "new", "v")
-		time.Sleep(time.Second)
-		p.Kill()
-		expect(t, r.Do("EXISTS", "k", "new"), int64(2))
-		p.Restart(redis.FromSave)
-		time.Sleep(time.Second)
-		expect(t, r.Do("EXISTS", "k", "new"), int64(1))
 	})
 }
 
@@ -120,9 +91,8 @@ func TestDepose(t *testing.T) {
 		expect(t, must(c.reply(time.Second)), "+OK")
 		expect(t, r.Do("SET", "k", "new"), redis.Status("OK"))
 		w.Depose(p, r)
-		if got, err := c.reply(time.Second); err != io.EOF {
-			t.Errorf("its client: %q, %v", got, err)
-		}
+		_, err := c.reply(time.Second)
+		require.ErrorIs(t, err, io.EOF)
 		time.Sleep(time.Second)
 		expect(t, p.Do("GET", "k"), "new")
 		expect(t, p.Primary() == r, true)
@@ -132,63 +102,30 @@ func TestDepose(t *testing.T) {
 	})
 }
 
-// rueidis asks a Redis 8 for CLUSTER SHARDS.
-func TestClusterShards(t *testing.T) {
-	bubble(t, redis.Options{Flavour: redis.Redis80}, func(t *testing.T, w *redis.World) {
-		nodes := w.Cluster(2, 1)
-		load(t, nodes[:2]...)
-		asked := false
-		for _, n := range nodes {
-			n.Refuse(func(cmd []string) redis.Error {
-				if cmd[0] == "CLUSTER" && cmd[1] == "SLOTS" {
-					return "ERR only SHARDS here"
+// Locks are handed over by a message, to clients of both protocols.
+func TestLocksAreHandedOverByMessage(t *testing.T) {
+	for _, flavour := range []redis.Flavour{redis.Redis70, redis.Redis80, redis.Valkey} {
+		for _, resp2 := range []bool{false, true} {
+			bubble(t, redis.Options{Latency: -1, Flavour: flavour}, func(t *testing.T, w *redis.World) {
+				n := loaded(t, w, "a:1")
+				open := func(host string) *client.Client {
+					opt := options(w, host, "a:1")
+					opt.ForceSingleClient, opt.AlwaysRESP2, opt.DisableCache = true, resp2, resp2
+					return openWith(t, opt, client.Config{})
 				}
-				asked = asked || cmd[0] == "CLUSTER" && cmd[1] == "SHARDS"
-				return ""
+				a, b := open("a"), open("b")
+				l := must(a.Acquire(ctx, "x"))
+				got := make(chan *client.Lock)
+				go func() { got <- must(b.Acquire(ctx, "x")) }()
+				time.Sleep(12 * time.Second)
+				start := time.Now()
+				require.NoError(t, l.Release(ctx))
+				m := <-got
+				require.LessOrEqual(t, time.Since(start), 5*time.Millisecond)
+				require.Greater(t, m.Fence(), l.Fence())
+				require.NoError(t, m.Release(ctx))
+				expect(t, n.Do("EXISTS", "lock:x"), int64(0))
 			})
 		}
-		a := openCluster(t, w, "a")
-		defer a.Close()
-		for _, name := range []string{"x", "y", "z", "1", "2"} {
-			l := must(a.Acquire(ctx, name))
-			expect(t, w.Owner("lock:" + name).Hash("lock:" + name)["owner"], l.Owner())
-		}
-		nodes[0].Do("PING")
-		expect(t, asked, true)
-	})
-}
-
-// A client that speaks RESP2 locks, waits and is handed the lock by a message.
-func TestRESP2(t *testing.T) {
-	for _, flavour := range []redis.Flavour{redis.Redis70, redis.Redis80, redis.Valkey} {
-		bubble(t, redis.Options{Latency: -1, Flavour: flavour}, func(t *testing.T, w *redis.World) {
-			n := w.Node("a:6379")
-			load(t, n)
-			open := func(host string) *client.Client {
-				return openWith(t, rueidis.ClientOption{InitAddress: []string{"a:6379"}, DialCtxFn: w.Host(host).Dial, MaxFlushDelay: -1,
-					ForceSingleClient: true, AlwaysRESP2: true, DisableCache: true}, client.Config{})
-			}
-			a, b := open("a"), open("b")
-			defer a.Close()
-			defer b.Close()
-			l := must(a.Acquire(ctx, "x"))
-			got := make(chan *client.Lock)
-			go func() { got <- must(b.Acquire(ctx, "x")) }()
-			time.Sleep(12 * time.Second)
-			start := time.Now()
-			if err := l.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
-			m := <-got
-			if took := time.Since(start); took > 5*time.Millisecond {
-				t.Errorf("%v: handed over after %v: no message came", flavour, took)
-			}
-			if err := m.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
-			for _, c := range n.Clients() {
-				expect(t, c.Tracking, false)
-			}
-		})
 	}
 }

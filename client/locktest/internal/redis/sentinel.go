@@ -2,6 +2,8 @@ package redis
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -9,30 +11,30 @@ import (
 
 func init() {
 	register(
-		&spec{"SENTINEL|GET-MASTER-ADDR-BY-NAME", 3, noScript | always, 0, 0, 0, bySentinel(func(c *call) any {
-			host, port := portText(c.n.world.master.primary.Load())
-			return []any{host, port}
+		&spec{"SENTINEL|GET-MASTER-ADDR-BY-NAME", 3, noScript | always, 0, bySentinel(func(c *call) any {
+			host, port := c.n.world.master.primary.Load().hostPort()
+			return []any{host, strconv.Itoa(port)}
 		})},
-		&spec{"SENTINEL|SENTINELS", 3, noScript | always, 0, 0, 0, bySentinel(func(c *call) any {
-			out := []any{}
-			for _, s := range c.n.world.sentinels {
-				if s != c.n {
-					host, port := portText(s)
-					out = append(out, pairs{"name", s.addr, "ip", host, "port", port})
-				}
-			}
-			return out
+		&spec{"SENTINEL|SENTINELS", 3, noScript | always, 0, bySentinel(func(c *call) any {
+			return described("sentinel", without(c.n.world.sentinels, c.n))
 		})},
-		&spec{"SENTINEL|REPLICAS", 3, noScript | always, 0, 0, 0, bySentinel(func(c *call) any {
-			out := []any{}
-			for _, r := range *c.n.world.master.replicas.Load() {
-				host, port := portText(r)
-				out = append(out, pairs{"name", r.addr, "ip", host, "port", port, "flags", "slave"})
-			}
-			return out
+		&spec{"SENTINEL|REPLICAS", 3, noScript | always, 0, bySentinel(func(c *call) any {
+			return described("slave", *c.n.world.master.replicas.Load())
 		})},
 	)
 }
+
+func described(flags string, nodes []*Node) any {
+	out := []any{}
+	for _, n := range nodes {
+		host, port := n.hostPort()
+		out = append(out, pairs{"name", n.addr, "ip", host, "port", strconv.Itoa(port), "flags", flags})
+	}
+	return out
+}
+
+// words is the address as Sentinels write it.
+func (n *Node) words() string { return strings.Replace(n.addr, ":", " ", 1) }
 
 // sentinelSet is the one primary that the sentinels watch.
 type sentinelSet struct {
@@ -74,7 +76,7 @@ func (w *World) Sentinels(name string, primary *Node, addrs ...string) []*Node {
 func (n *Node) following() []*Node {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return append([]*Node(nil), n.replicas...)
+	return slices.Clone(n.replicas)
 }
 
 // switchPrimary is the end of a failover without a Cluster: the sentinels tell, and reconfigure the
@@ -82,9 +84,9 @@ func (n *Node) following() []*Node {
 func (w *World) switchPrimary(old, to *Node, f Failover) {
 	if !f.Force {
 		w.follow(old, to, false)
-		old.KillClients(nil)
+		old.KillClients()
 	} else if !f.Isolated {
-		time.AfterFunc(w.opt.Gossip+w.jitter(w.opt.Gossip), func() { w.Depose(old, to) })
+		time.AfterFunc(gossip+w.jitter(gossip), func() { w.Depose(old, to) })
 	}
 	if w.master == nil {
 		return
@@ -92,10 +94,8 @@ func (w *World) switchPrimary(old, to *Node, f Failover) {
 	w.master.primary.Store(to)
 	replicas := append(to.following(), old)
 	w.master.replicas.Store(&replicas)
-	oldHost, oldPort := portText(old)
-	host, port := portText(to)
 	for _, s := range w.sentinels {
-		s.say("+switch-master", strings.Join([]string{w.master.name, oldHost, oldPort, host, port}, " "))
+		s.say("+switch-master", fmt.Sprintf("%s %s %s", w.master.name, old.words(), to.words()))
 	}
 }
 
@@ -110,11 +110,9 @@ func (w *World) Depose(old, to *Node) {
 		return
 	}
 	w.follow(old, to, true)
-	old.KillClients(nil)
+	old.KillClients()
 	for _, s := range w.sentinels {
-		host, port := portText(old)
-		toHost, toPort := portText(to)
-		s.say("+slave", fmt.Sprintf("slave %s %s %s @ %s %s %s", old.addr, host, port, w.master.name, toHost, toPort))
+		s.say("+slave", fmt.Sprintf("slave %s %s @ %s %s", old.addr, old.words(), w.master.name, to.words()))
 	}
 }
 
@@ -122,6 +120,6 @@ func (n *Node) say(channel, message string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.up {
-		n.deliver(channel, message, false, false)
+		n.deliver(ordinary, channel, message, false)
 	}
 }

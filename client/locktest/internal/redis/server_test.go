@@ -1,65 +1,57 @@
 package redis_test
 
 import (
-	"context"
-	"errors"
 	"net"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/client"
-	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
-	"github.com/redis/rueidis"
-)
+	"github.com/stretchr/testify/require"
 
-func fn(body string) string {
-	return "#!lua name=t\nredis.register_function('t', function(keys, args) " + body + " end)"
-}
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+)
 
 // run loads a library of one function and calls it.
 func run(t *testing.T, n *redis.Node, body string, keys ...string) any {
 	t.Helper()
-	if got := n.Do("FUNCTION", "LOAD", "REPLACE", fn(body)); got != "t" {
-		t.Fatalf("load: %v", got)
-	}
+	source := "#!lua name=t\nredis.register_function('t', function(keys, args) " + body + " end)"
+	require.Equal(t, "t", n.Do("FUNCTION", "LOAD", "REPLACE", source))
 	return n.Do(append([]string{"FCALL", "t", itoa(len(keys))}, keys...)...)
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
+// whenExpired notes when a key was deleted because its time was over.
+func whenExpired(at *time.Time) redis.Hooks {
+	return redis.Hooks{Write: func(w redis.Write) {
+		if w.Expired {
+			*at = time.Now()
+		}
+	}}
+}
+
 func TestExpiryEarlyAndLate(t *testing.T) {
-	for name, early := range map[string]bool{"early": true, "late": false} {
-		t.Run(name, func(t *testing.T) {
-			var gone time.Time
-			hooks := redis.Hooks{Write: func(w redis.Write) {
-				if w.Expired {
-					gone = time.Now()
-				}
-			}}
-			bubble(t, redis.Options{Early: early, Hooks: hooks}, func(t *testing.T, w *redis.World) {
-				n := w.Node("a:6379")
-				start := time.Now()
-				n.Do("SET", "k", "v", "PX", "1000")
-				end := start.Add(time.Second)
-				time.Sleep(2 * time.Second)
-				n.Do("PING") // after the hook, for the race detector
-				late := gone.Sub(end)
-				if early && (late < 0 || late >= time.Millisecond) || !early && (late < time.Millisecond || late > 102*time.Millisecond) {
-					t.Errorf("deleted %v after its end", late)
-				}
-				n.Do("SET", "k", "v", "PX", "1000")
-				if !early {
-					time.Sleep(time.Second) // the millisecond of its end still belongs to it
-					expect(t, n.Do("PTTL", "k"), int64(0))
-					time.Sleep(time.Millisecond)
-					expect(t, n.Do("PTTL", "k"), int64(-2))
-				}
-				expect(t, n.Do("SET", "p", "v"), redis.Status("OK"))
-				expect(t, n.Do("PEXPIREAT", "p", "1000"), int64(1))
-				expect(t, n.Do("EXISTS", "p"), int64(0))
-			})
+	for _, early := range []bool{true, false} {
+		var gone time.Time
+		bubble(t, redis.Options{Early: early, Hooks: whenExpired(&gone)}, func(t *testing.T, w *redis.World) {
+			n := w.Node("a:1")
+			n.Do("SET", "k", "v", "PX", "1000")
+			end := time.Now().Add(time.Second)
+			time.Sleep(2 * time.Second)
+			n.Do("PING") // after the hook, for the race detector
+			if early {
+				require.WithinRange(t, gone, end, end.Add(time.Millisecond))
+				return
+			}
+			require.WithinRange(t, gone, end.Add(time.Millisecond), end.Add(102*time.Millisecond))
+			n.Do("SET", "k", "v", "PX", "1000")
+			time.Sleep(time.Second) // the millisecond of its end still belongs to it
+			expect(t, n.Do("PTTL", "k"), int64(0))
+			time.Sleep(time.Millisecond)
+			expect(t, n.Do("PTTL", "k"), int64(-2))
+			n.Do("SET", "p", "v")
+			expect(t, n.Do("PEXPIREAT", "p", "1000"), int64(1))
+			expect(t, n.Do("EXISTS", "p"), int64(0))
 		})
 	}
 }
@@ -79,86 +71,40 @@ func TestTimeInFunctions(t *testing.T) {
 }
 
 func TestErrorsOfFunctions(t *testing.T) {
-	for body, want := range map[string]string{
-		"return redis.call('GET', keys[1])":                        "WRONGTYPE Operation against a key holding the wrong kind of value script: t, on @user_function:2.",
-		"return redis.call('GET')":                                 "ERR Wrong number of args calling Redis command from script script: t, on @user_function:2.",
-		"x = 1":                                                    "ERR user_function:2: Attempt to modify a readonly table script: t, on @user_function:2.",
-		"return nope":                                              "ERR user_function:2: Script attempted to access nonexistent global variable 'nope' script: t, on @user_function:2.",
-		"return redis.error_reply('foo')":                          "ERR foo",
-		"return redis.call('SET', keys[1], {})":                    "ERR Lua redis lib command arguments must be strings or integers script: t, on @user_function:2.",
-		"return redis.acl_check_cmd('NOPE')":                       "ERR Invalid command passed to redis.acl_check_cmd() script: t, on @user_function:2.",
-		"return redis.call('MULTI')":                               "ERR This Redis command is not allowed from script script: t, on @user_function:2.",
-		"return redis.pcall('GET', keys[1])":                       "WRONGTYPE Operation against a key holding the wrong kind of value",
-		"local ok, e = pcall(redis.call, 'GET', keys[1]) return e": "",
+	raised := func(text string) redis.Error { return redis.Error(text + " script: t, on @user_function:2.") }
+	for body, want := range map[string]any{
+		"return redis.call('GET', keys[1])":     raised(wrongType),
+		"return redis.pcall('GET', keys[1])":    redis.Error(wrongType),
+		"return redis.call('GET')":              raised("ERR Wrong number of args calling Redis command from script"),
+		"x = 1":                                 raised("ERR user_function:2: Attempt to modify a readonly table"),
+		"return redis.error_reply('foo')":       redis.Error("ERR foo"),
+		"return redis.call('SET', keys[1], {})": raised("ERR Lua redis lib command arguments must be strings or integers"),
+		"return redis.acl_check_cmd('NOPE')":    raised("ERR Invalid command passed to redis.acl_check_cmd()"),
+		"return redis.call('MULTI')":            raised("ERR This Redis command is not allowed from script"),
+
+		"local ok, e = pcall(redis.call, 'GET', keys[1]) return e": wrongType,
+
+		"return nope": raised("ERR user_function:2: Script attempted to access nonexistent global variable 'nope'"),
 	} {
-		bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-			n := w.Node("a:1")
-			n.Do("RPUSH", "k", "x")
-			got := run(t, n, body, "k")
-			if want == "" {
-				expect(t, got, "WRONGTYPE Operation against a key holding the wrong kind of value")
-				return
-			}
-			expect(t, got, redis.Error(want))
-		})
+		n := redis.New(redis.Options{}).Node("a:1")
+		n.Do("RPUSH", "k", "x")
+		require.Equal(t, want, run(t, n, body, "k"), body)
 	}
 }
 
-func TestRefusals(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := w.Node("a:6379")
-		load(t, n)
-		a := open(t, w, "a", "a:6379")
-		defer a.Close()
-		l := must(a.Acquire(ctx, "x"))
-		for c, code := range map[redis.Condition]string{redis.Full: "OOM", redis.Loading: "LOADING", redis.SaveFailed: "MISCONF", redis.TooFewReplicas: "NOREPLICAS", redis.Busy: "BUSY"} {
-			n.Set(c, true)
-			_, err := a.TryAcquire(ctx, "y")
-			if !errors.Is(err, client.ErrUnreachable) || !strings.Contains(err.Error(), code) {
-				t.Errorf("%s: %v", code, err)
-			}
-			if err := l.Renew(ctx); (err == nil) != (c == redis.Full) { // allow-oom
-				t.Errorf("renew with %s: %v", code, err)
-			}
-			n.Set(c, false)
-		}
-		n.Refuse(func(cmd []string) redis.Error { return "NOPERM not today" })
-		if _, err := a.TryAcquire(ctx, "y"); !errors.Is(err, client.ErrDenied) {
-			t.Errorf("refused: %v", err)
-		}
-		n.Refuse(nil)
-	})
-}
-
-func TestALostReply(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := w.Node("a:6379")
-		load(t, n)
-		c := must(rueidis.NewClient(options(w, "a", "a:6379")))
-		defer c.Close()
-		n.LoseReply(func(cmd []string) bool { return cmd[0] == "SET" })
-		if err := c.Do(ctx, c.B().Set().Key("k").Value("v").Build()).Error(); err == nil {
-			t.Error("a reply came")
-		}
-		n.LoseReply(nil)
-		expect(t, must(c.Do(ctx, c.B().Get().Key("k").Build()).ToString()), "v")
-	})
-}
+const wrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
 func TestDialErrorsLookLikeThoseOfTCP(t *testing.T) {
 	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := w.Node("a:6379")
+		n := w.Node("a:1")
 		check := func(what string, took time.Duration) {
 			t.Helper()
 			start := time.Now()
-			_, err := w.Dial(ctx, "a:6379", &net.Dialer{Timeout: time.Second}, nil)
+			_, err := w.Host("").Dial(ctx, "a:1", &net.Dialer{Timeout: time.Second}, nil)
 			var op *net.OpError
-			if !errors.As(err, &op) || op.Op != "dial" {
-				t.Errorf("%s: %v", what, err)
-			}
-			if d := time.Since(start); d < took || d > took+10*time.Millisecond {
-				t.Errorf("%s took %v", what, d)
-			}
+			require.ErrorAs(t, err, &op, what)
+			require.Equal(t, "dial", op.Op)
+			require.InDelta(t, took, time.Since(start), float64(10*time.Millisecond), what)
 		}
 		w.Refuse(redis.Path{}, true)
 		check("refused", 0)
@@ -173,50 +119,18 @@ func TestDialErrorsLookLikeThoseOfTCP(t *testing.T) {
 
 // A message reaches subscribers at replicas, and counts only those here.
 func TestMessagesReachReplicas(t *testing.T) {
-	for name, nodes := range map[string]func(w *redis.World) []*redis.Node{
-		"replica": func(w *redis.World) []*redis.Node { p := w.Node("a:1"); return []*redis.Node{p, w.Replica("b:1", p)} },
-		"cluster": func(w *redis.World) []*redis.Node { return w.Cluster(1, 1) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-				both := nodes(w)
-				opt := options(w, "a", both[1].Addr())
-				opt.ForceSingleClient = true
-				c := must(rueidis.NewClient(opt))
-				defer c.Close()
-				ctx, cancel := context.WithCancel(ctx)
-				defer cancel()
-				got := make(chan string, 1)
-				go func() {
-					_ = c.Receive(ctx, c.B().Ssubscribe().Channel("ch").Build(), func(m rueidis.PubSubMessage) { got <- m.Message })
-				}()
-				time.Sleep(time.Second)
-				expect(t, both[1].Subscribers("ch"), 1)
-				expect(t, both[0].Do("SPUBLISH", "ch", "hello"), int64(0))
-				expect(t, <-got, "hello")
-			})
-		})
-	}
-}
-
-func TestWaitCountsReplicas(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		p := w.Node("a:6379")
-		r := w.Replica("b:6379", p)
-		c := must(rueidis.NewClient(options(w, "a", "a:6379")))
-		defer c.Close()
-		set := func() int64 {
-			got := c.DoMulti(ctx, c.B().Set().Key("k").Value("v").Build(), c.B().Wait().Numreplicas(1).Timeout(300).Build())
-			return must(got[1].AsInt64())
-		}
+	each(t, map[string]func(w *redis.World) (p, r *redis.Node){
+		"replica": func(w *redis.World) (p, r *redis.Node) { p = w.Node("a:1"); return p, w.Replica("b:1", p) },
+		"cluster": func(w *redis.World) (p, r *redis.Node) { both := w.Cluster(1, 1); return both[0], both[1] },
+	}, func(t *testing.T, w *redis.World, nodes func(w *redis.World) (p, r *redis.Node)) {
+		p, r := nodes(w)
+		c := dial(t, w, "h", r.Addr())
+		c.send("SSUBSCRIBE", "ch")
 		time.Sleep(time.Second)
-		expect(t, set(), int64(1))
-		r.StopReplication()
-		start := time.Now()
-		expect(t, set(), int64(0))
-		if took := time.Since(start); took < 300*time.Millisecond {
-			t.Errorf("WAIT took %v", took)
+		expect(t, r.Do("PUBSUB", "SHARDNUMSUB", "ch"), []any{"ch", int64(1)})
+		expect(t, p.Do("SPUBLISH", "ch", "hello"), int64(0))
+		for got := ""; got != "hello"; {
+			got = must(c.reply(time.Second))
 		}
-		r.StartReplication()
 	})
 }

@@ -13,8 +13,7 @@ type session struct {
 	node     *Node
 	conn     net.Conn
 	id       int64
-	remote   string
-	name     string
+	name     any   // nil: none
 	user     *user // nil: not authenticated
 	internal bool  // Node.Do, scripts of the test: no network, no redirects
 	enc      encoder
@@ -22,23 +21,19 @@ type session struct {
 	busy     bool  // it executes: its node's current client
 	told     []any // messages, and
 	behind   []any // invalidations that follow the reply of the command that caused them
-	ended    bool
-	quit     bool
 
-	multi    bool
-	queue    [][]string
-	dirty    bool // an error while queueing
-	asking   bool
-	readonly bool
+	ended, quit bool
 
-	tracked  bool
-	optin    bool
-	optout   bool
-	noloop   bool
-	caching  *bool // what CLIENT CACHING said of the next command
-	channels map[string]bool
-	shards   map[string]bool
-	offset   int64 // of its last write, for WAIT
+	multi bool
+	queue [][]string
+	dirty bool // an error while queueing
+
+	asking, readonly bool
+
+	tracked, optin, noloop bool
+	caching                bool               // CLIENT CACHING YES said so of the next command
+	channels               [2]map[string]bool // subscriptions, by kind
+	offset                 int64              // of its last write, for WAIT
 }
 
 // serve starts a connection. It returns false if the node takes none.
@@ -48,23 +43,13 @@ func (n *Node) serve(conn net.Conn, serial uint64, done func()) bool {
 	if !n.up {
 		return false
 	}
-	s := &session{node: n, conn: conn, id: int64(serial), remote: conn.RemoteAddr().String(), channels: map[string]bool{}, shards: map[string]bool{}}
+	s := &session{node: n, conn: conn, id: int64(serial), channels: [2]map[string]bool{{}, {}}}
 	if u := n.users["default"]; u.on && u.nopass {
 		s.user = u
-	}
-	if len(n.sessions) >= n.world.opt.MaxClients {
-		_, _ = conn.Write([]byte("-ERR max number of clients reached\r\n"))
-		_ = conn.Close()
-		done()
-		return true
 	}
 	n.sessions[s.id] = s
 	go s.loop(done)
 	return true
-}
-
-func (s *session) client() Client {
-	return Client{s.id, s.remote, len(s.channels)+len(s.shards) > 0, s.tracked}
 }
 
 func (s *session) loop(done func()) {
@@ -187,11 +172,10 @@ func (s *session) leave() {
 	if n.sessions[s.id] == s {
 		delete(n.sessions, s.id)
 	}
-	for _, ch := range sortedKeys(s.channels) {
-		removeSubscriber(n.channels, ch, s)
-	}
-	for _, ch := range sortedKeys(s.shards) {
-		removeSubscriber(n.shards, ch, s)
+	for k, mine := range s.channels {
+		for _, ch := range sortedKeys(mine) {
+			s.unsubscribe(kind(k), ch)
+		}
 	}
 	s.untrack()
 }
@@ -228,24 +212,13 @@ func (s *session) await(w waitAcks) any {
 	return n.ackedBy(w.offset)
 }
 
-func quit(c *call) any {
-	c.s.quit = true
-	return Status("OK")
-}
-
 func hello(c *call) any {
-	a := c.args
-	resp3 := c.s.enc.resp3
+	a, resp3 := c.args, c.s.enc.resp3
 	if len(a) > 0 {
-		switch a[0] {
-		case "2":
-			resp3 = false
-		case "3":
-			resp3 = true
-		default:
+		if a[0] != "2" && a[0] != "3" {
 			return Error("NOPROTO unsupported protocol version")
 		}
-		a = a[1:]
+		resp3, a = a[0] == "3", a[1:]
 	}
 	for len(a) > 0 {
 		switch {
@@ -264,9 +237,7 @@ func hello(c *call) any {
 		return Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 	}
 	c.s.enc.resp3 = resp3
-	proto := 2
-	if resp3 {
-		proto = 3
-	}
-	return pairs{"server", c.n.serverName(), "version", c.n.version(), "proto", proto, "id", c.s.id, "mode", c.n.mode(), "role", c.n.roleWord(), "modules", []any{}}
+	mode, role := c.n.mode()
+	return pairs{"server", strings.ToLower(c.n.brand()), "version", c.n.version(), "proto", 2 + oneIf(resp3),
+		"id", c.s.id, "mode", mode, "role", role, "modules", []any{}}
 }

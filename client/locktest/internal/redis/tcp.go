@@ -20,7 +20,7 @@ func (n *Node) Serve(l net.Listener) error {
 		n.world.serial++
 		id := n.world.serial
 		n.world.mu.Unlock()
-		client, server := newLink(conn.RemoteAddr().String(), n.addr, 0, n.world.opt.Seed, id)
+		client, server := newLink(conn.RemoteAddr().String(), n.addr, n.world.opt.Seed, id)
 		if !n.serve(server, id, func() {}) {
 			_ = conn.Close()
 			continue

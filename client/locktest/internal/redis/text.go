@@ -1,56 +1,53 @@
 package redis
 
 import (
+	"math"
 	"strconv"
 	"strings"
 )
 
 func init() {
 	register(
-		&spec{"GET", 2, read, 1, 1, 1, get},
-		&spec{"GETRANGE", 4, read, 1, 1, 1, getrange},
-		&spec{"STRLEN", 2, read, 1, 1, 1, strlen},
-		&spec{"SET", -3, write | denyOOM, 1, 1, 1, set},
-		&spec{"INCR", 2, write | denyOOM, 1, 1, 1, incr},
-		&spec{"APPEND", 3, write | denyOOM, 1, 1, 1, appendText},
+		&spec{"GET", 2, read, 1, onText(get)},
+		&spec{"GETRANGE", 4, read, 1, getrange},
+		&spec{"SET", -3, write | denyOOM, 1, set},
+		&spec{"INCRBY", 3, write | denyOOM, 1, incrby},
+		&spec{"APPEND", 3, write | denyOOM, 1, onText(appendText)},
 	)
 }
 
 // integer reads a number as Redis does: there is one way to write each.
 func integer(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err == nil && strconv.FormatInt(n, 10) != text {
+	if err == nil && itoa(n) != text {
 		err = strconv.ErrSyntax
 	}
 	return n, err
 }
 
-// text returns the string at the first argument's key.
-func (c *call) text() (string, bool, Error) {
-	e := c.n.lookup(c.args[0])
+// onText is a command on the string at its first argument's key, nil if there is none.
+func onText(run func(c *call, e *entry) any) func(*call) any {
+	return func(c *call) any {
+		e, err := c.entry("string")
+		if err != "" {
+			return err
+		}
+		return run(c, e)
+	}
+}
+
+func get(_ *call, e *entry) any {
 	if e == nil {
-		return "", false, ""
+		return nil
 	}
-	if e.kind != "string" {
-		return "", false, wrongType
-	}
-	return e.str, true, ""
+	return e.str
 }
 
-func get(c *call) any {
-	v, ok, err := c.text()
-	if err != "" {
-		return err
+func (e *entry) text() string {
+	if e == nil {
+		return ""
 	}
-	return orNil(v, ok)
-}
-
-func strlen(c *call) any {
-	v, _, err := c.text()
-	if err != "" {
-		return err
-	}
-	return len(v)
+	return e.str
 }
 
 func getrange(c *call) any {
@@ -59,149 +56,108 @@ func getrange(c *call) any {
 	if bad != nil || bad2 != nil {
 		return notInteger
 	}
-	v, _, err := c.text()
-	if err != "" {
-		return err
-	}
-	size, nothing := int64(len(v)), from < 0 && to < from
-	if from < 0 {
-		from = max(0, size+from)
-	}
-	if to < 0 {
-		to = max(0, size+to)
-	}
-	to = min(to, size-1)
-	if from > to || size == 0 || nothing {
-		return ""
-	}
-	return v[from : to+1]
-}
-
-// setOptions is how SET may be asked for.
-type setOptions struct {
-	nx, xx, get, keep bool
-	end               int64 // ms; 0: none
-}
-
-func (c *call) setOptions() (o setOptions, err Error) {
-	for i := 2; i < len(c.args); i++ {
-		switch word := strings.ToUpper(c.args[i]); word {
-		case "NX":
-			o.nx = true
-		case "XX":
-			o.xx = true
-		case "GET":
-			o.get = true
-		case "KEEPTTL":
-			o.keep = true
-		case "PX", "EX", "PXAT", "EXAT":
-			i++
-			if i == len(c.args) || o.end != 0 {
-				return o, syntaxErr
-			}
-			if o.end, err = c.expiry(c.args[i], word, "set"); err != "" {
-				return o, err
-			}
-		default:
-			return o, syntaxErr
+	return onText(func(_ *call, e *entry) any {
+		v, nothing := e.text(), from < 0 && to < from
+		size := int64(len(v))
+		if from < 0 {
+			from = max(0, size+from)
 		}
-	}
-	if o.nx && o.xx || o.keep && o.end != 0 {
-		return o, syntaxErr
-	}
-	return o, ""
+		if to < 0 {
+			to = max(0, size+to)
+		}
+		if to = min(to, size-1); from > to || nothing {
+			return ""
+		}
+		return v[from : to+1]
+	})(c)
 }
 
-// expiry reads a time of SET's or EXPIRE's kind: relative or absolute (AT), in seconds or
-// milliseconds (P).
+// expiry reads a time of SET's or PEXPIRE's kind: relative (PX) or absolute (PXAT).
 func (c *call) expiry(text, word, command string) (int64, Error) {
 	v, bad := integer(text)
 	if bad != nil {
 		return 0, notInteger
 	}
-	invalid := Error("ERR invalid expire time in '" + command + "' command")
-	if command == "set" && v <= 0 {
-		return 0, invalid
+	base := int64(0)
+	if word == "PX" {
+		base = c.n.stepUS() / 1000
 	}
-	if word[0] != 'P' {
-		if v > 1<<53/1000 || v < -1<<53/1000 {
-			return 0, invalid
-		}
-		v *= 1000
+	if command == "set" && v <= 0 || v > 1<<62-base && word == "PX" {
+		return 0, Error("ERR invalid expire time in '" + command + "' command")
 	}
-	if !strings.HasSuffix(word, "AT") {
-		base := c.n.stepUS() / 1000
-		if v > 1<<62-base {
-			return 0, invalid
-		}
-		v += base
-	}
-	return v, ""
+	return v + base, ""
 }
 
 func set(c *call) any {
-	key, value := c.args[0], c.args[1]
-	o, err := c.setOptions()
-	if err != "" {
-		return err
-	}
-	e := c.n.lookup(key)
-	var old any
-	if o.get && e != nil {
-		if e.kind != "string" {
-			return wrongType
+	key, value, e := c.args[0], c.args[1], c.n.lookup(c.args[0])
+	end, keep, fresh := int64(0), false, false // ms; 0: none
+	for i := 2; i < len(c.args); i++ {
+		switch word := strings.ToUpper(c.args[i]); word {
+		case "NX":
+			fresh = true
+		case "KEEPTTL":
+			keep = true
+		case "PX", "PXAT":
+			i++
+			if i == len(c.args) || end != 0 {
+				return syntaxErr
+			}
+			var err Error
+			if end, err = c.expiry(c.args[i], word, "set"); err != "" {
+				return err
+			}
+		default:
+			return c.n.world.unmodelled(c.n, "SET "+word)
 		}
-		old = e.str
 	}
-	if o.nx && e != nil || o.xx && e == nil {
-		return old
-	}
-	c.edit(key)
-	fresh := &entry{kind: "string", str: value}
-	end := o.end
-	if o.keep && e != nil {
+	switch {
+	case keep && end != 0:
+		return syntaxErr
+	case fresh && e != nil:
+		return nil
+	case keep && e != nil:
 		end = e.end
 	}
-	if over := end != 0 && end <= c.n.nowMS(); over && c.n.world.opt.Flavour == Valkey && !c.n.applying {
+	c.edit(key)
+	if end != 0 && end <= c.n.nowMS() && c.n.world.opt.Flavour == Valkey && !c.n.applying {
 		delete(c.n.keys, key) // the others keep it until it is looked at
 		c.effect = [][]string{{"DEL", key}}
-	} else {
-		c.n.keys[key] = fresh
-		c.n.setEnd(fresh, end)
-		c.effect = [][]string{{"SET", key, value}}
-		if end != 0 {
-			c.effect[0] = append(c.effect[0], "PXAT", strconv.FormatInt(end, 10))
-		}
+		return Status("OK")
 	}
-	if o.get {
-		return old
+	e = &entry{kind: "string", str: value}
+	c.n.keys[key] = e
+	c.n.setEnd(e, end)
+	c.effect = [][]string{{"SET", key, value}}
+	if end != 0 {
+		c.effect[0] = append(c.effect[0], "PXAT", itoa(end))
 	}
 	return Status("OK")
 }
 
-func incr(c *call) any {
-	v, ok, err := c.text()
-	if err != "" {
-		return err
+func incrby(c *call) any {
+	by, bad := integer(c.args[1])
+	if bad != nil {
+		return notInteger
 	}
-	n := int64(0)
-	if ok {
-		var bad error
-		if n, bad = integer(v); bad != nil || n == 1<<63-1 {
-			return notInteger
+	return onText(func(c *call, e *entry) any {
+		old := int64(0)
+		if e != nil {
+			if old, bad = integer(e.str); bad != nil {
+				return notInteger
+			}
 		}
-	}
-	c.write(strconv.FormatInt(n+1, 10))
-	return n + 1
+		if by > 0 && old > math.MaxInt64-by || by < 0 && old < math.MinInt64-by {
+			return Error("ERR increment or decrement would overflow")
+		}
+		c.write(itoa(old + by))
+		return old + by
+	})(c)
 }
 
-func appendText(c *call) any {
-	v, _, err := c.text()
-	if err != "" {
-		return err
-	}
-	c.write(v + c.args[1])
-	return len(v) + len(c.args[1])
+func appendText(c *call, e *entry) any {
+	v := e.text() + c.args[1]
+	c.write(v)
+	return len(v)
 }
 
 // write changes the string at the first argument's key and keeps its time.

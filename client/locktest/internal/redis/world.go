@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -32,11 +33,6 @@ type Options struct {
 	// Latency is how long a packet takes, one way, plus up to a quarter of it. Zero: packets arrive
 	// at once.
 	Latency time.Duration
-	// Lag is how long a write takes to a replica. Default 300 us.
-	Lag time.Duration
-	// Gossip is how long the news of a changed topology takes to the other nodes of a Cluster, plus
-	// up to as much again. Default 10 ms.
-	Gossip time.Duration
 	// Step is by how much Redis 7.0's clock goes on within a function at each TIME, PEXPIREAT,
 	// PEXPIRE and SET PX. Default 0.
 	Step time.Duration
@@ -44,9 +40,6 @@ type Options struct {
 	// 8.0.2 may. The default is late: 1 to 101 ms after it. Commands do not see the key from the
 	// millisecond after it, either way.
 	Early bool
-	// MaxClients bounds the connections of a node. Default 10,000.
-	MaxClients int
-
 	// ConfigFile is what INFO says of it.
 	ConfigFile string
 
@@ -56,6 +49,11 @@ type Options struct {
 	// Hooks watch what the nodes do.
 	Hooks Hooks
 }
+
+const (
+	lag    = 300 * time.Microsecond // how long a write takes to a replica
+	gossip = 10 * time.Millisecond  // how long the news of a topology takes to others, plus up to as much again
+)
 
 // World is the network and the nodes in it.
 type World struct {
@@ -67,7 +65,6 @@ type World struct {
 	links  []*wire
 	rules  []rule
 	serial uint64 // of links
-	dials  int
 	rng    *rand.Rand
 	closed bool
 
@@ -79,23 +76,13 @@ type World struct {
 
 // wire is a link in use.
 type wire struct {
-	host           string
-	node           *Node
-	client, server *link
+	Path
+	client         *link
 	hungUp, served bool // the client's end was closed; the server's end is one of its connections
 }
 
 // New returns an empty network.
 func New(opt Options) *World {
-	if opt.Lag == 0 {
-		opt.Lag = 300 * time.Microsecond
-	}
-	if opt.Gossip == 0 {
-		opt.Gossip = 10 * time.Millisecond
-	}
-	if opt.MaxClients == 0 {
-		opt.MaxClients = 10_000
-	}
 	return &World{opt: opt, nodes: map[string]*Node{}, rng: rand.New(rand.NewPCG(opt.Seed, 1))}
 }
 
@@ -119,9 +106,6 @@ func (w *World) Nodes() []*Node {
 	defer w.mu.Unlock()
 	return slices.Clone(w.order)
 }
-
-// Dials returns how many connections were tried.
-func (w *World) Dials() int { w.mu.Lock(); defer w.mu.Unlock(); return w.dials }
 
 // Close resets all connections and stops all timers: after it no goroutine of the World is left.
 // Nodes accept no more.
@@ -148,48 +132,32 @@ type Host struct {
 // Host returns the machine of that name.
 func (w *World) Host(name string) *Host { return &Host{w, name} }
 
-// Name returns the host's name.
-func (h *Host) Name() string { return h.name }
-
-// Dial connects to a node. It fits rueidis.ClientOption.DialCtxFn.
+// Dial connects to a node, and gives up when the dialer would. It fits rueidis.ClientOption.DialCtxFn.
 func (h *Host) Dial(ctx context.Context, to string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-	return h.world.dial(ctx, h.name, to, d)
-}
-
-// Dial connects to a node from a host without a name. It fits rueidis.ClientOption.DialCtxFn.
-func (w *World) Dial(ctx context.Context, to string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-	return w.dial(ctx, "", to, d)
-}
-
-// dial gives up when the dialer would.
-func (w *World) dial(ctx context.Context, host, to string, d *net.Dialer) (net.Conn, error) {
-	if d != nil && d.Timeout > 0 {
+	if d != nil && d.Timeout > 0 { // the net package says this when a dial takes too long
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, d.Timeout, errTimeout)
+		ctx, cancel = context.WithTimeoutCause(ctx, d.Timeout, os.ErrDeadlineExceeded)
 		defer cancel()
 	}
+	w := h.world
 	w.mu.Lock()
-	w.dials++
 	w.serial++
-	id := w.serial
-	n := w.nodes[to]
-	latency := w.opt.Latency
-	state := w.state(Path{host, n})
+	id, n := w.serial, w.nodes[to]
+	p := Path{h.name, n}
+	state := w.state(p)
 	w.mu.Unlock()
-	if d := state.delay; d > 0 {
-		latency = d
-	}
-	from := fmt.Sprintf("%s:%d", orUnnamed(host), id)
+	from := fmt.Sprintf("%s:%d", cmp.Or(h.name, "client"), id)
 	refused := netError("dial", from, to, syscall.ECONNREFUSED)
 	if n == nil {
 		return nil, refused
 	}
+	latency := cmp.Or(state.delay, w.opt.Latency)
 	for again := time.Second; state.stops(); again *= 2 { // a SYN that nobody answers; TCP sends it again
 		if err := sleep(ctx, again); err != nil {
 			return nil, dialError(from, to, err)
 		}
 		w.mu.Lock()
-		state = w.state(Path{host, n})
+		state = w.state(p)
 		w.mu.Unlock()
 	}
 	if latency > 0 {
@@ -200,19 +168,19 @@ func (w *World) dial(ctx context.Context, host, to string, d *net.Dialer) (net.C
 	if state.refuse || !n.accepting() {
 		return nil, refused
 	}
-	return w.connect(host, from, n, latency, id, refused)
+	return w.connect(p, from, id, refused)
 }
 
-func (w *World) connect(host, from string, n *Node, latency time.Duration, id uint64, refused error) (net.Conn, error) {
-	client, server := newLink(from, n.addr, latency, w.opt.Seed, id)
-	l := &wire{host: host, node: n, client: client, server: server}
+func (w *World) connect(p Path, from string, id uint64, refused error) (net.Conn, error) {
+	client, server := newLink(from, p.Node.addr, w.opt.Seed, id)
+	l := &wire{Path: p, client: client}
 	client.closed = sync.OnceFunc(func() { w.end(l, &l.hungUp, true) })
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
 		return nil, refused
 	}
-	state := w.state(Path{host, n})
+	state := w.state(p)
 	l.apply(state)
 	l.served = !state.silent
 	w.links = append(w.links, l)
@@ -220,7 +188,7 @@ func (w *World) connect(host, from string, n *Node, latency time.Duration, id ui
 	if state.silent { // accepted by the kernel, never by the server
 		return client, nil
 	}
-	if !n.serve(server, id, func() { w.end(l, &l.served, false) }) {
+	if !p.Node.serve(server, id, func() { w.end(l, &l.served, false) }) {
 		client.reset()
 		w.end(l, &l.served, false)
 		client.closed()
@@ -238,16 +206,6 @@ func (w *World) end(l *wire, side *bool, to bool) {
 	if i := slices.Index(w.links, l); i >= 0 && l.hungUp && !l.served {
 		w.links = slices.Delete(w.links, i, i+1)
 	}
-}
-
-// errTimeout is what the net package says when a dial takes too long.
-var errTimeout = os.ErrDeadlineExceeded
-
-func orUnnamed(host string) string {
-	if host == "" {
-		return "client"
-	}
-	return host
 }
 
 // dialError is what a dial that was cancelled or took too long returns.

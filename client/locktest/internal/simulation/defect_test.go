@@ -67,8 +67,8 @@ var defects = []defect{
 		name:    "a grant older than the answer is believed",
 		profile: "breaks",
 		client: map[string]string{
-			"internal/queue/machine.go": "	case m.state == Standing && e.Token > m.above:" + becomes + "	case m.state == Standing:",
-			"internal/queue/ask.go":     "	case kept > e.Token:" + becomes + "	case kept != 0:",
+			"internal/queue/machine.go":   "	case m.state == Standing && e.Token > m.above:" + becomes + "	case m.state == Standing:",
+			"internal/queue/machine.go#2": "	case kept > e.Token:" + becomes + "	case kept != 0:",
 		},
 		finds: `invariant [12]:`,
 		rare:  true,
@@ -121,7 +121,7 @@ var defects = []defect{
 	{
 		name:    "a place in line that nobody wants is kept",
 		profile: "busy",
-		client:  map[string]string{"internal/queue/ask.go": "	if m.owner != \"\" && m.owes && m.mut&noUndo == 0 {" + becomes + "	if m.owner == \"never\" {"},
+		client:  map[string]string{"internal/queue/machine.go": "	if m.owner != \"\" && m.owes {" + becomes + "	if m.owner == \"never\" {"},
 		finds:   `invariant [58]:`,
 	},
 	{
@@ -137,8 +137,8 @@ var defects = []defect{
 		name:    "what the line gives is not confirmed by replicas",
 		profile: "replicated",
 		client: map[string]string{
-			"internal/queue/agent.go":   "	ev.Confirm = a.Op == Wait && t.Replicas > 0\n" + becomes,
-			"internal/queue/agent.go#2": " || t.Replicas > 0 || left" + becomes + " || left",
+			"internal/queue/call.go":   "		ev.Confirm = a.Op == Wait && a.Terms.Replicas > 0\n" + becomes,
+			"internal/queue/call.go#2": " || t.Replicas > 0 || left" + becomes + " || left",
 		},
 		finds: `invariant [12]:`,
 		rare:  true,

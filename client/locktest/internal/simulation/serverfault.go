@@ -189,7 +189,7 @@ func (in *injector) migrate() {
 		}
 	}
 	o.movingNow(along, true)
-	in.run.world.MoveKeys(int(slot), 0)
+	in.run.world.MoveKeys(int(slot))
 	o.movingNow(along, false)
 	o.moved(along, to.Now().Sub(from.Now()), landing{to, to.Offset()})
 	in.wait(time.Millisecond, 2*time.Second)

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	soon      = 20 * time.Second
+	soon      = time.Minute
 	pollEvery = 20 * time.Millisecond
 )
 

@@ -45,7 +45,7 @@ func (n *node) commands(ctx context.Context) {
 // need is what a client of this deployment must be able to do.
 func (n *node) need() rights.Need {
 	return rights.Need{Role: rights.Client, Prefix: n.opt.Prefix, Guard: n.opt.Guard, Replicas: n.opt.Replicas,
-		Cluster: n.inCluster()}
+		Cluster: n.inCluster(), Sentinel: n.of.Master != ""}
 }
 
 func (n *node) inCluster() bool { return n.of.Client.Mode() == rueidis.ClientModeCluster }

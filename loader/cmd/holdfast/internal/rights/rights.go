@@ -25,6 +25,7 @@ type Need struct {
 	Role     Role
 	Prefix   string // of keys and channels; none for a loader
 	Cluster  bool
+	Sentinel bool // the servers are behind Sentinel
 	Guard    bool // client: Config.Guard, package quorum
 	Replicas bool // client: Config.Replicas
 	Unload   bool // loader: unload, and load --force over another's library
@@ -77,8 +78,10 @@ func (n Need) rights() []right {
 	var all []right
 	need := func(rule string, try ...string) { all = append(all, right{"+" + rule, try}) }
 	need("ping", "PING")
+	if n.Sentinel || n.Role == Loader {
+		need("role", "ROLE") // rueidis asks whom the sentinels name
+	}
 	if n.Role == Loader {
-		need("role", "ROLE")
 		need("function|list", "FUNCTION", "LIST")
 		need("function|load", "FUNCTION", "LOAD", "REPLACE", functions.Source)
 		if n.Unload {

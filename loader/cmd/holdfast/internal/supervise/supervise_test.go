@@ -40,10 +40,13 @@ func (h *hold) Remaining() time.Duration {
 	return max(0, time.Until(h.ends))
 }
 
-func (h *hold) renew(lease time.Duration) {
+// silent leaves a minute of the lease, which is less than the time to stop in, and lets a signal make Run look.
+func (h *hold) silent(t *testing.T) {
+	t.Helper()
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.ends = time.Now().Add(lease)
+	h.ends = time.Now().Add(time.Minute)
+	h.mu.Unlock()
+	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGWINCH))
 }
 
 // run runs a shell's script, and returns what it prints, and what becomes of it.
@@ -67,7 +70,7 @@ func run(t *testing.T, h *hold, grace time.Duration, script string) (*lineReader
 		select {
 		case r := <-done:
 			return r, said
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			require.FailNow(t, "it does not end")
 			return supervise.Result{}, nil
 		}
@@ -81,7 +84,7 @@ type lineReader struct {
 
 func (l *lineReader) hear(want string) {
 	l.t.Helper()
-	require.NoError(l.t, l.from.SetReadDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(l.t, l.from.SetReadDeadline(time.Now().Add(time.Minute)))
 	got := make([]byte, len(want)+1)
 	_, err := io.ReadFull(l.from, got)
 	require.NoError(l.t, err)
@@ -94,7 +97,7 @@ var errTaken = &client.LostError{Name: "a", Err: client.ErrTaken}
 
 func TestALostLock(t *testing.T) {
 	h, lose := newHold(t, time.Hour)
-	lines, ended := run(t, h, 50*time.Millisecond, stubborn)
+	lines, ended := run(t, h, 3*time.Second, stubborn)
 	lines.hear("started")
 	lose(errTaken)
 	lines.hear("TERM")
@@ -116,10 +119,9 @@ func TestAnExpiredLockLeavesNoGrace(t *testing.T) {
 
 func TestASilentServer(t *testing.T) {
 	h, lose := newHold(t, time.Hour)
-	lines, ended := run(t, h, 10*time.Minute, stubborn)
+	lines, ended := run(t, h, time.Hour, stubborn)
 	lines.hear("started")
-	h.renew(time.Minute) // less than the grace; the next look is when a signal comes
-	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGWINCH))
+	h.silent(t)
 	lines.hear("TERM")
 	lose(&client.LostError{Name: "a", Err: client.ErrExpired})
 	result, said := ended()
@@ -129,9 +131,10 @@ func TestASilentServer(t *testing.T) {
 }
 
 func TestACommandThatStopsInTimeUnderASilentServer(t *testing.T) {
-	h, _ := newHold(t, 300*time.Millisecond)
+	h, _ := newHold(t, time.Hour)
 	lines, ended := run(t, h, time.Hour, `trap "echo TERM; exit 3" TERM; echo started; sleep 1000 & wait`)
 	lines.hear("started")
+	h.silent(t)
 	lines.hear("TERM")
 	result, _ := ended()
 	require.Equal(t, 3, result.Code)

@@ -1,4 +1,6 @@
-package server
+// Package container runs servers in containers, through ory/dockertest. A program or test that imports it, if
+// only for that, has package server use containers where the machine has an engine.
+package container
 
 import (
 	"context"
@@ -13,7 +15,13 @@ import (
 
 	"github.com/ory/dockertest/v3"
 	"github.com/ory/dockertest/v3/docker"
+
+	"github.com/holdfast-go/holdfast/integration/server/internal/machine"
 )
+
+func init() {
+	machine.Containers = &machine.Engine{Flavours: containers, Shared: shared, New: newContainer}
+}
 
 // Every container carries the process and the machine that started it.
 const (
@@ -56,24 +64,13 @@ var connect = sync.OnceValues(func() (*engine, error) {
 	return e, e.reap()
 })
 
-// reachable gives a deployment whose servers talk to each other a local flavour
-// where containers cannot do that.
-func reachable(ctx context.Context, spec *Spec) error {
+// shared returns why servers in containers cannot talk to each other, if they cannot.
+func shared() (not string, err error) {
 	e, err := connect()
-	if err != nil || e.hostNetwork || spec.Kind == KindSingle || spec.Kind == KindSeveral {
-		return err
+	if err == nil && !e.hostNetwork {
+		not = "this container engine has no host network"
 	}
-	found, _, err := binaries(ctx)
-	if err != nil {
-		return err
-	}
-	reason := fmt.Sprintf("this container engine has no host network, which a %s deployment needs", spec.Kind)
-	if len(found) == 0 {
-		return fmt.Errorf("%s, and neither redis-server nor valkey-server is on PATH", reason)
-	}
-	sayOnce(reason + ": using local processes for it")
-	spec.Flavour = found[0]
-	return nil
+	return not, err
 }
 
 // reap removes containers whose process is gone.
@@ -103,6 +100,18 @@ func (e *engine) remove(id string) error {
 		return nil
 	}
 	return err
+}
+
+// Count returns how many containers a process of this machine has.
+func Count(pid int) (int, error) {
+	e, err := connect()
+	if err != nil {
+		return 0, err
+	}
+	list, err := e.client.ListContainers(docker.ListContainersOptions{
+		All: true, Filters: map[string][]string{"label": {fmt.Sprintf("%s=%d", labelOwner, pid)}},
+	})
+	return len(list), err
 }
 
 func labels() map[string]string {

@@ -1,4 +1,4 @@
-package server
+package container
 
 import (
 	"archive/tar"
@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"github.com/ory/dockertest/v3/docker"
+
+	"github.com/holdfast-go/holdfast/integration/server/internal/machine"
 )
 
 // container is a server in a container. Its directory inside is /holdfast-x,
@@ -32,7 +34,7 @@ type container struct {
 	made     bool   // there is a container
 }
 
-func newContainer(f Flavour, n *Node, sentinel bool) (*container, error) {
+func newContainer(f machine.Flavour, port int, sentinel bool) (machine.Process, error) {
 	e, err := connect()
 	if err != nil {
 		return nil, err
@@ -41,7 +43,7 @@ func newContainer(f Flavour, n *Node, sentinel bool) (*container, error) {
 	if err != nil {
 		return nil, err
 	}
-	parent, err := watchedDir()
+	parent, err := machine.WatchedDir()
 	if err != nil {
 		return nil, err
 	}
@@ -50,41 +52,41 @@ func newContainer(f Flavour, n *Node, sentinel bool) (*container, error) {
 		return nil, err
 	}
 	return &container{
-		engine: e, image: f.Image, binary: binary, port: n.port, sentinel: sentinel, note: note,
+		engine: e, image: f.Image, binary: binary, port: port, sentinel: sentinel, note: note,
 		name: fmt.Sprintf("holdfast-%016x", rand.Uint64()),
 	}, nil
 }
 
-func (c *container) place() (bind, dir string) {
+func (c *container) Place() (bind, dir string) {
 	if c.engine.hostNetwork {
 		return "127.0.0.1", "/" + c.name
 	}
 	return "0.0.0.0", "/" + c.name
 }
 
-func (c *container) preload(name string) {
-	_, dir := c.place()
+func (c *container) Preload(name string) {
+	_, dir := c.Place()
 	c.env = []string{"LD_PRELOAD=" + dir + "/" + name}
 }
 
 // start makes the container, puts the configuration into it and starts it.
-func (c *container) start(conf string) error {
-	if err := c.put("redis.conf", conf); err != nil {
+func (c *container) Start(conf string) error {
+	if err := c.Put("redis.conf", conf); err != nil {
 		return err
 	}
-	return c.restart()
+	return c.Restart()
 }
 
 // put makes the container, if there is none, and puts a file into it. That also
 // works where the engine cannot mount our files.
-func (c *container) put(name, text string) error {
+func (c *container) Put(name, text string) error {
 	if !c.made {
 		if err := c.create(); err != nil {
 			return err
 		}
 		c.made = true
 	}
-	_, dir := c.place()
+	_, dir := c.Place()
 	file, err := archive(strings.TrimPrefix(dir, "/"), name, text)
 	if err != nil {
 		return err
@@ -101,7 +103,7 @@ func (c *container) create() error {
 	if err := c.noteDown(); err != nil {
 		return err
 	}
-	_, dir := c.place()
+	_, dir := c.Place()
 	command := []string{dir + "/redis.conf"}
 	if c.sentinel {
 		command = append(command, "--sentinel")
@@ -147,10 +149,10 @@ func archive(dir, name, text string) (*bytes.Buffer, error) {
 	return &b, w.Close()
 }
 
-func (c *container) restart() error {
+func (c *container) Restart() error {
 	err := c.engine.client.StartContainer(c.name, nil)
 	if err != nil && strings.Contains(err.Error(), "port is already allocated") {
-		return errPortTaken
+		return machine.ErrPortTaken
 	}
 	return err
 }
@@ -163,16 +165,16 @@ var signals = map[syscall.Signal]docker.Signal{
 	syscall.SIGCONT: docker.SIGCONT,
 }
 
-func (c *container) signal(sig syscall.Signal) error {
+func (c *container) Signal(sig syscall.Signal) error {
 	return c.engine.client.KillContainer(docker.KillContainerOptions{ID: c.name, Signal: signals[sig]})
 }
 
-func (c *container) ended() bool {
+func (c *container) Ended() bool {
 	about, err := c.engine.client.InspectContainer(c.name)
 	return err != nil || !about.State.Running
 }
 
-func (c *container) wait(ctx context.Context) error {
+func (c *container) Wait(ctx context.Context) error {
 	_, err := c.engine.client.WaitContainerWithContext(c.name, ctx)
 	if err != nil {
 		return fmt.Errorf("container %s does not end: %w", c.name, err)
@@ -180,7 +182,7 @@ func (c *container) wait(ctx context.Context) error {
 	return nil
 }
 
-func (c *container) log() string {
+func (c *container) Log() string {
 	var out bytes.Buffer
 	err := c.engine.client.Logs(docker.LogsOptions{
 		Container: c.name, OutputStream: &out, ErrorStream: &out, Stdout: true, Stderr: true,
@@ -191,6 +193,6 @@ func (c *container) log() string {
 	return out.String()
 }
 
-func (c *container) remove() error {
+func (c *container) Remove() error {
 	return errors.Join(c.engine.remove(c.name), os.RemoveAll(c.note))
 }

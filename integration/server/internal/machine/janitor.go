@@ -1,4 +1,4 @@
-package server
+package machine
 
 import (
 	"fmt"
@@ -32,9 +32,9 @@ for _ in 1 2 3 4 5; do
 done
 `
 
-// watchedDir returns the directory that the janitor empties after this
+// WatchedDir returns the directory that the janitor empties after this
 // process. The first call makes it and starts the janitor.
-var watchedDir = sync.OnceValues(func() (string, error) {
+var WatchedDir = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "holdfast-server-")
 	if err != nil {
 		return "", err

@@ -1,6 +1,7 @@
-package server_test
+package container
 
 import (
+	"context"
 	"net"
 	"os/exec"
 	"testing"
@@ -23,7 +24,7 @@ func containerFlavour(t *testing.T) server.Flavour {
 
 func TestPublishedPorts(t *testing.T) {
 	f := containerFlavour(t)
-	restore, err := server.PublishPorts()
+	restore, err := publishPorts()
 	require.NoError(t, err)
 	t.Cleanup(restore)
 
@@ -50,10 +51,17 @@ func TestContainersOfKilledProcessesAreRemoved(t *testing.T) {
 	gone := exec.Command("true")
 	require.NoError(t, gone.Run())
 	pid := gone.Process.Pid
-	require.NoError(t, server.Leave(f.Image, pid))
-	require.NoError(t, server.Reap())
-	requireNoContainers(t, f, pid)
+	require.NoError(t, leave(f.Image, pid))
+	require.NoError(t, reap())
+	left, err := Count(pid)
+	require.NoError(t, err)
+	require.Zero(t, left)
 	d := server.Single(t, server.WithFlavour(f), server.Owned())
-	require.NoError(t, server.Reap())
+	require.NoError(t, reap())
 	require.NoError(t, do(d.Nodes()[0], "PING"), "our own are left alone")
+}
+
+func do(n *server.Node, command ...string) error {
+	_, err := n.Do(context.Background(), command...)
+	return err
 }

@@ -1,4 +1,4 @@
-package server
+package container
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 	"github.com/ory/dockertest/v3/docker"
 
 	"github.com/holdfast-go/holdfast/integration/images"
+
+	"github.com/holdfast-go/holdfast/integration/server/internal/machine"
 )
 
 const defaultImages = "redis:7.4,redis:8,valkey/valkey:8"
@@ -25,12 +27,12 @@ const stalledAfter = 10 * time.Second
 // containers returns the images that this machine has or can pull: those of
 // HOLDFAST_IMAGES, all of them or an error; else the public ones; else our own
 // ones, built here if that is wanted.
-func containers(ctx context.Context, mayBuild bool) ([]Flavour, error) {
+func containers(ctx context.Context, mayBuild bool) ([]machine.Flavour, error) {
 	e, err := connect()
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := lockMachine()
+	unlock, err := machine.Lock()
 	if err != nil {
 		return nil, err
 	}
@@ -44,19 +46,19 @@ func containers(ctx context.Context, mayBuild bool) ([]Flavour, error) {
 	}
 	found, err := e.obtain(ctx, strings.Split(defaultImages, ","))
 	if err != nil {
-		say("not all public images can be had: %v", firstLine(err))
+		machine.Say("not all public images can be had: %v", firstLine(err))
 	}
 	if len(found) > 0 {
 		return untested(found), nil
 	}
 	if mayBuild {
-		if err := build(ctx); err != nil {
+		if err := machine.Build(ctx); err != nil {
 			return nil, err
 		}
 	}
 	for _, name := range images.Built() {
 		if e.has(name) {
-			found = append(found, Flavour{Runtime: Container, Image: name})
+			found = append(found, machine.Flavour{Runtime: machine.Container, Image: name})
 		}
 	}
 	if len(found) == 0 {
@@ -67,22 +69,22 @@ func containers(ctx context.Context, mayBuild bool) ([]Flavour, error) {
 
 // untested leaves out the image of the version in HOLDFAST_TESTED, which was tested as a local process,
 // unless it is the only one.
-func untested(found []Flavour) []Flavour {
+func untested(found []machine.Flavour) []machine.Flavour {
 	version := os.Getenv("HOLDFAST_TESTED")
 	if version == "" {
 		return found
 	}
-	left := slices.DeleteFunc(slices.Clone(found), func(f Flavour) bool { return strings.HasSuffix(f.Image, "/redis:"+version) })
+	left := slices.DeleteFunc(slices.Clone(found), func(f machine.Flavour) bool { return strings.HasSuffix(f.Image, "/redis:"+version) })
 	if len(left) == 0 || len(left) == len(found) {
 		return found
 	}
-	sayOnce("no container of Redis " + version + ": HOLDFAST_TESTED says that it was tested before")
+	machine.SayOnce("no container of Redis " + version + ": HOLDFAST_TESTED says that it was tested before")
 	return left
 }
 
 // obtain returns those of the images that are here or could be pulled, and an
 // error for the others.
-func (e *engine) obtain(ctx context.Context, names []string) ([]Flavour, error) {
+func (e *engine) obtain(ctx context.Context, names []string) ([]machine.Flavour, error) {
 	errs := make([]error, len(names))
 	var wg sync.WaitGroup
 	for i, name := range names {
@@ -90,10 +92,10 @@ func (e *engine) obtain(ctx context.Context, names []string) ([]Flavour, error) 
 		wg.Go(func() { errs[i] = e.pull(ctx, names[i]) })
 	}
 	wg.Wait()
-	var found []Flavour
+	var found []machine.Flavour
 	for i, name := range names {
 		if errs[i] == nil {
-			found = append(found, Flavour{Runtime: Container, Image: name})
+			found = append(found, machine.Flavour{Runtime: machine.Container, Image: name})
 		}
 	}
 	return found, errors.Join(errs...)
@@ -105,10 +107,10 @@ func (e *engine) pull(ctx context.Context, name string) error {
 	if e.has(name) {
 		return nil
 	}
-	if reason := remembered(name); reason != "" {
+	if reason := machine.Remembered(name); reason != "" {
 		return errors.New(reason)
 	}
-	say("pulling %s", name)
+	machine.Say("pulling %s", name)
 	repository, tag := docker.ParseRepositoryTag(name)
 	if tag == "" {
 		tag = "latest"
@@ -123,7 +125,7 @@ func (e *engine) pull(ctx context.Context, name string) error {
 	}
 	if err != nil {
 		err = fmt.Errorf("pull %s: %w", name, err)
-		remember(name, err.Error())
+		machine.Remember(name, err.Error())
 	}
 	return err
 }

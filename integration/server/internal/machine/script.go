@@ -1,4 +1,4 @@
-package server
+package machine
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 	"github.com/holdfast-go/holdfast/integration/images"
 )
 
-// install installs a server for the whole machine.
-func install(ctx context.Context) error {
+// Install installs a server for the whole machine.
+func Install(ctx context.Context) error {
 	return script(ctx, "install-server.sh", images.InstallServer)
 }
 
-// build makes the images of images.Built that are missing.
-func build(ctx context.Context) error { return script(ctx, "build.sh", images.Build) }
+// Build makes the images of images.Built that are missing.
+func Build(ctx context.Context) error { return script(ctx, "build.sh", images.Build) }
 
 // script runs one of our scripts; what it prints goes to standard error.
 func script(ctx context.Context, name, text string) error {

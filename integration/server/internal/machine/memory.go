@@ -1,4 +1,4 @@
-package server
+package machine
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// forget is how long it is remembered that an image cannot be pulled.
+// forget is how long it is Remembered that an image cannot be pulled.
 const forget = 10 * time.Minute
 
 // "go test ./..." runs many processes; what one finds out about images is kept
@@ -22,9 +22,9 @@ func memory(name string) (string, error) {
 	return filepath.Join(dir, strings.NewReplacer("/", "_", ":", "_").Replace(name)), nil
 }
 
-// lockMachine lets one process at a time pull, build and install. The lock is
+// Lock lets one process at a time pull, build and install. The lock is
 // gone with the process.
-func lockMachine() (unlock func(), err error) {
+func Lock() (unlock func(), err error) {
 	path, err := memory("lock")
 	if err != nil {
 		return nil, err
@@ -40,16 +40,16 @@ func lockMachine() (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// remember notes why an image cannot be pulled.
-func remember(image, reason string) {
+// Remember notes why an image cannot be pulled.
+func Remember(image, reason string) {
 	if path, err := memory("no-" + image); err == nil {
 		// Without the note the next process finds out for itself.
 		_ = os.WriteFile(path, []byte(reason), 0o600)
 	}
 }
 
-// remembered returns why an image could not be pulled lately, or "".
-func remembered(image string) string {
+// Remembered returns why an image could not be pulled lately, or "".
+func Remembered(image string) string {
 	path, err := memory("no-" + image)
 	if err != nil {
 		return ""

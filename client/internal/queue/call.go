@@ -1,0 +1,236 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/inbox"
+	"github.com/holdfast-go/holdfast/client/internal/keeper"
+	"github.com/holdfast-go/holdfast/client/internal/lease"
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// launch makes the call that the machine asked for, unless that is its caller's own. e.mu is held.
+func (e *entry) launch() {
+	if !e.due || e.machine.call.Op == Acquire {
+		return
+	}
+	a := e.machine.call
+	ctx, cancel := context.WithCancel(context.Background())
+	e.due, e.cancel = false, cancel
+	go func() {
+		defer cancel()
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.machine.wants(a) {
+			e.make(ctx, a, false, time.Now())
+		}
+	}()
+}
+
+// make makes a call in this goroutine, now. e.mu is held, but not while it waits.
+func (e *entry) make(ctx context.Context, a Action, tracked bool, now time.Time) {
+	c, claim, state := e.form(a), e.claimed(a), (*inbox.State)(nil)
+	c.Tracked = tracked
+	e.mu.Unlock()
+	if claim != nil {
+		state = claim.Ready(ctx, silence)
+		c.Channel, now = state.Channel, time.Now()
+	}
+	var o fcall.Outcome
+	o.Reply, o.Err = e.Backend.Do(ctx, c)
+	e.mu.Lock()
+	e.answered(ctx, a, o, now, state)
+}
+
+// claimed is the claim of an owner that is about to wait, so that its messages are received; else nil.
+// e.mu is held.
+func (e *entry) claimed(a Action) *inbox.Claim {
+	if a.Op != Wait || e.Inbox == nil {
+		return nil
+	}
+	if e.claim == nil {
+		owner, _ := e.ids(a.Owner)
+		e.claim = e.Inbox.Claim(e.Slot(e.key), owner, func(g inbox.Grant) { e.receive(owner, g) })
+	}
+	return e.claim
+}
+
+// ride has the wait that the machine asked for follow a release, behind which it finds the lock free: in one
+// pipeline where that can be, and of several servers when they have answered. e.mu is held.
+func (e *entry) ride() *keeper.Ride {
+	if !e.due {
+		return nil
+	}
+	a, ride, state := e.machine.call, &keeper.Ride{}, (*inbox.State)(nil)
+	if !e.Backend.Voting() {
+		claim := e.claimed(a)
+		if claim != nil {
+			state = claim.State()
+		}
+		if state == nil || state.Channel == "" {
+			e.launch()
+			return nil
+		}
+		ride.Call = e.form(a)
+		ride.Call.Channel = state.Channel
+	}
+	e.due = false
+	ride.Answered = func(o fcall.Outcome, sent time.Time) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if ride.Call.Verb != "" {
+			e.answered(context.Background(), a, o, sent, state)
+		} else if e.machine.wants(a) {
+			e.due = true
+			e.launch()
+		}
+	}
+	return ride
+}
+
+// form is the call of an action. e.mu is held.
+func (e *entry) form(a Action) fcall.Call {
+	t := a.Terms
+	owner, hold := e.ids(a.Owner)
+	c := fcall.Call{Verb: verbs[a.Op], Key: e.key, Owner: owner, Hold: hold, Fence: a.Token, TTL: t.TTL,
+		Guard: t.GuardText, MinHold: t.MinHoldText, Replicas: t.Replicas, ReplicaWait: t.ReplicaWait}
+	if w := a.Waiter; a.Op == Wait && w.GiveUpEarly && w.Until > 0 {
+		c.MaxWait = min(max(time.Millisecond, w.Until-e.now()), functions.MaxTTL*time.Millisecond)
+	}
+	if a.Run && t.MinHold == 0 && hold == "" && !e.Backend.Voting() {
+		c.Tokens = min(passRun, int64(t.Length/time.Microsecond))
+	}
+	return c
+}
+
+var verbs = [...]fcall.Verb{Acquire: fcall.Acquire, Wait: fcall.Wait, Renew: fcall.Renew}
+
+// answered is an answer to a call, or that there is none. state is that of the subscription when it was
+// made. e.mu is held.
+func (e *entry) answered(ctx context.Context, a Action, o fcall.Outcome, sent time.Time, state *inbox.State) {
+	if !e.machine.wants(a) {
+		if o.Err == nil && o.Yes && a.Owner != e.machine.owner && a.Owner != e.machine.h.Owner {
+			e.undo(Action{Owner: a.Owner, Terms: a.Terms}) // it was undone meanwhile, and the undo may have been first
+		}
+		return
+	}
+	if e.err = o.Err; errors.Is(o.Err, fcall.ErrNotReplicated) {
+		e.short = o.Err
+	}
+	now := time.Now()
+	ev := Event{Kind: Denied, No: a.No, Token: o.Fence, Top: max(o.Top, o.Fence)}
+	switch {
+	case o.Err != nil && ctx.Err() != nil:
+		e.end(ctx, a.Waiter)
+		return
+	case errors.Is(o.Err, fcall.ErrUnreachable),
+		errors.Is(o.Err, context.Canceled), errors.Is(o.Err, context.DeadlineExceeded): // of a release, with which it went
+		ev.Kind, ev.Unknown = NoAnswer, fcall.Unknown(o.Err)
+	case o.Err != nil:
+	case o.Yes:
+		e.basis, e.granted = lease.New(a.Terms, sent), now
+		ev.Kind, ev.Late = Yes, lease.Past(now, e.basis.Until())
+		ev.Confirm = a.Op == Wait && a.Terms.Replicas > 0
+	default:
+		e.asked, e.heard = sent, state
+		ev.Kind, ev.Spent = e.no(a, o.Reply), o.Spent
+	}
+	e.step(now, ev)
+}
+
+// no is an answer that the lock is somebody else's, or that its turn would come too late.
+func (e *entry) no(a Action, r fcall.Reply) Kind {
+	e.last = &r
+	if refused := e.shard.refused; refused != nil {
+		if len(refused) >= mostRefused {
+			clear(refused)
+		}
+		refused[e.key] = e.now()
+	}
+	if a.Op == Wait {
+		a.Waiter.Position = int(max(0, r.Waiters))
+	}
+	switch {
+	case r.Waiters < 0:
+		e.err = fmt.Errorf("%w: its turn would come too late, as number %d in line", fcall.ErrBusy, -r.Waiters)
+		r.Waiters = -r.Waiters - 1
+		return Denied
+	case e.heard == nil:
+	case e.heard.Channel == "" || r.Subscribers > 0:
+		e.unheard = 0
+	default: // the subscription is at another node: a replica, or a primary that was demoted
+		e.claim.Unheard(e.heard)
+		if e.unheard++; e.unheard == unheardOf {
+			e.Unheard()
+		}
+	}
+	return No
+}
+
+// receive is a message for an owner of this queue: of a place, or of what a holder has. It is called by the
+// inbox.
+func (e *entry) receive(owner string, g inbox.Grant) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch h := e.h; {
+	case g.Key != "" && g.Key != e.key: // of a channel that somebody wrote by hand
+	case g.Look() && h != nil && h.Owner == owner:
+		e.Keeper.Notice(h)
+	case g.Look() || g.Key == "" || e.fixed != "":
+		e.step(time.Now(), Event{Kind: Timer})
+	default:
+		e.grant(owner, g)
+	}
+}
+
+// grant is a lock that was handed over. The message says the lease's end by the server's clock; the
+// last answer to a wait told that clock's time, and it is counted from before that was asked for:
+// never late. One that too little is left of, that came by another subscription than that answer
+// (perhaps from another primary, with another clock), or that is to stand unrenewed, is confirmed by a
+// renewal first.
+func (e *entry) grant(owner string, g inbox.Grant) {
+	ev := Event{Kind: Grant, Owner: owner, Token: g.Fence, Top: g.Fence + g.Tokens - 1, Confirm: true}
+	if w := e.machine.First(); w != nil && e.heard != nil && e.heard.Channel != "" && e.last.ServerMS > 0 {
+		t, now := w.Terms, time.Now()
+		left := time.Duration(g.UntilMS-e.last.ServerMS)*time.Millisecond - now.Sub(e.asked)
+		left -= now.Sub(e.asked)/100 + lease.Margin(left)
+		ev.Confirm = t.RenewEvery == 0 || t.Replicas > 0 || left < min(t.Length, provisional)/2 || e.heard.Stale()
+		e.basis, e.granted = lease.Provisional(t, now, now.Add(left)), now
+	}
+	e.step(time.Now(), ev)
+}
+
+// pause is how long to wait before asking again, after a call that failed a short time. Else a moment after
+// the holder's lease, and about a second, so that those who live notice a dead one within its
+// provisional lease; far down the line less often.
+func (e *entry) pause() time.Duration {
+	r := e.last
+	switch {
+	case r == nil || e.err != nil:
+		return failPause + e.Jitter(4*failPause)
+	case r.Again > 0:
+		return r.Again
+	}
+	pause := lookPause + e.Jitter(lookPause/2)
+	if far := r.Waiters / 64; far > 1 {
+		pause *= time.Duration(min(far, 8))
+	}
+	polls := e.heard == nil || e.heard.Channel == "" || r.Subscribers == 0
+	switch {
+	case r.Why == functions.WhyKept || r.Why == functions.WhySettling:
+		pause = min(r.Remaining+time.Millisecond, longestSleep)
+	case polls || r.Why == functions.WhyForeign || r.Why == functions.WhyServing:
+		pause = pollPause
+	case e.fixed != "": // of several that wait by one owner string, one is notified
+		pause = min(pause, sharedPause)
+	}
+	if r.Remaining >= 0 && r.Why != functions.WhyServing {
+		stagger := time.Duration(min(max(0, r.Waiters), 20)) * time.Millisecond
+		pause = min(pause, r.Remaining+time.Millisecond+stagger)
+	}
+	return pause
+}

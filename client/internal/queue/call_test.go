@@ -1,0 +1,125 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/holding"
+	"github.com/holdfast-go/holdfast/client/internal/inbox"
+	"github.com/holdfast-go/holdfast/client/internal/keeper"
+	"github.com/holdfast-go/holdfast/client/internal/lease"
+	"github.com/holdfast-go/holdfast/client/internal/tracking"
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// A message is reckoned by the clock that the last answer told. That can be another server's, if the
+// subscription is newer than the answer: also when a wait by it is under way, or had no answer.
+func TestAGrantByANewSubscriptionIsConfirmed(t *testing.T) {
+	terms := &lease.Terms{Length: 30 * time.Second, RenewEvery: 10 * time.Second}
+	now := time.Now()
+	held := fcall.Reply{Holder: "other", Fence: 5, Why: functions.WhyHeld, Remaining: time.Minute, Waiters: 1,
+		ServerMS: now.UnixMilli(), Subscribers: 1}
+	e, w := begun(&slow{}, &Request{Key: "k", Terms: terms})
+	answer := func(o fcall.Outcome, state *inbox.State) {
+		e.answered(t.Context(), e.machine.call, o, now, state)
+	}
+	polls := &inbox.State{}
+	answer(fcall.Outcome{Reply: held}, nil)
+	answer(fcall.Outcome{Reply: held}, polls) // there is no subscription yet
+	e.step(time.Now(), Event{Kind: Timer})
+	answer(fcall.Outcome{Err: fmt.Errorf("%w: reset", fcall.ErrUnreachable)}, &inbox.State{Channel: "channel"})
+	require.Equal(t, Standing, e.machine.State())
+
+	e.grant("own", inbox.Grant{Fence: 9, UntilMS: now.Add(time.Minute).UnixMilli(), Tokens: 1})
+	require.Equal(t, Confirming, e.machine.State())
+	require.Equal(t, Renew, e.machine.call.Op)
+	require.Same(t, w, e.machine.call.Waiter)
+}
+
+// begun is a queue that a Waiter has entered. Its mutex is held: the test makes the calls.
+func begun(backend fcall.Backend, r *Request) (*entry, *Waiter) {
+	q := New(Config{Backend: backend, Owner: func(string) string { return "own" }, Slot: func(string) uint16 { return 0 },
+		Jitter:    func(time.Duration) time.Duration { return 0 },
+		LostError: func(_ *holding.Holder, why error, _ string) error { return why }})
+	q.Keeper = keeper.New(keeper.Config{Backend: backend, Cache: tracking.New(false), Slot: q.Slot,
+		OnEnded: func(*holding.Ending) {}, OnGone: func(*holding.Holding) {}})
+	e := q.enter(r)
+	w := e.waiter(context.Background(), r)
+	e.step(time.Now(), Event{Kind: Enter, Waiter: w})
+	return e, w
+}
+
+// The tokens of a run are used one a microsecond, so that the server's clock has passed each: from when
+// the answer has come, because the server may have run the call no earlier.
+func TestARunCountsFromItsAnswer(t *testing.T) {
+	backend := &slow{}
+	e, w := begun(backend, &Request{Key: "k", Terms: &lease.Terms{Length: 30 * time.Second, RenewEvery: 10 * time.Second}})
+	t.Cleanup(func() { e.Keeper.Close(t.Context()) })
+	e.make(t.Context(), e.machine.call, false, time.Now())
+	require.NoError(t, w.err)
+	require.False(t, w.holder.Since.Before(backend.ran))
+}
+
+// slow is a Backend that grants a run of tokens after a moment.
+type slow struct {
+	fcall.Backend
+	ran time.Time
+}
+
+func (s *slow) Voting() bool { return false }
+
+func (s *slow) Do(context.Context, fcall.Call) (fcall.Reply, error) {
+	s.ran = time.Now().Add(5 * time.Millisecond)
+	for time.Now().Before(s.ran) {
+		runtime.Gosched()
+	}
+	return fcall.Reply{Yes: true, Fence: 7, Top: 9}, nil
+}
+
+// Who declines a lock that was passed on gives back what others have used; who declines the first token
+// has used nothing, so that no minimum is kept.
+func TestWhatIsDeclinedWasNotUsed(t *testing.T) {
+	backend := &records{calls: make(chan fcall.Call, 1)}
+	r := Request{Key: "k", Terms: &lease.Terms{Length: 30 * time.Second, RenewEvery: 10 * time.Second}}
+	granted := fcall.Outcome{Reply: fcall.Reply{Yes: true, Fence: 7, Top: 9}}
+	e, w := begun(backend, &r)
+	e.answered(t.Context(), e.machine.call, granted, time.Now(), nil)
+	e.mu.Unlock()
+	e.Decline(w.holder)
+	call := <-backend.calls
+	require.Equal(t, []any{fcall.Leave, int64(7)}, []any{call.Verb, call.Fence})
+	e.Keeper.Close(t.Context())
+
+	e, w = begun(backend, &r)
+	next := e.waiter(t.Context(), &r)
+	e.step(time.Now(), Event{Kind: Enter, Waiter: next})
+	e.answered(t.Context(), e.machine.call, granted, time.Now(), nil)
+	e.mu.Unlock()
+	e.Decline(w.holder)
+	require.EqualValues(t, 8, next.holder.Fence)
+	e.Decline(next.holder)
+	call = <-backend.calls
+	require.Equal(t, []any{fcall.Release, int64(7)}, []any{call.Verb, call.Fence})
+	e.Keeper.Close(t.Context())
+}
+
+// records is a Backend that does all it is sent.
+type records struct {
+	fcall.Backend
+	calls chan fcall.Call
+}
+
+func (r *records) Voting() bool { return false }
+
+func (r *records) Send(_ context.Context, calls []fcall.Call) []fcall.Outcome {
+	for _, c := range calls {
+		r.calls <- c
+	}
+	return make([]fcall.Outcome, len(calls))
+}
