@@ -9,7 +9,7 @@ import (
 )
 
 // The events of the queue machine's table, in its order.
-var queueEvents = strings.Fields("Enter Try End Yes Grant No NoAnswer Denied Timer Release Decline Lost Close")
+var queueEvents = strings.Fields("Enter End Yes Grant No NoAnswer Denied Timer Release Close")
 
 // cellsOf are the cells of the table in which an event does something.
 func cellsOf(t *testing.T) (cells [queue.Close + 1][queue.Confirming + 1]bool) {

@@ -89,23 +89,14 @@ func (cfg *Config) event(s *State, i int, e cue, heard Token, granted basis) boo
 			if !c.back(Leave, bit8(a.other), token(a.token)) {
 				return false
 			}
-		case queue.GiveBack:
-			k, fence := Release, Token(0)
-			if a.token == 0 { // nobody worked under it
-				k, fence = Leave, heard
-			}
-			if !c.back(k, 0, fence) {
-				return false
-			}
 		case queue.Serve:
 			c.Lease, c.Void = granted.Lease, granted.Void
-		case queue.Start:
-			if c.Timer = 1; a.short && !cfg.Odd { // less than a tick
-				return cfg.event(s, i, cue{kind: queue.Timer}, 0, basis{})
-			}
-		case queue.Stop:
-			c.Timer = 0
 		}
+	}
+	if !c.at().pauses {
+		c.Timer = 0
+	} else if c.Timer == 0 {
+		c.Timer = 1
 	}
 	return true
 }
@@ -121,12 +112,12 @@ func (c *Client) back(k Kind, past uint8, fence Token) bool {
 }
 
 // enter is one more that wants the lock.
-func (cfg *Config) enter(s *State, i int, kind queue.Kind, hot bool) bool {
+func (cfg *Config) enter(s *State, i int, try, hot bool) bool {
 	c := &s.Clients[i]
 	if cfg.Progress {
 		c.Rests = 1
 	}
-	return cfg.event(s, i, cue{kind: kind, hot: hot}, 0, basis{})
+	return cfg.event(s, i, cue{kind: queue.Enter, try: try, hot: hot}, 0, basis{})
 }
 
 // room reports whether one more may want the lock. What was given back by a client with one goroutine must
@@ -176,7 +167,11 @@ func (cfg *Config) miss(s *State, i int) bool {
 		c.Lease = failed(c.Lease)
 		return true
 	}
-	return cfg.event(s, i, cue{kind: queue.NoAnswer, unknown: true}, 0, basis{})
+	done := cfg.event(s, i, cue{kind: queue.NoAnswer, unknown: true}, 0, basis{})
+	if c.Timer == 1 && !cfg.Odd { // the pause is less than a tick
+		return done && cfg.event(s, i, cue{kind: queue.Timer}, 0, basis{})
+	}
+	return done
 }
 
 // read takes a message of a grant.
@@ -189,25 +184,31 @@ func (cfg *Config) read(s *State, i int) bool {
 	}
 	granted := basis{handed(cfg.belief(), n.Left), n.Void}
 	late := n.Left <= 0 || cfg.Level == Replicas && cfg.Flaw != NoConfirm
-	return cfg.event(s, i, cue{kind: queue.Grant, other: n.For == 2, late: late}, n.Fence, granted)
+	return cfg.event(s, i, cue{kind: queue.Grant, other: n.For == 2, confirm: late}, n.Fence, granted)
 }
 
-// release gives back the lock.
-func (cfg *Config) release(s *State, i int, kind queue.Kind) bool {
+// release gives back the lock, by a leave if nobody worked under it.
+func (cfg *Config) release(s *State, i int, k Kind) bool {
 	c := &s.Clients[i]
-	cfg.abandon(s, c)
-	c.Lease, c.Void = 0, 0
-	return cfg.event(s, i, cue{kind: kind}, c.known.Has, basis{})
+	fence := Token(0)
+	if k == Leave {
+		fence = c.known.Has
+	}
+	return c.back(k, 0, fence) && cfg.free(s, i, false)
 }
 
 // lost ends the work under a lock that is not the client's any more, and gives it back, in case that a
 // server thinks otherwise.
 func (cfg *Config) lost(s *State, i int) bool {
+	s.Clients[i].back(Release, 0, 0)
+	return cfg.free(s, i, true)
+}
+
+func (cfg *Config) free(s *State, i int, over bool) bool {
 	c := &s.Clients[i]
 	cfg.abandon(s, c)
 	c.Lease, c.Void = 0, 0
-	c.back(Release, 0, 0)
-	return cfg.event(s, i, cue{kind: queue.Lost}, 0, basis{})
+	return cfg.event(s, i, cue{kind: queue.Release, over: over}, c.known.Has, basis{})
 }
 
 // tick lets a tick pass for a client.

@@ -24,7 +24,9 @@ type cue struct {
 	late    bool
 	confirm bool
 	unknown bool
+	over    bool
 	hot     bool
+	try     bool
 	place   uint8 // End: of the waiter
 	token   int64
 }
@@ -34,7 +36,6 @@ type act struct {
 	op    queue.Op
 	fresh bool // of a call: its owner is a new one
 	other bool // of an undo: for another owner than the queue's last one
-	short bool
 	token int64
 }
 
@@ -46,6 +47,7 @@ type known[T any] struct{ Above, Has T }
 type likeness struct {
 	state   queue.State
 	waiting int
+	pauses  bool
 	tokens  known[int64]
 	from    uint16
 	by      cue
@@ -65,14 +67,10 @@ type queues struct {
 	cells   [queue.Confirming + 1][queue.Close + 1]int
 }
 
-// joinable is the number of the empty machine of a joinable lock; 0 is that of any other.
-const joinable = 1
-
-// machines are all that any client's queue machine was like.
+// machines are all that any client's queue machine was like. Number 0 is the empty one.
 var machines = func() *queues {
 	q := &queues{numbers: map[string]uint16{}}
-	q.number(born(0), 0, cue{})
-	q.number(born(joinable), 0, cue{})
+	q.number(born(), 0, cue{})
 	return q
 }()
 
@@ -87,9 +85,8 @@ type puppet struct {
 
 var queueTerms = &lease.Terms{Length: tickTime}
 
-func born(number uint16) *puppet {
+func born() *puppet {
 	p := &puppet{}
-	p.Asks = number == joinable
 	p.Fresh = func(string) string {
 		p.owners++
 		p.owner = strconv.Itoa(p.owners)
@@ -100,8 +97,8 @@ func born(number uint16) *puppet {
 
 // at returns a machine that is like a number.
 func (q *queues) at(number uint16) *puppet {
-	if number <= joinable {
-		return born(number)
+	if number == 0 {
+		return born()
 	}
 	p := q.at(q.all[number].from)
 	p.play(q.all[number].by)
@@ -110,20 +107,20 @@ func (q *queues) at(number uint16) *puppet {
 
 // play lets an event happen.
 func (p *puppet) play(c cue) (acts []act) {
-	e := queue.Event{Kind: c.kind, Late: c.late, Confirm: c.confirm, Unknown: c.unknown, No: p.no,
-		Owner: p.owner, Token: c.token, Top: c.token}
+	e := queue.Event{Kind: c.kind, Late: c.late, Confirm: c.confirm, Unknown: c.unknown, Over: c.over,
+		Now: 1, No: p.no, Owner: p.owner, Token: c.token, Top: c.token}
 	switch {
 	case c.other:
 		e.Owner = "another"
-	case c.kind == queue.Enter || c.kind == queue.Try:
-		e.Waiter = &queue.Waiter{Terms: queueTerms, Hot: c.hot}
+	case c.kind == queue.Enter:
+		e.Waiter = &queue.Waiter{Request: queue.Request{Terms: queueTerms, Try: c.try}, Hot: c.hot}
 		p.waiters = append(p.waiters, e.Waiter)
 	case c.kind == queue.End:
 		e.Waiter = p.waiters[c.place]
 	}
 	last := p.owners
 	for _, a := range p.Step(e) {
-		x := act{op: a.Op, short: a.Short, token: a.Token}
+		x := act{op: a.Op, token: a.Token}
 		switch a.Op {
 		case queue.Acquire, queue.Wait, queue.Renew:
 			p.no, x.fresh = a.No, p.owners > last
@@ -141,17 +138,18 @@ func (p *puppet) play(c cue) (acts []act) {
 func (p *puppet) tokens() known[int64] {
 	m := reflect.ValueOf(&p.Machine).Elem()
 	if p.State() == queue.Held {
-		return known[int64]{Has: m.FieldByName("h").FieldByName("token").Int()}
+		return known[int64]{Has: m.FieldByName("h").FieldByName("Token").Int()}
 	}
-	return known[int64]{m.FieldByName("above").Int(), m.FieldByName("token").Int()}
+	return known[int64]{max(0, m.FieldByName("above").Int()), m.FieldByName("token").Int()}
 }
 
 // idle are the fields that only choose the words of an error, how many tokens are asked for, or whether what
-// is given back is given back more than once; and those that count.
-var idle = []string{"unheard", "others", "doubt", "no", "answers"}
+// is given back is given back more than once; those that count; and tokens that are the ones known, if a
+// grant has one.
+var idle = []string{"due", "heardAt", "others", "doubt", "Again", "no", "No", "answers", "first", "top", "Top"}
 
 // ofPlace are those that end with a place.
-var ofPlace = []string{"placed", "above", "owes"}
+var ofPlace = []string{"above", "owes"}
 
 // portrait is all that matters of what the machine is like, whatever it has: a field that is not known here
 // is taken as it is. Who has heard an answer has heard one for ever.
@@ -162,12 +160,12 @@ func (p *puppet) portrait() string {
 	slices.Sort(tokens)
 	tokens = slices.Compact(tokens)
 	no, answers, calling := m.FieldByName("no").Uint(), m.FieldByName("answers").Uint(), m.FieldByName("calling").Bool()
-	text := fmt.Sprint(answers > 0)
+	text := fmt.Sprint(answers > 0, calling && m.FieldByName("call").FieldByName("Waiter").Pointer() == reflect.ValueOf(p.First()).Pointer())
 	picture := func(name string, v reflect.Value) {
 		switch {
-		case slices.Contains(idle, name), p.State() == queue.Held && slices.Contains(ofPlace, name), name == "top" && m.FieldByName("token").Int() == 0:
+		case slices.Contains(idle, name), p.State() == queue.Held && slices.Contains(ofPlace, name):
 		case v.Kind() == reflect.Int64:
-			text += fmt.Sprint(" ", slices.Index(tokens, v.Int()))
+			text += fmt.Sprint(" ", v.Int() < 0, slices.Index(tokens, max(0, v.Int())))
 		case v.Kind() == reflect.String:
 			text += fmt.Sprint(" ", v.String() != "")
 		default:
@@ -189,9 +187,11 @@ func (p *puppet) portrait() string {
 func fields(v reflect.Value, f func(name string, v reflect.Value)) {
 	for i := range v.NumField() {
 		switch x := v.Field(i); x.Kind() {
-		case reflect.Pointer, reflect.Func, reflect.Slice, reflect.Array:
+		case reflect.Pointer, reflect.Func, reflect.Slice, reflect.Array, reflect.Interface:
 		case reflect.Struct:
-			fields(x, f)
+			if v.Type().Field(i).Name != "call" {
+				fields(x, f)
+			}
 		default:
 			f(v.Type().Field(i).Name, x)
 		}
@@ -204,7 +204,7 @@ func (q *queues) number(p *puppet, from uint16, by cue) uint16 {
 	if !known {
 		n = uint16(len(q.all))
 		q.numbers[picture] = n
-		q.all = append(q.all, likeness{p.State(), p.Waiting(), p.tokens(), from, by, map[cue]*stride{}})
+		q.all = append(q.all, likeness{p.State(), p.Waiting(), p.Pauses(), p.tokens(), from, by, map[cue]*stride{}})
 	}
 	return n
 }

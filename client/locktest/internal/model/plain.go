@@ -18,9 +18,6 @@ func (cfg *Config) first() State {
 		s.Clients[cfg.Clients-1-i].Polls = 1
 	}
 	s.Clients[0].More = cfg.More
-	if cfg.Joint {
-		s.Clients[0].Queue, s.Clients[1].Queue = joinable, joinable
-	}
 	s.Main.Age = cfg.Guard
 	if cfg.Coarse {
 		s.Now = 1

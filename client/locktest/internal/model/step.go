@@ -102,13 +102,13 @@ func (cfg *Config) happen(s *State, i int, m Move) bool {
 		c.Deaf = 0
 		return cfg.event(s, i, cue{kind: queue.Timer}, 0, basis{})
 	case GiveBack:
-		return cfg.release(s, i, queue.Release)
+		return cfg.release(s, i, Release)
 	case Decline:
-		return cfg.release(s, i, queue.Decline)
+		return cfg.release(s, i, Leave)
 	case Enter, Line:
-		return cfg.enter(s, i, queue.Enter, m == Line)
+		return cfg.enter(s, i, false, m == Line)
 	case Try:
-		return cfg.enter(s, i, queue.Try, false)
+		return cfg.enter(s, i, true, false)
 	case Stop, StopNext:
 		return cfg.event(s, i, cue{kind: queue.End, place: uint8(m - Stop)}, 0, basis{})
 	case Deny:
