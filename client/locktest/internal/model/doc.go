@@ -11,8 +11,8 @@
 // The server's rules are in rules.go, for a lock (lock.go) and a call (call.go). What follows is there
 // twice. For one server, or a primary with its replica: the clients' machines in machine.go and lease.go, and
 // what is around them in client.go, all that can go wrong in fault.go, the state in state.go, and normal.go
-// makes one of those states that differ in names only. For three servers, of which a majority decides: voter.go, member.go, poll.go and
-// order.go. Both are explored by explore.go and progress.go.
+// makes one of those states that differ in names only. For three servers, of which a majority decides:
+// voter.go, member.go, poll.go and order.go. Both are explored by explore.go and progress.go.
 //
 // # What is modelled
 //

@@ -73,6 +73,7 @@ type explorer[S, A comparable] struct {
 // is not admitted.
 func explore[S, A comparable](of space[S, A]) (*Report[A], error) {
 	e := &explorer[S, A]{space: of, limits: of.bounds(), seen: table{}, seed: maphash.MakeSeed()}
+	machines, leases, outlooks = noQueues(), leases[:1], map[outlook]uint8{} // so that each finds the same ways
 	e.report.Name = e.limits.Name
 	began := time.Now()
 	err := e.run()

@@ -64,15 +64,19 @@ type stride struct {
 type queues struct {
 	all     []likeness
 	numbers map[string]uint16
-	cells   [queue.Confirming + 1][queue.Close + 1]int
 }
 
-// machines are all that any client's queue machine was like. Number 0 is the empty one.
-var machines = func() *queues {
+// machines are all that any client's queue machine was like in an exploration. Number 0 is the empty one.
+var machines = noQueues()
+
+func noQueues() *queues {
 	q := &queues{numbers: map[string]uint16{}}
 	q.number(born(), 0, cue{})
 	return q
-}()
+}
+
+// cells count the events, by the state that a queue machine was in.
+var cells [queue.Confirming + 1][queue.Close + 1]int
 
 // puppet is a queue machine that goes along a way of events.
 type puppet struct {
@@ -160,7 +164,8 @@ func (p *puppet) portrait() string {
 	slices.Sort(tokens)
 	tokens = slices.Compact(tokens)
 	no, answers, calling := m.FieldByName("no").Uint(), m.FieldByName("answers").Uint(), m.FieldByName("calling").Bool()
-	text := fmt.Sprint(answers > 0, calling && m.FieldByName("call").FieldByName("Waiter").Pointer() == reflect.ValueOf(p.First()).Pointer())
+	text := fmt.Sprint(answers > 0, calling &&
+		m.FieldByName("call").FieldByName("Waiter").Pointer() == reflect.ValueOf(p.First()).Pointer())
 	picture := func(name string, v reflect.Value) {
 		switch {
 		case slices.Contains(idle, name), p.State() == queue.Held && slices.Contains(ofPlace, name):
@@ -214,7 +219,7 @@ func (q *queues) number(p *puppet, from uint16, by cue) uint16 {
 func (c *Client) step(e cue, heard Token) (acts []act, token func(int64) Token) {
 	l := &machines.all[c.Queue]
 	e.token = between(l.tokens, c.known, heard)
-	machines.cells[l.state][e.kind]++
+	cells[l.state][e.kind]++
 	s := l.next[e]
 	if s == nil {
 		p := machines.at(c.Queue)
