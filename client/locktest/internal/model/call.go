@@ -3,7 +3,7 @@ package model
 // Kind is which function is called.
 type Kind uint8
 
-// The kinds. Delete is DEL, which only a flaw calls. Raise is of a lock at several servers.
+// The kinds. Raise is of a lock at several servers.
 const (
 	None Kind = iota
 	Acquire
@@ -12,12 +12,11 @@ const (
 	Release
 	Leave
 	Break
-	Delete
 	Raise
 )
 
 func (k Kind) String() string {
-	return [...]string{"none", "acquire", "wait", "renew", "release", "leave", "break", "DEL", "raise"}[k]
+	return [...]string{"none", "acquire", "wait", "renew", "release", "leave", "break", "raise"}[k]
 }
 
 // Request is a call of a function.
@@ -31,13 +30,12 @@ type Request struct {
 
 // Reply is what the function answers.
 type Reply struct {
-	Yes      bool
-	Fence    Token // the caller's token, or the holder's
-	Holder   Owner // 0: nobody
-	Rem      int8  // of the holder's lease
-	Waiters  int   // for wait: the caller's position
-	Refused  bool  // the server grants nothing now, and the caller is not in line
-	Followed bool  // GetThenDel: a DEL follows
+	Yes     bool
+	Fence   Token // the caller's token, or the holder's
+	Holder  Owner // 0: nobody
+	Rem     int8  // of the holder's lease
+	Waiters int   // for wait: the caller's position
+	Refused bool  // the server grants nothing now, and the caller is not in line
 }
 
 // Env is what else a call depends on.

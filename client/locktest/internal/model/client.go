@@ -1,16 +1,13 @@
 package model
 
-// The clients' rules: what the Go client does, each in few steps. Its deadlines are those of its lease
-// machine (lease.go). A client may stop waiting for an answer at any
-// time, which stands for all lost messages; what it does then is what the client does.
+import "github.com/holdfast-go/holdfast/client/internal/queue"
+
+// What is around a client's machines: its calls, its keeper, which renews and gives back, and its messages.
+// What a client does is the machines' affair. It may miss an answer at any time, which stands for all lost
+// messages, and nobody needs to want the lock any longer, which stands for all deadlines.
 
 // send makes a call of the client's present acquisition.
-func (cfg *Config) send(c *Client, k Kind) {
-	c.Call = Call{Kind: k, Left: cfg.belief()}
-	if k == Release || k == Leave {
-		c.Call.Left = 0
-	}
-}
+func (cfg *Config) send(c *Client, k Kind) { c.Call = Call{Kind: k, Left: cfg.belief()} }
 
 func (cfg *Config) belief() int8 {
 	if cfg.Belief > 0 {
@@ -23,44 +20,44 @@ func (cfg *Config) belief() int8 {
 func (cfg *Config) abandon(s *State, c *Client) {
 	call := c.Call
 	c.Call = Call{}
-	if call.Kind != None && call.Status == Pending && c.Stray.Kind == None && s.Strayed < cfg.Strays {
+	if call.Kind != None && call.Status == Pending {
+		cfg.stray(s, c, Stray{Kind: call.Kind, Link: c.Link, Fence: c.argument(call.Kind)})
+	}
+}
+
+func (cfg *Config) stray(s *State, c *Client, call Stray) {
+	if call.Kind != None && c.Stray.Kind == None && s.Strayed < cfg.Strays {
 		s.Strayed++
-		c.Stray = Stray{Kind: call.Kind, Lock: c.Lock, Link: c.Link, Fence: c.argument(call.Kind)}
+		c.Stray = call
 	}
 }
 
 // argument is the token that a call names.
 func (c *Client) argument(k Kind) Token {
-	if k == Renew || k == Leave {
-		return c.Fence
+	if k == Renew {
+		return c.known.Has
 	}
 	return 0
 }
 
-// start begins an acquisition, with an owner string of its own. It returns false if the model has
+// fresh gives the client's next acquisition an owner string of its own. It returns false if the model has
 // no other name for one: then the last one but one must be forgotten first.
-func (cfg *Config) start(s *State, i int, k Kind, lock uint8) bool {
+func (cfg *Config) fresh(s *State, i int) bool {
 	c := &s.Clients[i]
 	present, past := ownerOf(i, 0), ownerOf(i, 1)
-	if cfg.Flaw != SharedOwner && s.named(present) {
-		if s.named(past) {
-			return false
-		}
-		names := identity
-		names[present] = past
-		s.renameOwners(&names)
-		if c.Stray.Kind != None {
-			c.Stray.Past = 1
-		}
-		if c.Note.For != 0 {
-			c.Note.For = 2
-		}
+	if cfg.Flaw == SharedOwner || !s.named(present) {
+		return true
 	}
-	c.Lock, c.Phase = lock, Asking
-	if k == Wait {
-		c.Phase = Standing
+	if s.named(past) {
+		return false
 	}
-	cfg.send(c, k)
+	names := identity
+	names[present] = past
+	s.renameOwners(&names)
+	c.Stray.Past, c.Back.Past = bit8(c.Stray.Kind != None), bit8(c.Back.Kind != None)
+	if c.Note.For != 0 {
+		c.Note.For = 2
+	}
 	return true
 }
 
@@ -71,174 +68,168 @@ var identity = func() (names [2*maxClients + 1]Owner) {
 	return names
 }()
 
-// finish ends the acquisition. What is under way of it stays so.
-func (cfg *Config) finish(c *Client) {
-	c.Phase = Idle
-	if cfg.Progress {
-		c.Phase = Resting
-	}
-	c.Left, c.Fence, c.Due, c.Void, c.Lock, c.Call = 0, 0, 0, 0, 0, Call{}
-}
+// basis is what a machine may be granted by an event: the lease of it, and whether an operator broke it.
+type basis struct{ Lease, Void uint8 }
 
-// hold starts to work under a whole lease.
-func (cfg *Config) hold(c *Client, fence Token) {
-	call := c.Call
-	c.Call, c.Due = Call{}, 0
-	has := granted(cfg.belief(), call.Left)
-	if has <= 0 { // the answer took longer than the lease
-		cfg.giveUp(c, 0)
-		return
-	}
-	c.Phase, c.Left, c.Fence, c.Void = Held, has, fence, call.Void
-}
-
-// giveUp gives back what the server may have. A fence gives back nothing newer.
-func (cfg *Config) giveUp(c *Client, fence Token) {
-	c.Phase, c.Left, c.Fence, c.Due, c.Void = Leaving, 0, fence, 0, 0
-	cfg.send(c, Leave)
-}
-
-// hear takes the reply to a client's call. stay says whether the client waits for a lock that is
-// busy.
-func (cfg *Config) hear(c *Client, stay bool) {
-	call := c.Call
-	if cfg.Flaw == LateDeadline && call.Left < cfg.Lease {
-		c.Call.Left, call.Left = cfg.Lease, cfg.Lease
-	}
-	yes := call.Yes != 0
-	switch c.Phase {
-	case Asking:
-		switch {
-		case yes:
-			cfg.hold(c, call.Got)
-		case stay:
-			c.Phase = Standing
-			cfg.send(c, Wait)
-		default:
-			cfg.finish(c)
-		}
-	case Standing:
-		switch {
-		case yes && cfg.Level == Replicas && cfg.Flaw != NoConfirm:
-			cfg.verify(c, call.Got)
-		case yes:
-			cfg.hold(c, call.Got)
-		default:
-			c.Call = Call{}
-			if call.Newer != 0 && cfg.Flaw == OldNotes {
-				c.Note.Void = 0 // it has been told otherwise
-			} else if call.Newer != 0 {
-				c.Note = Note{}
+// event is one for the client's queue machine, and does what that asks for. It returns false if the model
+// cannot do that now.
+func (cfg *Config) event(s *State, i int, e cue, heard Token, granted basis) bool {
+	c := &s.Clients[i]
+	acts, token := c.step(e, heard)
+	for _, a := range acts {
+		switch a.op {
+		case queue.Acquire, queue.Wait, queue.Renew:
+			if a.fresh && !cfg.fresh(s, i) {
+				return false
 			}
+			cfg.send(c, map[queue.Op]Kind{queue.Acquire: Acquire, queue.Wait: Wait, queue.Renew: Renew}[a.op])
+		case queue.Abandon:
+			cfg.abandon(s, c)
+		case queue.Undo:
+			if !c.back(Leave, bit8(a.other), token(a.token)) {
+				return false
+			}
+		case queue.Serve:
+			c.Lease, c.Void = granted.Lease, granted.Void
 		}
-	case Verifying:
-		if yes {
-			cfg.hold(c, c.Fence)
-			return
-		}
-		c.Phase, c.Call, c.Due, c.Fence = Standing, Call{}, 1, 0
-	case Confirming, Held:
-		if !yes { // lost
-			cfg.finish(c)
-			return
-		}
-		c.Left = renewed(cfg.belief(), c.Left, call.Left, c.Phase == Confirming)
-		c.Phase, c.Call, c.Void = Held, Call{}, call.Void
-	default:
-		cfg.finish(c)
 	}
+	if !c.at().pauses {
+		c.Timer = 0
+	} else if c.Timer == 0 {
+		c.Timer = 1
+	}
+	return true
 }
 
-// verify asks for a whole lease of what was granted, before it counts.
-func (cfg *Config) verify(c *Client, fence Token) {
-	c.Phase, c.Due, c.Fence = Verifying, 0, fence
-	cfg.send(c, Renew)
-}
-
-// read takes a message of a grant. It returns false if the client does not look at messages now.
-func (cfg *Config) read(s *State, c *Client) bool {
-	n := c.Note
-	switch {
-	case n.For == 1 && (c.Phase == Verifying || c.Phase == Standing && c.Call.Kind != None):
+// back gives back an owner's lock or place, in the background. What is under way of another one must be
+// answered first.
+func (c *Client) back(k Kind, past uint8, fence Token) bool {
+	if c.Back.Kind != None && c.Back.Past != past {
 		return false
-	case n.For == 1 && c.Phase == Standing && n.Lock == c.Lock:
-		c.Note = Note{}
-		switch {
-		case n.Left <= 0 || cfg.Level == Replicas && cfg.Flaw != NoConfirm:
-			cfg.verify(c, n.Fence)
-		default:
-			c.Phase, c.Left, c.Fence, c.Void, c.Due = Confirming, n.Left, n.Fence, n.Void, 0
-			cfg.send(c, Renew)
+	}
+	c.Back = Stray{Kind: k, Past: past, Link: c.Link, Fence: fence}
+	return true
+}
+
+// enter is one more that wants the lock.
+func (cfg *Config) enter(s *State, i int, try, hot bool) bool {
+	c := &s.Clients[i]
+	if cfg.Progress {
+		c.Rests = 1
+	}
+	return cfg.event(s, i, cue{kind: queue.Enter, try: try, hot: hot}, 0, basis{})
+}
+
+// room reports whether one more may want the lock. What was given back by a client with one goroutine must
+// be answered first, or counts as a late call.
+func (cfg *Config) room(s *State, c *Client) bool {
+	l := c.at()
+	wanted := l.waiting
+	if l.state == queue.Held {
+		wanted++
+	}
+	return c.Dead == 0 && c.Rests == 0 && wanted <= int(c.More) &&
+		(c.Back.Kind == None || c.More > 0 || s.Strayed < cfg.Strays)
+}
+
+// hear takes the reply to a client's call: a renewal of what it has is the lease machine's.
+func (cfg *Config) hear(s *State, i int) bool {
+	c := &s.Clients[i]
+	call, yes := c.Call, c.Call.Yes != 0
+	c.Call = Call{}
+	if cfg.Flaw == LateDeadline {
+		call.Left = max(call.Left, cfg.Lease)
+	}
+	e := cue{kind: queue.No}
+	switch {
+	case c.Lease != 0 && yes:
+		c.Lease, c.Void = renewed(c.Lease, call.Left), call.Void
+		return true
+	case c.Lease != 0:
+		return cfg.lost(s, i)
+	case yes:
+		granted := basis{granted(cfg.belief(), call.Left), call.Void}
+		e = cue{kind: queue.Yes, late: granted.Lease == 0,
+			confirm: call.Kind == Wait && cfg.Level == Replicas && cfg.Flaw != NoConfirm}
+		if call.Kind == Renew {
+			call.Got = c.known.Has
 		}
+		return cfg.event(s, i, e, call.Got, granted)
+	}
+	return cfg.event(s, i, e, call.Got, basis{})
+}
+
+// miss is a call that has no answer, and may have been run, or be run yet.
+func (cfg *Config) miss(s *State, i int) bool {
+	c := &s.Clients[i]
+	cfg.abandon(s, c)
+	if c.Lease != 0 {
+		c.Lease = failed(c.Lease)
 		return true
 	}
+	done := cfg.event(s, i, cue{kind: queue.NoAnswer, unknown: true}, 0, basis{})
+	if c.Timer == 1 && !cfg.Odd { // the pause is less than a tick
+		return done && cfg.event(s, i, cue{kind: queue.Timer}, 0, basis{})
+	}
+	return done
+}
+
+// read takes a message of a grant.
+func (cfg *Config) read(s *State, i int) bool {
+	c := &s.Clients[i]
+	n := c.Note
 	c.Note = Note{}
-	wanted := n.For == 1 && c.Phase != Idle && c.Phase != Resting
-	if !wanted && c.Phase != Dead && c.Stray.Kind == None && s.Strayed < cfg.Strays { // declined
-		s.Strayed++
-		c.Stray = Stray{Kind: Leave, Past: n.For - 1, Lock: n.Lock, Link: c.Link, Fence: n.Fence}
+	if cfg.Flaw == OldNotes && n.For == 1 && n.Fence <= c.known.Above { // it has been told otherwise
+		c.known.Above, n.Void = 0, 0
 	}
-	return true
+	granted := basis{handed(cfg.belief(), n.Left), n.Void}
+	late := n.Left <= 0 || cfg.Level == Replicas && cfg.Flaw != NoConfirm
+	return cfg.event(s, i, cue{kind: queue.Grant, other: n.For == 2, confirm: late}, n.Fence, granted)
 }
 
-// repeat makes the client's call once more.
-func (cfg *Config) repeat(s *State, c *Client) {
-	k := c.Call.Kind
-	cfg.abandon(s, c)
-	cfg.send(c, k)
-}
-
-// stop is what a client does that does not want to wait any more: it leaves. It returns false if
-// there is nothing to stop.
-func (cfg *Config) stop(s *State, c *Client) bool {
-	switch c.Phase {
-	case Asking, Standing, Verifying:
-		cfg.abandon(s, c)
-		cfg.giveUp(c, 0)
-	case Releasing, Leaving: // the call goes on behind its back
-		if c.Stray.Kind != None || s.Strayed >= cfg.Strays {
-			return false
-		}
-		cfg.abandon(s, c)
-		cfg.finish(c)
-	default:
-		return false
+// release gives back the lock, by a leave if nobody worked under it.
+func (cfg *Config) release(s *State, i int, k Kind) bool {
+	c := &s.Clients[i]
+	fence := Token(0)
+	if k == Leave {
+		fence = c.known.Has
 	}
-	return true
+	return c.back(k, 0, fence) && cfg.free(s, i, false)
 }
 
-// release gives back the lock.
-func (cfg *Config) release(s *State, c *Client) {
+// lost ends the work under a lock that is not the client's any more, and gives it back, in case that a
+// server thinks otherwise.
+func (cfg *Config) lost(s *State, i int) bool {
+	s.Clients[i].back(Release, 0, 0)
+	return cfg.free(s, i, true)
+}
+
+func (cfg *Config) free(s *State, i int, over bool) bool {
+	c := &s.Clients[i]
 	cfg.abandon(s, c)
-	c.Phase, c.Left, c.Fence, c.Void = Releasing, 0, 0, 0
-	cfg.send(c, Release)
+	c.Lease, c.Void = 0, 0
+	return cfg.event(s, i, cue{kind: queue.Release, over: over}, c.known.Has, basis{})
 }
 
 // tick lets a tick pass for a client.
-func (cfg *Config) tick(s *State, c *Client) {
-	if c.Call.Left > 0 {
-		c.Call.Left--
+func (cfg *Config) tick(s *State, i int) bool {
+	c := &s.Clients[i]
+	c.Call.Left, c.Note.Left = max(0, c.Call.Left-1), max(0, c.Note.Left-1)
+	if c.Rests = 0; c.Timer == 1 {
+		c.Timer = 2
 	}
-	if c.Note.Left > 0 {
-		c.Note.Left--
+	if c.Lease == 0 {
+		return true
 	}
-	switch c.Phase {
-	case Resting:
-		c.Phase = Idle
-	case Standing:
-		c.Due = 1
-	case Confirming, Held:
-		over := ends(cfg.belief(), c.Left, c.Phase == Confirming)
-		if c.Left--; over { // its own deadline: the work ends
-			fence := c.Fence
-			cfg.abandon(s, c)
-			cfg.giveUp(c, fence)
-		}
+	if c.Lease = later(c.Lease); c.Lease == 0 { // its own deadline: the work ends
+		return cfg.lost(s, i)
 	}
+	return true
 }
 
 // crash ends a client. Its connection stays open until the server notices.
 func (cfg *Config) crash(s *State, c *Client) {
 	cfg.abandon(s, c)
-	*c = Client{Phase: Dead, Deaf: c.Deaf, Polls: c.Polls, Link: c.Link, Stray: c.Stray}
+	cfg.stray(s, c, c.Back)
+	*c = Client{Dead: 1, Deaf: c.Deaf, Polls: c.Polls, Link: c.Link, Stray: c.Stray}
 }

@@ -10,8 +10,6 @@ const (
 	Guarded               // the primary has it, and its memory has been unbroken for Config.Guard
 )
 
-func (l Level) String() string { return [...]string{"default", "replicas", "guarded"}[l] }
-
 // Failover is how a server's memory is broken.
 type Failover uint8
 
@@ -23,16 +21,12 @@ const (
 	Split              // the replica is promoted, and the old primary goes on for Config.Linger ticks
 )
 
-func (f Failover) String() string {
-	return [...]string{"no failover", "promotion", "empty restart", "split brain"}[f]
-}
-
 // Config is what is explored. Times are ticks.
 type Config struct {
 	Bounds
-	Clients int // at most maxClients
-	Pollers int // how many of the clients wait without a subscription
-	Locks   int // at most maxLocks
+	Clients int   // at most maxClients
+	Pollers int   // how many of the clients wait without a subscription
+	More    uint8 // how many goroutines more than one of client 0 may want the lock
 
 	Level       Level
 	Lease       int8 // a whole lease
@@ -51,7 +45,10 @@ type Config struct {
 	Crashes uint8 // how many clients may die
 	Strays  uint8 // how many calls may be run after nobody waits for them any more
 	Breaks  uint8 // how often an operator may break a lock
+	Joint   bool  // clients 0 and 1 have holds of one owner; nobody waits
+	Sure    bool  // each call is answered
 	Drops   bool  // connections of waiters may be lost, and come back
+	Odd     bool  // tries, declines, calls that are refused, clients that close
 	Ages    bool  // how long ago waiters asked, and how old a lock is, matters
 	// The server's clock may stand still from one grant to the next. Otherwise each grant has a
 	// microsecond of its own.
@@ -62,7 +59,6 @@ type Config struct {
 
 const (
 	maxClients = 3
-	maxLocks   = 2
 	maxLine    = 2 * maxClients
 )
 
@@ -72,19 +68,12 @@ type Flaw uint8
 // The flaws.
 const (
 	NoFlaw           Flaw = iota
-	GetThenDel            // a release looks at the owner, and deletes the key by a second call
 	BlindRelease          // a release does not look at the owner
-	BlindLeave            // a leave gives back whatever lock it finds
 	BlindRenew            // a renewal does not look at the owner
-	Revive                // a renewal revives a lease that has ended
-	CounterTokens         // a token is the key's last one and one more
 	NoMemory              // a token is the time alone
 	NoExpiry              // a lock is taken without an expiry
 	Overtake              // an acquire does not look at the line
-	LastInFirstOut        // the line is served from its end
-	LostLine              // a release deletes the key with its line
 	UnseenAcks            // a client does not wait for what WAIT says
-	SilentRepeat          // a repeated acquire writes nothing, so that WAIT covers nothing
 	NoConfirm             // a client does not confirm what the line gave it before it counts
 	LateDeadline          // a client counts a lease from the reply, not from the call
 	SharedOwner           // a client uses one owner string for all of its acquisitions
@@ -92,16 +81,14 @@ const (
 	GuardedRepeats        // a server with a young memory hands over, but does not acquire
 	EndlessProvision      // a lock that is handed over has no end until it is confirmed
 	ForgetAhead           // a key with a token that is ahead of the clock does not stay
+	Unnamed               // a renewal does not name its hold
 )
 
 func (f Flaw) String() string {
-	return [...]string{"none", "release by GET, then DEL", "release without a look at the owner",
-		"leave without a look at the owner", "renewal without a look at the owner",
-		"renewal of an ended lease", "tokens counted by the key", "tokens by the time alone",
-		"a lock without an expiry", "acquire past the line", "the line is served from its end",
-		"release deletes the line", "WAIT's answer is not looked at", "a repeat writes nothing",
+	return [...]string{"none", "release without a look at the owner", "renewal without a look at the owner",
+		"tokens by the time alone", "a lock without an expiry", "acquire past the line", "WAIT's answer is not looked at",
 		"no confirmation before it counts", "deadline counted from the reply",
-		"one owner string for all acquisitions", "old messages are believed",
-		"a young memory hands over", "handed over without an end",
-		"a token ahead of the clock is forgotten"}[f]
+		"one owner string for all acquisitions", "old messages are believed", "a young memory hands over",
+		"handed over without an end", "a token ahead of the clock is forgotten",
+		"renewals without a hold"}[f]
 }

@@ -9,19 +9,26 @@
 //   - a waiter that can be reached was overtaken (Order).
 //
 // The server's rules are in rules.go, for a lock (lock.go) and a call (call.go). What follows is there
-// twice. For one server, or a primary with its replica: the clients' rules in client.go, all that can
-// go wrong in fault.go, the state in state.go, and normal.go makes one of those states that differ in
-// names only. For three servers, of which a majority decides: voter.go, member.go, poll.go and
-// order.go. Both are explored by explore.go and progress.go.
+// twice. For one server, or a primary with its replica: the clients' machines in machine.go and lease.go, and
+// what is around them in client.go, all that can go wrong in fault.go, the state in state.go, and normal.go
+// makes one of those states that differ in names only. For three servers, of which a majority decides:
+// voter.go, member.go, poll.go and order.go. Both are explored by explore.go and progress.go.
 //
 // # What is modelled
 //
 // For one server, plain locks with single tokens: acquire, wait, renew, release, leave, break, and
-// the end of a lease. A client repeats a call whose answer takes too long, with the same owner; a
-// reply may be lost, and a call may be held up beyond the lease. With Config.Strays a call may also
-// be run after the client did something else. Clients die, and the server notices or does not.
+// the end of a lease. What a client does is the queue machine's affair (client/internal/queue) and the lease
+// machine's (client/internal/lease): the model runs these themselves. Around them it has the calls, of which
+// an answer may be lost and a call held up beyond the lease; what gives back, in the background; the
+// messages; and goroutines that come and go: one of each client, or two of the first. With Config.Strays a
+// call may also be run after the client did something else. Clients die, and the server notices or does not.
 // Subscriptions break. A replica lags by any number of writes: it catches up by leaps, at any time
 // or never, so a promotion finds it at any former state of the primary.
+//
+// A machine's clock stands still: nobody needs to want the lock any longer, at any time, which is all that
+// deadlines and verdicts over a silent server do. So these are not modelled, nor are runs of tokens, which
+// are passed on inside a process: the machines' own walks have them. TestCells prints which cells of the
+// queue machine's table are reached, and wants each in which an event does something.
 //
 // Time is ticks. A lease is two of them and a provisional one is one, so that the two differ; a
 // client's deadline is as late as it may be, in the same tick as the server's end of the lease.
@@ -29,11 +36,9 @@
 // at one question is over at the next), which one of the scenarios shows; the sound
 // one has a longer provisional lease.
 //
-// A lock is one key, and a call of one touches no other, so locks are independent but for the last
-// token that the server remembers and for the clients, which have one acquisition at a time. Two
-// locks are explored too. With three clients and a failover they have too many states. So what two
-// locks do is looked at from either of them, and is what a model of one lock may do, step by step
-// (apart_test.go): what is explored to its end with one lock is true of both.
+// A lock is one key, and a call of one touches no other, which the tie looks at: so locks are independent
+// but for the last token that the server remembers. A grant of another lock raises that, and is a move of
+// its own where the clock stands still.
 //
 // # A quorum
 //
@@ -73,9 +78,9 @@
 // # Joinable locks
 //
 // Two clients share an owner string, and each has a hold of its own; a third one is another owner
-// (joint.go). They do not wait, their calls are not late, and one may die; a replica that lags is
-// promoted. With a guard, nobody of another owner works beside a hold, because renewals name their
-// hold: one that does not goes on under the lock of another hold, and is not told when that ends.
+// (Config.Joint). They do not wait; a replica that lags is promoted. With a guard, nobody of another owner
+// works beside a hold, because renewals name their hold: one that does not goes on under the lock of another
+// hold, and is not told when that ends.
 //
 // # The levels
 //
@@ -104,18 +109,18 @@
 // is just too young, just old enough, or begins with the call (guard_test.go). A quorum's calls are
 // tied to the library too (raise_test.go).
 //
-// The clients' deadlines are the client's own: each event goes through its lease machine (lease.go), and
-// a test shows that a state keeps all of it that matters (lease_test.go). The rest of the clients is
-// written twice: nothing ties client.go to the client's queue, nor voter.go to package quorum. Their own
-// tests look at those.
+// The clients of one server are the client's own machines. What is around those is written twice, and so is
+// a quorum's client: nothing ties client.go to the client's queues and keeper, nor voter.go to package quorum,
+// but for its leases. Their own tests look at those.
 //
 // # Running it
 //
 //	go test ./internal/model       # a minute or two
 //	go test -v ./internal/model    # also prints states, edges, depths and traces
 //
-// With HOLDFAST_MODEL=full it explores more clients for each fault, which takes an hour or two, and some
-// ten gigabytes with GOGC=25:
+// Two clients are explored to the end where each call is answered; where answers are lost too, where two
+// goroutines want one client's lock, and with three clients, it is the nearest states, some hundred thousand.
+// With HOLDFAST_MODEL=full these go to the end, which takes hours, and some ten gigabytes with GOGC=25:
 //
-//	HOLDFAST_MODEL=full go test -v -timeout 3h -run 'Protocol|Independent' ./internal/model
+//	HOLDFAST_MODEL=full go test -v -timeout 8h -run Protocol ./internal/model
 package model

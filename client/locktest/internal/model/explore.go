@@ -59,7 +59,7 @@ var errMore = errors.New("there are more states")
 type explorer[S, A comparable] struct {
 	space  space[S, A]
 	limits *Bounds
-	seen   *table
+	seen   table
 	seed   maphash.Seed
 	parent []uint32
 	by     []A
@@ -72,11 +72,12 @@ type explorer[S, A comparable] struct {
 // explore visits all states that can be reached, breadth first. It stops at the first violation that
 // is not admitted.
 func explore[S, A comparable](of space[S, A]) (*Report[A], error) {
-	e := &explorer[S, A]{space: of, limits: of.bounds(), seen: newTable(), seed: maphash.MakeSeed()}
+	e := &explorer[S, A]{space: of, limits: of.bounds(), seen: table{}, seed: maphash.MakeSeed()}
+	machines, leases, outlooks = noQueues(), leases[:1], map[outlook]uint8{} // so that each finds the same ways
 	e.report.Name = e.limits.Name
 	began := time.Now()
 	err := e.run()
-	e.report.States, e.report.Took = e.seen.used, time.Since(began)
+	e.report.States, e.report.Took = len(e.seen), time.Since(began)
 	return &e.report, err
 }
 
@@ -88,7 +89,7 @@ func (e *explorer[S, A]) run() error {
 	for len(e.next) > 0 && !e.over {
 		level := e.next
 		e.next = nil
-		number := uint32(e.seen.used - len(level))
+		number := uint32(len(e.seen) - len(level))
 		for i := range level {
 			out = e.space.successors(&level[i], out[:0])
 			e.report.Edges += len(out)
@@ -97,7 +98,7 @@ func (e *explorer[S, A]) run() error {
 				return nil
 			}
 		}
-		if e.limits.Most > 0 && e.seen.used > e.limits.Most {
+		if e.limits.Most > 0 && len(e.seen) > e.limits.Most {
 			return fmt.Errorf("%s: %w", e.limits.Name, errMore)
 		}
 		if len(e.next) > 0 {

@@ -11,6 +11,16 @@ func instant(s *State) bool {
 	return true
 }
 
+// elsewhere grants another lock. That is all that another one can do to this one: the last token that the
+// server remembers is of both.
+func elsewhere(s *State) bool {
+	if ahead(s) > 2 {
+		return false
+	}
+	s.Main.Last = max(s.Now, s.Main.Last+1)
+	return true
+}
+
 // replicated reports whether there is a replica.
 func (cfg *Config) replicated() bool { return cfg.Failover == Promotion || cfg.Failover == Split }
 
@@ -20,8 +30,8 @@ func (cfg *Config) sync(s *State) bool {
 	if !cfg.replicated() || s.Failed > 0 {
 		return false
 	}
-	news := s.Replica != s.Main.Locks || s.Main.Quiet > 0
-	s.Replica, s.Main.Quiet = s.Main.Locks, 0
+	news := s.Replica != s.Main.Lock || s.Main.Quiet > 0
+	s.Replica, s.Main.Quiet = s.Main.Lock, 0
 	for i := range s.Clients {
 		if call := &s.Clients[i].Call; call.Status == Unacked {
 			call.Status, news = Answered, true
@@ -32,15 +42,13 @@ func (cfg *Config) sync(s *State) bool {
 
 // pass lets a tick pass. At its end leases and deadlines end together: that is the latest that a
 // deadline may be.
-func (cfg *Config) pass(s *State) {
-	for k := range maxLocks {
-		cfg.age(&s.Main.Locks[k])
-		cfg.age(&s.Old.Locks[k])
-		cfg.age(&s.Replica[k])
+func (cfg *Config) pass(s *State) bool {
+	for _, l := range s.locks() {
+		cfg.age(l)
 	}
 	for i := range s.Clients[:cfg.Clients] {
-		if c := &s.Clients[i]; c.Phase != Dead {
-			cfg.tick(s, c)
+		if s.Clients[i].Dead == 0 && !cfg.tick(s, i) {
+			return false
 		}
 	}
 	s.Main.Age = min(s.Main.Age+1, cfg.Guard)
@@ -59,6 +67,7 @@ func (cfg *Config) pass(s *State) {
 			cfg.leaveOld(s)
 		}
 	}
+	return true
 }
 
 func (cfg *Config) age(l *Lock) {
@@ -97,17 +106,14 @@ func (cfg *Config) fail(s *State) bool {
 	case Split:
 		s.Old, s.Linger = s.Main, cfg.Linger
 	case Restart:
-		s.Replica = [maxLocks]Lock{}
+		s.Replica = Lock{}
 	}
-	s.Main = Server{Locks: s.Replica}
-	s.Replica = [maxLocks]Lock{}
+	s.Main = Server{Lock: s.Replica}
+	s.Replica = Lock{}
 	for i := range s.Clients[:cfg.Clients] {
 		c := &s.Clients[i]
 		if cfg.Failover == Split {
-			c.Link = 1
-			if c.Stray.Kind != None {
-				c.Stray.Link = 1
-			}
+			c.Link, c.Stray.Link, c.Back.Link = 1, bit8(c.Stray.Kind != None), bit8(c.Back.Kind != None)
 			continue
 		}
 		reconnect(c)
@@ -118,7 +124,7 @@ func (cfg *Config) fail(s *State) bool {
 // reconnect is what a client does whose server is gone. Calls that no server has run are sent
 // again.
 func reconnect(c *Client) {
-	c.Link = 0
+	c.Link, c.Back.Link = 0, 0
 	if c.Call.Status == Unacked {
 		c.Call.Status = Gone
 	}
@@ -141,40 +147,30 @@ func (cfg *Config) leaveOld(s *State) {
 	}
 }
 
-// learn moves a client from the old primary to the new one. It sends its call again there.
-func (cfg *Config) learn(s *State, c *Client) {
-	call := c.Call
-	cfg.abandon(s, c)
+// learn moves a client from the old primary to the new one. A call under way has no answer then.
+func (cfg *Config) learn(s *State, i int) bool {
+	c := &s.Clients[i]
+	done := c.Call.Kind == None || cfg.miss(s, i)
 	reconnect(c)
-	if call.Kind != None {
-		cfg.send(c, call.Kind)
-	}
+	return done
 }
 
-// resub subscribes a client again. Then it asks.
-func resub(c *Client) {
-	c.Deaf = 0
-	if c.Phase == Standing {
-		c.Due = 1
-	}
-}
-
-// smash breaks lock 0. What its holder counts on, or is about to, is void from then on: it holds
+// smash breaks the lock. What its holder counts on, or is about to, is void from then on: it holds
 // the lock by its own view until it is told, which is admitted.
 func (cfg *Config) smash(s *State, saw Witness) (bool, uint8) {
-	l := s.Main.Locks[0]
+	l := s.Main.Lock
 	s.Broken++
-	if c := &s.Clients[l.Owner.client()]; l.Rem > 0 && l.Owner.past() == 0 && c.Lock == 0 {
-		if c.Believes() && c.Fence == l.Fence {
+	if c := &s.Clients[l.Owner.client()]; l.Rem > 0 && l.Owner.past() == 0 {
+		if c.Believes() && c.known.Has == l.Fence {
 			c.Void = 1
 		}
-		if c.Call.Yes != 0 && (c.Call.Got == l.Fence || c.Call.Kind == Renew && c.Fence == l.Fence) {
+		if c.Call.Yes != 0 && (c.Call.Got == l.Fence || c.Call.Kind == Renew && c.known.Has == l.Fence) {
 			c.Call.Void = 1
 		}
 		if c.Note.For == 1 && c.Note.Fence == l.Fence {
 			c.Note.Void = 1
 		}
 	}
-	served, _, bad := cfg.serve(s, 0, 0, Request{Kind: Break}, saw)
+	served, _, bad := cfg.serve(s, 0, Request{Kind: Break}, saw)
 	return served, bad
 }

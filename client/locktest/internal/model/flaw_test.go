@@ -10,19 +10,12 @@ type flawed struct {
 }
 
 var flaws = []flawed{
-	{GetThenDel, Ownership, nil},
 	{BlindRelease, Ownership, nil},
-	{BlindLeave, Ownership, nil},
 	{BlindRenew, Exclusion, nil},
-	{Revive, Exclusion, []func(*Config){fails(Promotion), guarded(2), healthy}},
-	{CounterTokens, Tokens, nil},
 	{NoMemory, Tokens, []func(*Config){coarse}},
 	{NoExpiry, Expiry, nil},
-	{Overtake, Order, nil},
-	{LastInFirstOut, Order, []func(*Config){clients(3)}},
-	{LostLine, Progress, []func(*Config){watched, clients(3), healthy}},
+	{Overtake, Order, []func(*Config){clients(3), healthy}},
 	{UnseenAcks, Exclusion, []func(*Config){fails(Promotion), replicas}},
-	{SilentRepeat, Exclusion, []func(*Config){fails(Promotion), replicas}},
 	{NoConfirm, Exclusion, []func(*Config){fails(Promotion), replicas}},
 	{LateDeadline, Exclusion, nil},
 	{SharedOwner, Exclusion, []func(*Config){strays(1)}},

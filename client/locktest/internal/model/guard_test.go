@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/functions"
@@ -91,42 +90,4 @@ func (s *server) afterwards(c *concrete) error {
 		return fmt.Errorf("a renewal for longer than the guard left %+v, %w", im, err)
 	}
 	return nil
-}
-
-// TestGuardedTie makes each call of the guarded model with the library.
-func TestGuardedTie(t *testing.T) {
-	all, err := guardedEdges()
-	if err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	calls, err := replay(t, functions.Source, all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kinds, young, refused, left := map[Kind]int{}, map[Kind]int{}, 0, map[Kind]int{}
-	for _, x := range all {
-		l := &x.effect.Lock
-		kinds[x.request.Kind]++
-		if x.env.Young {
-			young[x.request.Kind]++
-		}
-		if x.effect.Reply.Refused {
-			refused++
-		}
-		if x.env.Young && l.Owner != 0 && l.Rem <= 0 {
-			left[x.request.Kind]++
-		}
-	}
-	for k := Acquire; k <= Break; k++ {
-		if kinds[k] == young[k] || young[k] == 0 || left[k] == 0 {
-			t.Errorf("%v: %d calls, %d in a young memory, %d leave the lock with its line",
-				k, kinds[k], young[k], left[k])
-		}
-	}
-	if refused == 0 {
-		t.Error("no call was refused")
-	}
-	t.Logf("%d calls of %v agree, young %v, %d refused, leave the lock with its line: %v, %v",
-		calls, kinds, young, refused, left, time.Since(began).Round(time.Millisecond))
 }

@@ -21,38 +21,42 @@ func (v Invariant) String() string {
 
 // broken returns the invariants that a state breaks, as bits.
 func (cfg *Config) broken(s *State) (out uint8) {
-	for k := range cfg.Locks {
-		holders := 0
-		for i := range s.Clients[:cfg.Clients] {
-			c := &s.Clients[i]
-			if c.Believes() && int(c.Lock) == k && c.Void == 0 {
-				holders++
-			}
+	holders := 0
+	for i := range s.Clients[:cfg.Clients] {
+		c := &s.Clients[i]
+		joined := cfg.Joint && i == 1 && s.Clients[0].Believes()
+		if c.Believes() && c.Void == 0 && !joined {
+			holders++
 		}
-		if holders > 1 {
-			out |= 1 << Exclusion
-		}
-		for _, l := range []*Lock{&s.Main.Locks[k], &s.Old.Locks[k], &s.Replica[k]} {
-			if l.Owner != 0 && (l.Exp == forever || l.Exp <= 0 || l.Exp < l.Rem) {
-				out |= 1 << Expiry
-			}
+	}
+	if holders > 1 {
+		out |= 1 << Exclusion
+	}
+	for _, l := range s.locks() {
+		if l.unbounded() {
+			out |= 1 << Expiry
 		}
 	}
 	return out
 }
 
+// unbounded reports whether a key does not go, or goes before its lease does.
+func (l *Lock) unbounded() bool {
+	return l.Owner != 0 && (l.Exp == forever || l.Exp <= 0 || l.Exp < l.Rem)
+}
+
 // judge returns the invariants that a call breaks, and notes the token.
-func (cfg *Config) judge(s *State, k uint8, before *Lock, env Env, r Request, e *Effect) (out uint8) {
+func (cfg *Config) judge(s *State, before *Lock, env Env, r Request, e *Effect) (out uint8) {
 	if e.Granted != 0 {
 		if cfg.overtaken(before, env, r, e) {
 			out |= 1 << Order
 		}
-		if e.Granted <= s.Top[k] {
+		if e.Granted <= s.Top {
 			out |= 1 << Tokens
 		}
-		s.Top[k] = max(s.Top[k], e.Granted)
+		s.Top = max(s.Top, e.Granted)
 	}
-	if r.Kind != Release && r.Kind != Leave && r.Kind != Delete {
+	if r.Kind != Release && r.Kind != Leave {
 		return out
 	}
 	if before.Rem > 0 && before.Owner != r.Owner {

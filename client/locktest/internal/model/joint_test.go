@@ -1,70 +1,22 @@
 package model
 
-import (
-	"testing"
+import "testing"
 
-	"github.com/holdfast-go/holdfast/functions"
-)
+// joint is a joinable lock over a promotion: A and B share an owner, each has a hold of its own, and C is
+// another owner. They do not wait.
+func joint(c *Config) { c.Joint, c.Sure, c.Failover, c.Crashes = true, true, Promotion, 0 }
 
-func joint(name string, change ...func(*Joint)) Joint {
-	j := Joint{Bounds: Bounds{Name: name}, Lease: 2, Guard: 2, Crashes: 1}
-	for _, f := range change {
-		f(&j)
-	}
-	return j
-}
-
-func unnamed(j *Joint)   { j.Unnamed = true }
-func unguarded(j *Joint) { j.Guard = 0 }
-
-// TestJoint explores a joinable lock over a promotion. A renewal that does not name its hold renews the
-// lock of another hold, when the promotion has lost its own.
+// TestJoint: a renewal that does not name its hold renews the lock of another hold, when the promotion has
+// lost its own.
 func TestJoint(t *testing.T) {
-	for _, c := range []struct {
-		Joint
-		finds bool
-	}{
-		{joint("joinable, guarded, promotion, one dies"), false},
-		{joint("joinable, promotion", unguarded), true},
-		{joint("joinable, guarded, promotion, renewals without a hold", unnamed), true},
-	} {
-		t.Run(c.Name, func(t *testing.T) {
-			r, err := ExploreJoint(c.Joint, nil)
-			if t.Log(r); err != nil {
-				t.Fatal(err)
-			}
-			for v, trace := range r.Found {
-				switch {
-				case trace == nil && c.finds && Invariant(v) == Exclusion:
-					t.Errorf("not found: %v", Invariant(v))
-				case trace != nil && !(c.finds && Invariant(v) == Exclusion):
-					t.Errorf("%v:\n%v", Invariant(v), trace)
-				case trace != nil:
-					t.Logf("%v, after %d acts:\n%v", Invariant(v), len(trace.Actions), trace)
-				}
-			}
-		})
-	}
+	sound("joinable, guarded, promotion", joint, guarded(2)).check(t)
+	broken("joinable, promotion", Exclusion, joint).check(t)
+	s := broken("joinable, guarded, promotion, renewals without a hold", Exclusion, joint, guarded(2))
+	s.Flaw = Unnamed
+	s.check(t)
 }
 
-var jointEdges = recorded(func(rec *recorder) error {
-	j := joint("joinable")
-	_, err := ExploreJoint(j, rec.witness(false, j.Guard))
-	return err
-})
-
-// TestJointTie makes each call of the joinable lock's model with the library.
-func TestJointTie(t *testing.T) {
-	all, err := jointEdges()
-	if err != nil {
-		t.Fatal(err)
-	}
-	calls, err := replay(t, functions.Source, all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d calls agree", calls)
-}
+var jointEdges = recorded(configured(base("joinable", joint, guarded(2), atMost(100_000))))
 
 var jointMutations = []mutation{
 	{
@@ -83,6 +35,3 @@ var jointMutations = []mutation{
 		"",
 	},
 }
-
-// TestTheJointTieNoticesAChange does so with what is about holds.
-func TestTheJointTieNoticesAChange(t *testing.T) { notices(t, jointMutations, jointEdges) }

@@ -13,6 +13,9 @@ func ownerOf(client int, past uint8) Owner { return Owner(2*client + 1 + int(pas
 func (o Owner) client() int { return int(o-1) / 2 }
 func (o Owner) past() uint8 { return uint8(o-1) % 2 }
 
+// hold is the hold of an acquisition of a joinable lock, as a bit.
+func (o Owner) hold() uint8 { return 1 << (o - 1) }
+
 // Waiter is a place in the line.
 type Waiter struct {
 	Owner Owner
@@ -74,6 +77,13 @@ func (l *Lock) rename(to *[2*maxClients + 1]Owner) {
 	if l.Owner == 0 || l.remembers() {
 		return
 	}
+	if had := l.Holds; had != 0 {
+		l.Holds = 0
+		for o := Owner(1); had>>(o-1) != 0; o++ {
+			l.Holds |= had >> (o - 1) & 1 * to[o].hold()
+		}
+		return
+	}
 	l.Owner = to[l.Owner]
 	for i := range l.Line {
 		if l.Line[i].Owner == 0 {
@@ -95,4 +105,9 @@ func (l *Lock) place(o Owner) uint64 {
 }
 
 // knows reports whether an owner has the lock, or had it last, or stands in the line.
-func (l *Lock) knows(o Owner) bool { return !l.remembers() && (l.Owner == o || l.find(o) >= 0) }
+func (l *Lock) knows(o Owner) bool {
+	if l.Holds != 0 {
+		return l.Holds&o.hold() != 0
+	}
+	return !l.remembers() && (l.Owner == o || l.find(o) >= 0)
+}

@@ -49,7 +49,7 @@ func (p *polled) sketch(s *Poll, clients [maxClients]string, servers [members]st
 	for i := range s.Voters[:p.Clients] {
 		v := &s.Voters[i]
 		if v.Believes() {
-			fmt.Fprintf(&b, "| %s holds for %d, token %d ", clients[i], v.Left, v.Fence)
+			fmt.Fprintf(&b, "| %s holds for %d, token %d ", clients[i], left(v.Lease), v.Fence)
 		} else if !v.over() {
 			fmt.Fprintf(&b, "| %s has %d yes ", clients[i], count(v.Yes))
 		}

@@ -1,13 +1,5 @@
 package model
 
-import (
-	"strings"
-	"testing"
-	"time"
-
-	"github.com/holdfast-go/holdfast/functions"
-)
-
 // mutation is a change of the library: the tie must notice it.
 type mutation struct{ name, old, new string }
 
@@ -152,31 +144,4 @@ var guardMutations = []mutation{
 		"or us < born then born, history = us, id end\n",
 		"or us < born then born, history = 1, id end\n",
 	},
-}
-
-// TestTheTieNoticesAChange changes the library in one place after the other.
-func TestTheTieNoticesAChange(t *testing.T) { notices(t, mutations, edges) }
-
-// TestTheGuardedTieNoticesAChange does so with what is about guards.
-func TestTheGuardedTieNoticesAChange(t *testing.T) { notices(t, guardMutations, guardedEdges) }
-
-func notices(t *testing.T, mutations []mutation, edges func() ([]tied, error)) {
-	t.Helper()
-	all, err := edges()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range mutations {
-		t.Run(m.name, func(t *testing.T) {
-			if n := strings.Count(functions.Source, m.old); n != 1 {
-				t.Fatalf("the library has %q %d times, not once: change it in another way", m.old, n)
-			}
-			began := time.Now()
-			calls, err := replay(t, strings.Replace(functions.Source, m.old, m.new, 1), all)
-			if err == nil {
-				t.Fatalf("not noticed in %d calls", calls)
-			}
-			t.Logf("noticed by call %d after %v: %v", calls, time.Since(began).Round(time.Millisecond), err)
-		})
-	}
 }

@@ -1,6 +1,10 @@
 package model
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/holdfast-go/holdfast/client/internal/queue"
+)
 
 // Many states differ in names only. Each is brought into a normal form: tokens are numbered by
 // their order, and clients are put in the order of what they do, so that one of each kind is
@@ -8,10 +12,8 @@ import "math/bits"
 
 // normalize brings a state into its normal form. It returns where each client went.
 func (cfg *Config) normalize(s *State) (moved [maxClients]uint8) {
-	for k := range maxLocks {
-		s.Main.Locks[k].anonymize()
-		s.Old.Locks[k].anonymize()
-		s.Replica[k].anonymize()
+	for _, l := range s.locks() {
+		l.anonymize()
 	}
 	cfg.forget(s)
 	cfg.renumber(s)
@@ -25,14 +27,23 @@ const stale Token = 63
 // ahead of it keep their distance to it.
 func (cfg *Config) renumber(s *State) {
 	if !cfg.Coarse { // the time is above all tokens
-		s.Now, s.Main.Last, s.Old.Last = 0, 0, 0
+		s.Now, s.Main.Last, s.Old.Last, s.Top = 0, 0, 0, 0
 	}
 	locks := uint64(0)
 	eachFence(s, func(t *Token) { locks |= 1 << *t })
 	used := locks
+	ordered := func(f func(*Token)) {
+		for i := range s.Clients[:cfg.Clients] {
+			c := &s.Clients[i]
+			for _, t := range [...]*Token{&c.known.Above, &c.known.Has, &c.Call.Got, &c.Note.Fence} {
+				f(t)
+			}
+		}
+	}
+	ordered(func(t *Token) { used |= 1 << *t })
 	eachMemory(s, func(t *Token) { used |= 1 << *t })
 	used |= 1 << s.Now
-	used &^= 1 // 0 is none
+	used &^= 1 | 1<<stale // 0 is none
 	to := [64]Token{stale: stale}
 	n, now := Token(0), Token(0)
 	for rest := used; rest != 0; rest &= rest - 1 {
@@ -47,9 +58,10 @@ func (cfg *Config) renumber(s *State) {
 	rename := func(t *Token) { *t = to[*t] }
 	eachFence(s, rename)
 	eachMemory(s, rename)
+	ordered(rename)
 	for i := range s.Clients[:cfg.Clients] {
 		c := &s.Clients[i]
-		for _, t := range [...]*Token{&c.Fence, &c.Call.Got, &c.Stray.Fence, &c.Note.Fence} {
+		for _, t := range [...]*Token{&c.Back.Fence, &c.Stray.Fence} {
 			switch {
 			case *t == 0:
 			case locks>>*t&1 == 0:
@@ -66,18 +78,14 @@ func (cfg *Config) renumber(s *State) {
 
 // eachFence calls f for the tokens of locks.
 func eachFence(s *State, f func(*Token)) {
-	for i := range maxLocks {
-		f(&s.Main.Locks[i].Fence)
-		f(&s.Old.Locks[i].Fence)
-		f(&s.Replica[i].Fence)
+	for _, l := range s.locks() {
+		f(&l.Fence)
 	}
 }
 
 // eachMemory calls f for the other tokens that new ones are compared with.
 func eachMemory(s *State, f func(*Token)) {
-	for i := range s.Top {
-		f(&s.Top[i])
-	}
+	f(&s.Top)
 	f(&s.Main.Last)
 	f(&s.Old.Last)
 }
@@ -87,28 +95,47 @@ func (cfg *Config) forget(s *State) {
 	spent := s.Strayed >= cfg.Strays // nobody can decline a grant
 	for i := range s.Clients[:cfg.Clients] {
 		c := &s.Clients[i]
-		switch c.Phase {
-		case Standing, Verifying:
-			if c.Note.For == 2 && spent {
-				c.Note = Note{}
-			}
-		case Idle, Resting, Leaving:
-			if spent {
-				c.Note = Note{}
-			}
-		default:
-			if c.Note.For == 1 || spent {
-				c.Note = Note{}
-			}
+		state := c.at().state
+		if spent && (c.Note.For == 2 || state == queue.Absent || state == queue.Held) {
+			c.Note = Note{}
 		}
 		if c.Call.Status == Answered && c.Call.Yes == 0 || c.Call.Status == Gone {
 			c.Call.Left = 0
 		}
-		if c.Note.For != 1 {
-			c.Call.Newer = 0
+		if c.Call.Status == Gone {
+			c.Call.Yes, c.Call.Got = 0, 0
+		}
+		if !cfg.Coarse { // new tokens are above all, so the last one below is as good
+			c.known.Above = s.below(c, c.known.Above)
+			if c.Call.Yes == 0 {
+				c.Call.Got = s.below(c, c.Call.Got)
+			}
+		}
+		if c.Call.Yes == 1 { // it is compared with those of locks and messages only
+			s.outdate(c, &c.Call.Got)
+		}
+		if state == queue.Held || state == queue.Confirming {
+			s.outdate(c, &c.known.Has)
 		}
 		s.callPresent(i)
 	}
+}
+
+// outdate makes a token stale that no lock has, and no message to the client tells of.
+func (s *State) outdate(c *Client, t *Token) {
+	if f := *t; f != 0 && f != s.Main.Lock.Fence && f != s.Old.Lock.Fence && f != s.Replica.Fence && f != c.Note.Fence {
+		*t = stale
+	}
+}
+
+// below is the highest token that is not above another one, of those that a client may compare that with.
+func (s *State) below(c *Client, t Token) (most Token) {
+	for _, x := range [...]Token{s.Main.Lock.Fence, s.Old.Lock.Fence, s.Replica.Fence, c.Note.Fence, c.known.Has} {
+		if x <= t {
+			most = max(most, x)
+		}
+	}
+	return most
 }
 
 // callPresent gives what is left of the acquisition before the name of the present one, if nothing is
@@ -116,13 +143,13 @@ func (cfg *Config) forget(s *State) {
 func (s *State) callPresent(i int) {
 	c := &s.Clients[i]
 	present, past := ownerOf(i, 0), ownerOf(i, 1)
-	if c.Phase != Idle && c.Phase != Resting && c.Phase != Dead || s.named(present) || !s.named(past) {
+	if c.at().state != queue.Absent || s.named(present) || !s.named(past) {
 		return
 	}
 	names := identity
 	names[past] = present
 	s.renameOwners(&names)
-	c.Stray.Past = 0
+	c.Stray.Past, c.Back.Past = 0, 0
 	if c.Note.For == 2 {
 		c.Note.For = 1
 	}
@@ -143,7 +170,7 @@ func (cfg *Config) sort(s *State) (moved [maxClients]uint8) {
 		first = 2
 	}
 	same := true
-	for i := first; i < cfg.Clients; i++ {
+	for i := first; i < cfg.Clients && !cfg.Joint; i++ {
 		for j := i; j >= first && rank[order[j]] < rank[order[j-1]]; j-- {
 			order[j], order[j-1] = order[j-1], order[j]
 			same = false
@@ -169,18 +196,17 @@ func (cfg *Config) sort(s *State) (moved [maxClients]uint8) {
 func (s *State) view(i int) uint64 {
 	c := &s.Clients[i]
 	var h mix
-	h.add(pack(uint8(c.Phase), c.Lock, uint8(c.Left), c.Fence, c.Void, c.Due, c.Deaf, c.Polls))
-	h.add(pack(uint8(c.Call.Kind), uint8(c.Call.Status), uint8(c.Call.Left), c.Call.Yes,
-		c.Call.Newer, c.Call.Void, c.Call.Got, c.Link))
-	h.add(pack(uint8(c.Stray.Kind), c.Stray.Past, c.Stray.Lock, c.Stray.Link, c.Stray.Fence, 0, 0, 0))
-	h.add(pack(c.Note.For, c.Note.Lock, uint8(c.Note.Left), c.Note.Fence, c.Note.Void, 0, 0, 0))
-	for k := range maxLocks {
-		for _, l := range [...]*Lock{&s.Main.Locks[k], &s.Old.Locks[k], &s.Replica[k]} {
-			if l.Owner != 0 {
-				h.add(uint64(k+1) | l.place(ownerOf(i, 0))<<8 | l.place(ownerOf(i, 1))<<16)
-			} else {
-				h.add(0)
-			}
+	h.add(uint64(c.Queue)<<8 | uint64(c.Lease))
+	h.add(pack(c.known.Above, c.known.Has, c.Timer, c.Void, c.Deaf, c.Polls, c.Rests<<2|c.More<<1|c.Dead, c.Link))
+	h.add(pack(uint8(c.Call.Kind), uint8(c.Call.Status), uint8(c.Call.Left), c.Call.Yes, c.Call.Void, c.Call.Got, 0, 0))
+	h.add(pack(uint8(c.Stray.Kind), c.Stray.Past, c.Stray.Link, c.Stray.Fence,
+		uint8(c.Back.Kind), c.Back.Past, c.Back.Link, c.Back.Fence))
+	h.add(pack(c.Note.For, uint8(c.Note.Left), c.Note.Fence, c.Note.Void, 0, 0, 0, 0))
+	for _, l := range s.locks() {
+		if l.Owner != 0 {
+			h.add(1 | l.place(ownerOf(i, 0))<<8 | l.place(ownerOf(i, 1))<<16)
+		} else {
+			h.add(0)
 		}
 	}
 	return h.sum

@@ -107,7 +107,7 @@ func (p *polled) sortVoters(s *Poll) (moved [maxClients]uint8) {
 func (p *polled) view(s *Poll, i int) uint64 {
 	v := &s.Voters[i]
 	var h mix
-	h.add(pack(uint8(v.Phase), uint8(v.Left), uint8(v.Asked), v.Fence, v.Used, v.Past, v.Former, v.Turned))
+	h.add(pack(uint8(v.Phase), uint8(v.Left+left(v.Lease)), uint8(v.Asked), v.Fence, v.Used, v.Past, v.Former, v.Turned))
 	sum := h.sum
 	for n := range s.Members {
 		m := &s.Members[n]

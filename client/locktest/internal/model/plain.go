@@ -17,6 +17,7 @@ func (cfg *Config) first() State {
 	for i := range cfg.Pollers {
 		s.Clients[cfg.Clients-1-i].Polls = 1
 	}
+	s.Clients[0].More = cfg.More
 	s.Main.Age = cfg.Guard
 	if cfg.Coarse {
 		s.Now = 1

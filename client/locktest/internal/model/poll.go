@@ -9,7 +9,19 @@ type Member struct {
 	Ahead bool // its clock is ahead of all tokens
 }
 
-// Voter is a client of a quorum. Its phases are Idle, Resting, Asking (for votes), Held and Dead.
+// Phase is where a client of a quorum is.
+type Phase uint8
+
+// The phases.
+const (
+	Idle    Phase = iota
+	Resting       // done with an acquisition; the next one begins after a tick
+	Asking        // for votes
+	Held
+	Dead
+)
+
+// Voter is a client of a quorum.
 //
 // Calls under way need no place in the state. In a round, each server may run the call, or not, at
 // any time until the round is over, and also later: that is what lost and late messages come to. A
@@ -17,7 +29,8 @@ type Member struct {
 // run at any time and as often as one likes.
 type Voter struct {
 	Phase  Phase
-	Left   int8  // of the lease that it counts on, or would
+	Left   int8  // of the lease that is asked for
+	Lease  uint8 // what its lease machine is like
 	Asked  int8  // of the lease that the renewal under way asks for; 0: there is none
 	Yes    uint8 // the servers that said yes in this round, as bits
 	Heard  uint8 // those that answered, as bits; without Progress nobody counts them
@@ -40,7 +53,7 @@ type Poll struct {
 }
 
 // Believes reports whether the client holds the lock by its own view.
-func (v *Voter) Believes() bool { return v.Phase == Held && v.Left > 0 }
+func (v *Voter) Believes() bool { return v.Lease != 0 }
 
 // over reports whether the client wants nothing by its present owner.
 func (v *Voter) over() bool { return v.Phase == Idle || v.Phase == Resting || v.Phase == Dead }
@@ -109,7 +122,7 @@ func (p *polled) broken(s *Poll) (out uint8) {
 		out |= 1 << Exclusion
 	}
 	for i := range s.Members {
-		if l := &s.Members[i].Lock; l.Owner != 0 && (l.Exp == forever || l.Exp <= 0 || l.Exp < l.Rem) {
+		if s.Members[i].Lock.unbounded() {
 			out |= 1 << Expiry
 		}
 	}

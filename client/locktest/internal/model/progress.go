@@ -73,7 +73,7 @@ func (p *progress) endless(states int) (number uint32, left []uint32, found bool
 // progress looks for a way that never leads to the lock, and makes a trace of it: the way to a
 // cycle and once around it.
 func (e *explorer[S, A]) progress() {
-	n, left, found := e.line.endless(e.seen.used)
+	n, left, found := e.line.endless(len(e.seen))
 	if !found {
 		return
 	}

@@ -114,45 +114,7 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
-// check explores a session. Each violation must be one that is to be found, or is admitted, and its
-// trace must lead to it.
-func (s session) check(t *testing.T) *Report[Deed] {
+func (s session) check(t *testing.T) {
 	t.Helper()
-	r, err := ExploreQuorum(s.Quorum, nil)
-	t.Log(r)
-	if err != nil { // only those that have a bound
-		t.Log(err)
-	}
-	for v := range invariants {
-		trace, expected := r.Found[v], slices.Contains(s.finds, v)
-		switch {
-		case trace == nil && expected:
-			t.Errorf("not found: %v", v)
-		case trace == nil || slices.Contains(s.Admitted, v):
-		case !expected:
-			t.Errorf("%v:\n%v", v, trace)
-		default:
-			t.Logf("%v, after %d steps:\n%v", v, len(trace.Actions), trace)
-		}
-		if trace != nil && v != Progress && !s.leads(trace, v) {
-			t.Errorf("the trace does not lead to: %v", v)
-		}
-	}
-	return r
-}
-
-// leads reports whether the last deed of a trace breaks an invariant, and none before it does.
-func (s session) leads(trace *Trace[Deed], v Invariant) bool {
-	p := polled{&s.Quorum, s.rules(), nil}
-	state := p.first()
-	for n, d := range trace.Actions {
-		possible := p.may(&state, d)
-		ok, bad := p.apply(&state, d)
-		bad |= p.broken(&state)
-		if !possible || !ok || bad>>v&1 != 0 {
-			return possible && ok && n == len(trace.Actions)-1
-		}
-		p.normalize(&state)
-	}
-	return false
+	found[Poll, Deed](t, &polled{&s.Quorum, s.rules(), nil}, s.finds)
 }

@@ -40,8 +40,6 @@ func (t *turn) run(r Request) Reply {
 		return t.smash()
 	case Raise:
 		return t.raise(r)
-	case Delete:
-		t.lock = Lock{}
 	}
 	return Reply{}
 }
@@ -66,9 +64,6 @@ func (t *turn) acquire(r Request) Reply {
 		return reply
 	case l.heldBy(r.Owner):
 		l.Holds |= r.Hold
-		if t.cfg.Flaw == SilentRepeat && r.Kind == Acquire {
-			return t.yours()
-		}
 		t.prolong()
 		return t.yours()
 	case r.Kind == Acquire:
@@ -82,10 +77,6 @@ func (t *turn) acquire(r Request) Reply {
 
 func (t *turn) renew(r Request) Reply {
 	l := &t.lock
-	if t.cfg.Flaw == Revive && l.Owner == r.Owner {
-		t.prolong()
-		return t.yours()
-	}
 	t.settle()
 	mine := l.heldBy(r.Owner) && (r.Fence == 0 || r.Fence == l.Fence) && (r.Hold == 0 || r.Hold&l.Holds != 0)
 	if t.cfg.Flaw == BlindRenew && l.Owner != 0 {
@@ -110,9 +101,6 @@ func (t *turn) raise(r Request) Reply {
 }
 
 func (t *turn) release(r Request) Reply {
-	if t.cfg.Flaw == GetThenDel {
-		return Reply{Yes: true, Followed: t.lock.heldBy(r.Owner)}
-	}
 	t.settle()
 	if !t.lock.heldBy(r.Owner) && (t.cfg.Flaw != BlindRelease || t.lock.Owner == 0) {
 		return t.busy()
@@ -123,10 +111,6 @@ func (t *turn) release(r Request) Reply {
 			t.eff.Wrote = had
 			return Reply{Yes: true}
 		}
-	}
-	if t.cfg.Flaw == LostLine {
-		t.lock = Lock{}
-		return Reply{Yes: true}
 	}
 	t.passOn()
 	return Reply{Yes: true}
@@ -148,7 +132,11 @@ func (t *turn) leave(r Request) Reply {
 		t.passOn()
 	}
 	mine := t.lock.heldBy(r.Owner) && (r.Fence == 0 || r.Fence == t.lock.Fence)
-	if mine || t.cfg.Flaw == BlindLeave && t.lock.Owner != 0 {
+	switch l := &t.lock; {
+	case mine && l.Holds != r.Hold: // others are left, or it was not there
+		left = l.Holds&r.Hold != 0
+		l.Holds &^= r.Hold
+	case mine:
 		t.passOn()
 		left = true
 	}
@@ -197,12 +185,8 @@ func (t *turn) passOn() {
 		return
 	}
 	for n := l.waiters(); n > 0; n-- {
-		next := 0
-		if t.cfg.Flaw == LastInFirstOut {
-			next = n - 1
-		}
-		w := l.Line[next]
-		l.remove(next)
+		w := l.Line[0]
+		l.remove(0)
 		if t.reachable(w) {
 			t.give(w.Owner)
 			return
@@ -302,10 +286,7 @@ func (t *turn) token(above Token) Token {
 	if !t.cfg.Coarse {
 		t.env.Now++ // each grant has a microsecond of its own
 	}
-	switch t.cfg.Flaw {
-	case CounterTokens:
-		return above + 1
-	case NoMemory:
+	if t.cfg.Flaw == NoMemory {
 		return t.env.Now
 	}
 	t.env.Last = max(t.env.Now, t.env.Last+1)

@@ -61,7 +61,7 @@ func (s scenario) renewsAndGrants(trace *Trace[Action]) bool {
 func TestALatePromotionNeedsAGuard(t *testing.T) {
 	for _, s := range []scenario{
 		sound("2 clients, guarded by a lease, fenced, late promotion",
-			clients(2), guarded(2), fenced(1, true), fails(Split), lingers(1), healthy),
+			clients(2), guarded(2), fenced(1, true), fails(Split), lingers(1), healthy, sure),
 		broken("2 clients, not guarded, fenced, late promotion",
 			Exclusion, clients(2), guarded(0), fenced(1, true), fails(Split)),
 	} {

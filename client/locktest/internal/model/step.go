@@ -1,49 +1,66 @@
 package model
 
+import "github.com/holdfast-go/holdfast/client/internal/queue"
+
 // may reports whether a move is possible, as far as that shows without making it.
 func (cfg *Config) may(s *State, a Action) bool {
 	c := &s.Clients[a.Client]
 	calls := c.Call.Kind != None
+	state := c.at().state
 	switch a.Move {
-	case Run, RunLost:
+	case Run:
 		return calls && c.Call.Status == Pending
+	case RunBack, RunBackLost:
+		return c.Back.Kind != None
 	case RunStray, LoseStray:
 		return c.Stray.Kind != None
 	case Hear:
 		return calls && c.Call.Status == Answered
-	case Turn:
-		return c.Phase == Asking && c.Call.Status == Answered && c.Call.Yes == 0
 	case Missed:
 		return c.Call.Status == Gone
 	case Again:
-		return calls
+		return calls && c.Call.Status != Gone && !cfg.Sure
 	case Read, LoseNote:
 		return c.Note.For != 0
 	case Ask:
-		return c.Phase == Standing && !calls && c.Due == 1
+		return c.Timer == 2
 	case Resub:
-		return c.Deaf == 1 && c.Polls == 0 && c.Phase != Dead
+		return c.Deaf == 1 && c.Polls == 0 && c.Dead == 0
 	case Unsub:
-		return cfg.Drops && c.Deaf == 0 && c.Polls == 0 && c.Phase == Standing
+		return cfg.Drops && c.Deaf == 0 && c.Polls == 0 && state == queue.Standing
 	case Notice:
-		return c.Phase == Dead && c.Deaf == 0 && c.Polls == 0
+		return c.Dead == 1 && c.Deaf == 0 && c.Polls == 0
 	case Learn:
-		return c.Link == 1 && c.Phase != Dead
+		return c.Link == 1 && c.Dead == 0
 	case GiveBack:
-		return c.Phase == Held || c.Phase == Confirming
+		return c.Lease != 0
 	case Keep:
-		return c.Phase == Held && !calls
-	case Begin0, Line0:
-		return c.Phase == Idle
-	case Begin1, Line1:
-		return c.Phase == Idle && cfg.Locks > 1
+		return c.Lease != 0 && !calls
+	case Enter:
+		return !cfg.Joint && cfg.room(s, c)
+	case Line:
+		return cfg.Odd && cfg.room(s, c) && state == queue.Absent
+	case Stop:
+		return c.at().waiting > 0
+	case StopNext:
+		return c.at().waiting > 1
+	case Try:
+		return (cfg.Odd || cfg.Joint) && cfg.room(s, c)
+	case Decline:
+		return cfg.Odd && c.Lease != 0
+	case Deny:
+		return cfg.Odd && calls && c.Call.Status == Pending && c.Lease == 0
+	case Close:
+		return cfg.Odd && state != queue.Absent
+	case Change:
+		return cfg.Odd && c.Dead == 0
 	case Crash:
-		return c.Phase != Dead && s.Crashed < cfg.Crashes
+		return c.Dead == 0 && s.Crashed < cfg.Crashes
 	case Smash:
-		return s.Broken < cfg.Breaks && s.Main.Locks[0].Owner != 0
+		return s.Broken < cfg.Breaks && s.Main.Lock.Owner != 0
 	case Fail:
 		return cfg.Failover != Never && s.Failed == 0
-	case Instant:
+	case Instant, Elsewhere:
 		return cfg.Coarse
 	}
 	return true
@@ -55,52 +72,73 @@ func (cfg *Config) apply(s *State, a Action, saw Witness) (possible bool, bad ui
 	if !cfg.may(s, a) {
 		return false, 0
 	}
-	i := int(a.Client)
-	c := &s.Clients[i]
-	switch a.Move {
+	switch i := int(a.Client); a.Move {
 	case Run:
-		return cfg.run(s, i, false, saw)
-	case RunLost:
-		return cfg.run(s, i, true, saw)
-	case RunStray:
-		return cfg.runStray(s, i, saw)
+		return cfg.run(s, i, saw)
+	case RunBack, RunBackLost, RunStray:
+		return cfg.runLate(s, i, a.Move, saw)
 	case Smash:
 		return cfg.smash(s, saw)
-	case Read:
-		return cfg.read(s, c), 0
-	case Begin0, Begin1:
-		return cfg.start(s, i, Acquire, uint8(a.Move-Begin0)), 0
-	case Line0, Line1:
-		return cfg.start(s, i, Wait, uint8(a.Move-Line0)), 0
-	case Stop:
-		return cfg.stop(s, c), 0
-	case Sync:
-		return cfg.sync(s), 0
-	case Fail:
-		return cfg.fail(s), 0
-	case Instant:
-		return instant(s), 0
 	}
-	switch a.Move {
+	return cfg.happen(s, int(a.Client), a.Move), 0
+}
+
+// happen makes a move in which no server runs a call.
+func (cfg *Config) happen(s *State, i int, m Move) bool {
+	c := &s.Clients[i]
+	switch m {
 	case Hear:
-		cfg.hear(c, true)
-	case Turn:
-		cfg.hear(c, false)
-	case Ask:
-		c.Due = 0
-		cfg.send(c, Wait)
-	case Resub:
-		resub(c)
-	case Learn:
-		cfg.learn(s, c)
-	case GiveBack:
-		cfg.release(s, c)
+		return cfg.hear(s, i)
+	case Read:
+		return cfg.read(s, i)
 	case Missed, Again:
-		cfg.repeat(s, c)
+		return cfg.miss(s, i)
+	case Ask:
+		c.Timer = 0
+		return cfg.event(s, i, cue{kind: queue.Timer}, 0, basis{})
+	case Change:
+		return cfg.event(s, i, cue{kind: queue.Timer}, 0, basis{})
+	case Resub: // then it asks
+		c.Deaf = 0
+		return cfg.event(s, i, cue{kind: queue.Timer}, 0, basis{})
+	case GiveBack:
+		return cfg.release(s, i, Release)
+	case Decline:
+		return cfg.release(s, i, Leave)
+	case Enter, Line:
+		return cfg.enter(s, i, false, m == Line)
+	case Try:
+		return cfg.enter(s, i, true, false)
+	case Stop, StopNext:
+		return cfg.event(s, i, cue{kind: queue.End, place: uint8(m - Stop)}, 0, basis{})
+	case Deny:
+		c.Call = Call{}
+		return cfg.event(s, i, cue{kind: queue.Denied}, 0, basis{})
+	case Close: // what it holds is not given back
+		if c.Lease != 0 {
+			cfg.abandon(s, c)
+		}
+		c.Lease = 0
+		return cfg.event(s, i, cue{kind: queue.Close}, 0, basis{})
+	case Learn:
+		return cfg.learn(s, i)
+	case Keep:
+		next, due := renews(c.Lease)
+		c.Lease = next
+		cfg.send(c, Renew)
+		return due
+	case Sync:
+		return cfg.sync(s)
+	case Fail:
+		return cfg.fail(s)
+	case Instant:
+		return instant(s)
+	case Elsewhere:
+		return elsewhere(s)
+	case Tick:
+		return cfg.pass(s)
 	case Notice, Unsub:
 		c.Deaf = 1
-	case Keep:
-		cfg.send(c, Renew)
 	case LoseStray:
 		c.Stray = Stray{}
 	case LoseNote:
@@ -108,17 +146,15 @@ func (cfg *Config) apply(s *State, a Action, saw Witness) (possible bool, bad ui
 	case Crash:
 		s.Crashed++
 		cfg.crash(s, c)
-	case Tick:
-		cfg.pass(s)
 	}
-	return true, 0
+	return true
 }
 
 // Witness sees each run of a function.
 type Witness func(lock Lock, env Env, r Request, e Effect)
 
 // serve runs a request at a server. It returns false if the server serves nobody.
-func (cfg *Config) serve(s *State, link, k uint8, r Request, saw Witness) (served bool, e Effect, bad uint8) {
+func (cfg *Config) serve(s *State, link uint8, r Request, saw Witness) (served bool, e Effect, bad uint8) {
 	if link == 1 && s.Linger <= 0 {
 		return false, e, 0
 	}
@@ -135,17 +171,16 @@ func (cfg *Config) serve(s *State, link, k uint8, r Request, saw Witness) (serve
 			env.Heard |= 1 << i
 		}
 	}
-	before := server.Locks[k]
+	before := server.Lock
 	e = cfg.Do(before, env, r)
 	if saw != nil {
 		saw(before, env, r, e)
 	}
-	bad = cfg.judge(s, k, &before, env, r, &e)
-	server.Locks[k], server.Last, s.Now = e.Lock, e.Last, e.Now
+	bad = cfg.judge(s, &before, env, r, &e)
+	server.Lock, server.Last, s.Now = e.Lock, e.Last, e.Now
 	if e.Told != 0 {
-		if c := &s.Clients[e.Told.client()]; c.Phase != Dead {
-			c.Note = Note{For: 1 + e.Told.past(), Lock: k, Left: e.Lock.Rem, Fence: e.Lock.Fence}
-			c.Call.Newer = 0
+		if c := &s.Clients[e.Told.client()]; c.Dead == 0 {
+			c.Note = Note{For: 1 + e.Told.past(), Left: e.Lock.Rem, Fence: e.Lock.Fence}
 		}
 	}
 	return true, e, bad
@@ -160,57 +195,46 @@ func ahead(s *State) int {
 	return int(most) - int(s.Now)
 }
 
-// run runs a client's call. lost says that the reply is lost on its way, and that the client
-// repeats the call.
-func (cfg *Config) run(s *State, i int, lost bool, saw Witness) (bool, uint8) {
-	c := &s.Clients[i]
-	k := c.Call.Kind
-	r := Request{Kind: k, Owner: ownerOf(i, 0), Fence: c.argument(k)}
-	note := c.Note
-	served, e, bad := cfg.serve(s, c.Link, c.Lock, r, saw)
-	switch {
-	case !served:
-		return false, 0
-	case e.Reply.Followed:
-		c.Call.Kind = Delete
-	case lost:
-		cfg.send(c, k)
-	case k == Release || k == Leave || k == Delete: // whatever the reply, that was it
-		cfg.finish(c)
-	default:
-		cfg.answer(s, c, &e, note)
+// request is a call for an owner. Of a joinable lock that is a hold.
+func (cfg *Config) request(k Kind, o Owner, fence Token) Request {
+	r := Request{Kind: k, Owner: o, Fence: fence}
+	if cfg.Joint && o.client() < 2 {
+		r.Owner = ownerOf(0, 0)
+		if k != Renew || cfg.Flaw != Unnamed {
+			r.Hold = o.hold()
+		}
 	}
-	return true, bad
+	return r
 }
 
-// answer sends a reply. note is what was on its way to the client before.
-func (cfg *Config) answer(s *State, c *Client, e *Effect, note Note) {
-	c.Call.Status = Answered
-	if !e.Reply.Yes {
-		if note.For == 1 && note == c.Note && (note.Fence == stale || note.Fence <= e.Reply.Fence) {
-			c.Call.Newer = 1
-		}
-		return
-	}
-	c.Call.Yes = 1
-	if c.Call.Kind != Renew {
+// run runs a client's call.
+func (cfg *Config) run(s *State, i int, saw Witness) (bool, uint8) {
+	c := &s.Clients[i]
+	k := c.Call.Kind
+	served, e, bad := cfg.serve(s, c.Link, cfg.request(k, ownerOf(i, 0), c.argument(k)), saw)
+	c.Call.Status, c.Call.Yes = Answered, bit8(e.Reply.Yes)
+	if k == Wait || k == Acquire && e.Reply.Yes {
 		c.Call.Got = e.Reply.Fence
 	}
-	waits := c.Call.Kind == Acquire || c.Call.Kind == Renew // for replicas
-	if waits && e.Wrote && cfg.Level == Replicas && cfg.replicated() && cfg.Flaw != UnseenAcks &&
+	waits := k == Acquire || k == Renew // for replicas
+	if e.Reply.Yes && waits && e.Wrote && cfg.Level == Replicas && cfg.replicated() && cfg.Flaw != UnseenAcks &&
 		(s.Failed == 0 || c.Link == 1) {
 		c.Call.Status = Unacked
 	}
+	return served, bad
 }
 
-func (cfg *Config) runStray(s *State, i int, saw Witness) (bool, uint8) {
+// runLate runs a call that gives back, or a late one. The answer to the former may be lost.
+func (cfg *Config) runLate(s *State, i int, m Move, saw Witness) (bool, uint8) {
 	c := &s.Clients[i]
-	r := Request{Kind: c.Stray.Kind, Owner: ownerOf(i, c.Stray.Past), Fence: c.Stray.Fence}
-	link, k := c.Stray.Link, c.Stray.Lock
-	c.Stray = Stray{}
-	served, e, bad := cfg.serve(s, link, k, r, saw)
-	if e.Reply.Followed {
-		c.Stray = Stray{Kind: Delete, Past: r.Owner.past(), Lock: k, Link: link}
+	from := &c.Back
+	if m == RunStray {
+		from = &c.Stray
+	}
+	call := *from
+	served, _, bad := cfg.serve(s, call.Link, cfg.request(call.Kind, ownerOf(i, call.Past), call.Fence), saw)
+	if m != RunBackLost {
+		*from = Stray{}
 	}
 	return served, bad
 }

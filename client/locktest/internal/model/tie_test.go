@@ -94,10 +94,14 @@ func (s *server) play(cfg *Config, x *tied, v variant) error {
 		s.node.Do("PEXPIREAT", tiedKey, text(c.expires()))
 	}
 	before := s.node.Hash(tiedKey)
+	others := s.others(before)
 	s.messages = nil
 	call := c.arguments(cfg)
 	reply := s.node.Do(append([]string{"FCALL"}, call...)...)
 	after, err := s.look()
+	if now := s.others(s.node.Hash(tiedKey)); err == nil && now != others {
+		err = fmt.Errorf("left %d other keys, of %d", now, others)
+	}
 	told := slices.Clone(s.messages)
 	next, wantNext := any(nil), any(nil)
 	if x.coarse { // what the server remembers now shows in the next token that it gives
@@ -129,6 +133,15 @@ func (s *server) play(cfg *Config, x *tied, v variant) error {
 	return nil
 }
 
+// others is how many other keys there are.
+func (s *server) others(tied map[string]string) int64 {
+	n, _ := s.node.Do("DBSIZE").(int64)
+	if tied != nil {
+		n--
+	}
+	return n
+}
+
 // replay makes all calls with a library until one differs from the model. It returns how many it
 // made.
 func replay(t *testing.T, source string, all []tied) (calls int, err error) {
@@ -148,25 +161,56 @@ func replay(t *testing.T, source string, all []tied) (calls int, err error) {
 	return calls, err
 }
 
-// TestTie makes each call of the model with the library.
+// ties are the calls that are tied, and the changes of the library that must be noticed by them.
+var ties = []struct {
+	what      string
+	edges     func() ([]tied, error)
+	mutations []mutation
+}{
+	{"plain", edges, mutations},
+	{"guarded", guardedEdges, guardMutations},
+	{"joinable", jointEdges, jointMutations},
+	{"several servers", votedEdges, raiseMutations},
+}
+
+// TestTie makes each call of the model with the library, and then with the library changed in one place
+// after the other.
 func TestTie(t *testing.T) {
-	all, err := edges()
-	if err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	calls, err := replay(t, functions.Source, all)
-	if err != nil {
-		t.Fatal(err)
-	}
 	kinds := map[Kind]int{}
-	for _, x := range all {
-		kinds[x.request.Kind]++
+	for _, tie := range ties {
+		all, err := tie.edges()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range all {
+			kinds[x.request.Kind]++
+		}
+		t.Run(tie.what, func(t *testing.T) {
+			calls, err := replay(t, functions.Source, all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d calls agree", calls)
+		})
+		for _, m := range tie.mutations {
+			t.Run(m.name, func(t *testing.T) { m.noticed(t, all) })
+		}
 	}
-	for k := Acquire; k <= Break; k++ {
+	for k := Acquire; k <= Raise; k++ {
 		if kinds[k] == 0 {
 			t.Errorf("no call of %v", k)
 		}
 	}
-	t.Logf("%d calls of %v agree, %v", calls, kinds, time.Since(began).Round(time.Millisecond))
+	t.Log(kinds)
+}
+
+func (m mutation) noticed(t *testing.T, all []tied) {
+	if n := strings.Count(functions.Source, m.old); n != 1 {
+		t.Fatalf("the library has %q %d times, not once: change it in another way", m.old, n)
+	}
+	calls, err := replay(t, strings.Replace(functions.Source, m.old, m.new, 1), all)
+	if err == nil {
+		t.Fatalf("not noticed in %d calls", calls)
+	}
+	t.Logf("noticed by call %d: %v", calls, err)
 }

@@ -40,19 +40,17 @@ func (cfg *Config) replay(actions []Action) *Trace[Action] {
 // sketch is a state in one line.
 func (cfg *Config) sketch(s *State, names [maxClients]string) string {
 	var b strings.Builder
-	for i := range cfg.Locks {
-		fmt.Fprintf(&b, "%s ", s.Main.Locks[i].sketch(names))
-		if s.Linger > 0 {
-			fmt.Fprintf(&b, "(old: %s) ", s.Old.Locks[i].sketch(names))
-		}
-		if cfg.replicated() && s.Failed == 0 {
-			fmt.Fprintf(&b, "(replica: %s) ", s.Replica[i].sketch(names))
-		}
+	fmt.Fprintf(&b, "%s ", s.Main.Lock.sketch(names))
+	if s.Linger > 0 {
+		fmt.Fprintf(&b, "(old: %s) ", s.Old.Lock.sketch(names))
+	}
+	if cfg.replicated() && s.Failed == 0 {
+		fmt.Fprintf(&b, "(replica: %s) ", s.Replica.sketch(names))
 	}
 	holders := ""
 	for i := range s.Clients[:cfg.Clients] {
 		if c := &s.Clients[i]; c.Believes() {
-			holders += fmt.Sprintf(" %s holds for %d", names[i], c.Left)
+			holders += fmt.Sprintf(" %s holds for %d", names[i], left(c.Lease))
 			if c.Void != 0 {
 				holders += " (broken)"
 			}

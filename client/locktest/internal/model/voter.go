@@ -33,6 +33,9 @@ func (p *polled) apply(s *Poll, d Deed) (possible bool, bad uint8) {
 	case Yield:
 		p.call(s, n, Request{Kind: Leave, Owner: owner})
 	case Renews:
+		if v.Asked == 0 { // else it is asked for anew
+			v.Lease, _ = renews(v.Lease)
+		}
 		v.Asked, v.Yes = p.Lease, 0
 	case Resigns:
 		p.resign(v)
@@ -70,7 +73,7 @@ func (p *polled) open(s *Poll, i int) bool {
 
 // resign ends the acquisition. What is under way of it stays so.
 func (p *polled) resign(v *Voter) {
-	v.Phase, v.Left, v.Asked, v.Heard, v.Turned = Idle, 0, 0, 0, 0
+	v.Phase, v.Left, v.Lease, v.Asked, v.Heard, v.Turned = Idle, 0, 0, 0, 0, 0
 	if p.Progress {
 		v.Phase = Resting
 	}
@@ -131,9 +134,13 @@ func (p *polled) hold(s *Poll, v *Voter) (bad uint8) {
 	if p.Flaw == LateCount {
 		v.Left = p.Lease
 	}
-	v.Left = granted(p.Lease, v.Left)
+	asks, length := v.Left, p.Lease
 	if p.Flaw == LongBelief {
-		v.Left++
+		asks, length = asks+1, length+1
+	}
+	if v.Left, v.Lease = 0, granted(length, asks); v.Lease == 0 { // too late
+		p.resign(v)
+		return 0
 	}
 	v.Phase, v.Yes, v.Heard, v.Turned = Held, 0, 0, 0
 	if v.Fence <= s.Top {
@@ -156,7 +163,7 @@ func (p *polled) lift(s *Poll, i, n int) {
 	}
 	v.counts(n)
 	if count(v.Yes) >= p.need() || p.Flaw == OneRenews {
-		v.Left, v.Asked, v.Yes = renewed(p.Lease, v.Left, v.Asked, false), 0, 0
+		v.Lease, v.Asked, v.Yes = renewed(v.Lease, v.Asked), 0, 0
 	}
 }
 
@@ -164,18 +171,19 @@ func (p *polled) lift(s *Poll, i, n int) {
 func (p *polled) wane(v *Voter) {
 	if v.Asked > 0 {
 		if v.Asked--; v.Asked == 0 {
-			v.Yes = 0
+			v.Yes, v.Lease = 0, failed(v.Lease)
 		}
 	}
-	switch {
-	case v.Phase == Resting:
+	switch v.Phase {
+	case Resting:
 		v.Phase = Idle
-	case v.over():
-	default:
-		if over := ends(p.Lease, v.Left, false); over { // its own deadline
+	case Held:
+		if v.Lease = later(v.Lease); v.Lease == 0 { // its own deadline
 			p.resign(v)
-		} else {
-			v.Left--
+		}
+	case Asking:
+		if v.Left--; v.Left <= 0 {
+			p.resign(v)
 		}
 	}
 }
