@@ -18,8 +18,8 @@ var (
 	// ErrBusy (409): another has the lock, and the call did not want to wait, or the line is full.
 	ErrBusy = fcall.ErrBusy
 
-	// ErrTimeout (504): the call waited until MaxWait or the context's deadline. The server
-	// answered.
+	// ErrTimeout (504): the call waited until MaxWait or the context's deadline. The server was not silent
+	// for the whole wait, nor when a question had been under way for 100 ms.
 	ErrTimeout = errors.New("waited too long")
 
 	// ErrUnreachable (503): the server is gone, silent, full, starting, or refuses. The outcome of

@@ -150,12 +150,12 @@ func (l *Lock) state(now time.Time) error {
 //
 // Errors: *LostError if the lock is lost (the context has ended then), ErrNotHeld after Release,
 // ErrUnreachable when the server did not answer: the lock is then held for as long as Remaining
-// says.
+// says; ErrTimeout or context.Canceled if ctx had ended before the call.
 func (l *Lock) Renew(ctx context.Context) error { return l.RenewFor(ctx, 0) }
 
-// RenewFor is Renew with another lease: d from now on, and after each later renewal. With less than
-// is left this process counts on that little at once, also if the answer is lost; the server keeps
-// the longer lease, which ends the lock only if the process dies.
+// RenewFor is Renew with another lease: d from now on, and after each later renewal; 0 keeps the one
+// that it has. With less than is left this process counts on that little at once, also if the answer is
+// lost; the server keeps the longer lease, which ends the lock only if the process dies.
 //
 // Errors: as Renew, and ErrArgument for a bad d.
 func (l *Lock) RenewFor(ctx context.Context, d time.Duration) error {

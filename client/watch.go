@@ -23,9 +23,9 @@ const (
 // costs a round trip for each change and each renewal, and one a second where nothing else is asked of
 // the server; without it the server is asked every second.
 //
-// It ends when ctx ends, without an error. An outage is yielded as ErrUnreachable, once, and how the
-// lock stands after it in any case. Any other error is yielded, and is the end. It blocks the caller
-// between two changes.
+// It ends when ctx ends, without an error. An outage of more than two seconds is yielded as
+// ErrUnreachable, once, and how the lock stands after it in any case. Any other error is yielded, and is
+// the end. It blocks the caller between two changes.
 func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		var last Info
