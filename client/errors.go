@@ -18,8 +18,9 @@ var (
 	// ErrBusy (409): another has the lock, and the call did not want to wait, or the line is full.
 	ErrBusy = fcall.ErrBusy
 
-	// ErrTimeout (504): the call waited until MaxWait or the context's deadline. The server was not silent
-	// for the whole wait, nor when a question had been under way for 100 ms.
+	// ErrTimeout (504): the call waited until MaxWait or the context's deadline. The server answered, or
+	// nobody can tell yet: a question had been under way for less than 100 ms, or the next one of another
+	// goroutine of this process was not due.
 	ErrTimeout = errors.New("waited too long")
 
 	// ErrUnreachable (503): the server is gone, silent, full, starting, or refuses. The outcome of

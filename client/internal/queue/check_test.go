@@ -101,7 +101,7 @@ func (w *world) do(p int, before State, e Event, a Action) {
 			w.fail("a fresh answer from memory")
 		case a.Err == fcall.ErrBusy && before != Held && e.Kind != No && w.now-w.heard[p] >= 1:
 			w.fail("busy in an outage")
-		case a.Err == fcall.ErrUnreachable && e.Kind != End && !w.over(id) && !w.used(sLoseCall) && !w.used(sLoseReply) && !w.used(sLate) && !w.used(sPause) && !w.used(sTick),
+		case a.Err == fcall.ErrUnreachable && !w.used(sLoseCall) && !w.used(sLoseReply) && !w.used(sLate) && !w.used(sPause) && !w.used(sTick),
 			a.Err == ErrClosed && !w.used(sClose),
 			a.Err == errRefused && !w.used(sRefuse),
 			a.Err == ErrTimeout && e.Kind != End && !w.over(id):

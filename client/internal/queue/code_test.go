@@ -60,7 +60,7 @@ func (e *coder) queue(w *world, q *Machine) {
 	x := q.fifo.first
 	for range q.fifo.n {
 		e.n(w.index(x), x.fails)
-		e.f(x.heard != q.answers, x.since != q.no, q.due <= x.came)
+		e.f(x.heard != q.answers, x.since != q.no)
 		x = x.next
 	}
 	e.f(q.owes, q.above >= 0, q.calling, q.answers > 0, q.due != 0, q.doubt, q.h.Again)

@@ -96,7 +96,7 @@ func (m *Machine) Step(e Event) []Action {
 }
 
 func (m *Machine) enter(w *Waiter) {
-	w.since, w.heard, w.fails, w.came = m.no, m.answers, 0, m.now
+	w.since, w.heard, w.fails = m.no, m.answers, 0
 	held := m.state == Held || m.state != Trying && m.answers > 0 && m.now-m.heardAt < memory
 	switch {
 	case m.state == Absent && w.Hot:
@@ -122,7 +122,7 @@ func (m *Machine) end(w *Waiter) {
 		return
 	}
 	first := w == m.fifo.first
-	m.fail(w, m.verdict(w))
+	m.fail(w, m.verdict())
 	switch {
 	case m.state == Held || m.state == Trying && !first:
 	case m.state == Trying || !m.fits(m.head()):
@@ -130,10 +130,9 @@ func (m *Machine) end(w *Waiter) {
 	}
 }
 
-// verdict is why a wait ends whose time is over. It is the server's doing if that has been silent all the
-// time, or for long.
-func (m *Machine) verdict(w *Waiter) error {
-	if m.due != 0 && (m.due <= w.came || m.now-m.due >= silence) {
+// verdict is why a wait ends whose time is over: it may be the server's doing.
+func (m *Machine) verdict() error {
+	if m.due != 0 && m.now-m.due >= silence {
 		return fcall.ErrUnreachable
 	}
 	return ErrTimeout
@@ -324,7 +323,7 @@ func (m *Machine) head() *Waiter {
 		if w.Until == 0 || m.now < w.Until {
 			return w
 		}
-		m.fail(w, m.verdict(w))
+		m.fail(w, m.verdict())
 	}
 	return nil
 }

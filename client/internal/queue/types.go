@@ -104,7 +104,6 @@ type Waiter struct {
 	fails      uint8   // of calls that were begun since it came
 	since      uint64  // number of the last call when it came
 	heard      uint64  // answers when it came
-	came       time.Duration
 }
 
 // bound is what cannot be changed about a place or a grant.
