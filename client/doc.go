@@ -55,7 +55,7 @@ package client
 // of a lease (internal/lease) and that of a key's queue (internal/queue). They have no clock and no
 // goroutine. Tests walk through all of their states.
 //
-// An uncontended Acquire is queue.Queues.Acquire (queue/loop.go): the key's queue is empty, so the call
+// An uncontended Acquire is queue.Queues.Acquire (queue/acquire.go): the key's queue is empty, so the call
 // is made in the caller's goroutine, and the answer becomes a holding.Holding that the keeper has.
 // keeper.Release takes it out again, and makes the second call.
 //

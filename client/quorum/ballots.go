@@ -145,13 +145,11 @@ func (all *ballots) find(owner string, again bool) *ballot {
 	defer all.mu.Unlock()
 	b := all.by[owner]
 	if b == nil {
-		b = &ballot{all: all, over: true, request: fcall.Call{Owner: owner}, seats: make([]seat, all.servers)}
-		if b.used, b.lease = time.Now(), lasting; again {
-			all.by[owner] = b
-			for i := range b.seats {
-				b.seats[i].maybe = true
-			}
-		}
+		seats := slices.Repeat([]seat{{maybe: again}}, all.servers)
+		b = &ballot{all: all, over: true, request: fcall.Call{Owner: owner}, seats: seats}
+	}
+	if again {
+		all.by[owner] = b
 	}
 	return b
 }

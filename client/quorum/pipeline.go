@@ -18,8 +18,7 @@ import (
 func (s *servers) pipeline(ctx, closing context.Context, calls []fcall.Call, waited bool) (outcomes []fcall.Outcome) {
 	counts := make([]count, len(calls))
 	for i, call := range calls {
-		counts[i] = count{poll: s.poll(), call: call, waited: waited}
-		counts[i].ballot = s.ballots.find(call.Owner, counts[i].gives() && !waited)
+		counts[i] = count{s.poll(), call, waited, s.ballots.find(call.Owner, gives(call) && !waited)}
 	}
 	limit := lasting
 	if deadline, ok := ctx.Deadline(); ok {
@@ -59,8 +58,8 @@ type count struct {
 	ballot *ballot // of its owner
 }
 
-// gives reports whether the call gives something back.
-func (c *count) gives() bool { return c.call.Verb == fcall.Release || c.call.Verb == fcall.Leave }
+// gives reports whether a call gives something back.
+func gives(call fcall.Call) bool { return call.Verb == fcall.Release || call.Verb == fcall.Leave }
 
 // to is the call as one server gets it, if it does. What is given back is told only to those that may
 // have something, until they have heard it: the others would be told again each time that one of them
@@ -73,7 +72,7 @@ func (c *count) to(server int) (call fcall.Call, covers int, concerned bool) {
 	switch {
 	case call.Verb == fcall.Renew:
 		call = raising(call, call.Fence)
-	case c.gives():
+	case gives(c.call):
 		call.Fence = 0
 		covers, concerned = c.ballot.leaves(server)
 	}
@@ -104,7 +103,7 @@ func deliver(ctx context.Context, server int, c *fcall.Caller, counts []count) (
 		switch {
 		case calls[n].Verb == fcall.Acquire || calls[n].Verb == fcall.Renew:
 			b.heard(server, sent, calls[n], o)
-		case counts[i].gives() && o.Err == nil:
+		case gives(counts[i].call) && o.Err == nil:
 			b.left(server, covers[n])
 		}
 		if again && o.Err == nil && !o.Yes && o.Holder == "" && o.Why != functions.WhyBroken {
@@ -128,7 +127,7 @@ func (c *count) decided() bool {
 // outcome is what a majority says.
 func (c *count) outcome() fcall.Outcome {
 	switch {
-	case c.gives():
+	case gives(c.call):
 		return c.givenBack()
 	case c.call.Verb == fcall.Renew && len(c.yes) >= c.need:
 		return fcall.Outcome{Reply: granted(c.call.Fence)}

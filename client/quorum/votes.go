@@ -48,23 +48,19 @@ func (p *poll) failure() error {
 // token is the one that the owner can have: the highest of a majority of votes, and the lowest such.
 // Of two majorities, the later one has a server that knew the token of the earlier one, and its own is
 // above that. It is 0 if there is no majority.
-func (p *poll) token() int64 {
-	var tokens []int64
+func (p *poll) token() int64 { return nth(p.tokens(), p.need) }
+
+func (p *poll) tokens() (of []int64) {
 	for _, r := range p.yes {
-		tokens = append(tokens, r.Fence)
+		of = append(of, r.Fence)
 	}
-	return nth(tokens, p.need)
+	return of
 }
 
 // known reports whether a majority has that token, or a higher one.
 func (p *poll) known() bool {
-	token, has := p.token(), 0
-	for _, r := range p.yes {
-		if r.Fence >= token {
-			has++
-		}
-	}
-	return token > 0 && has >= p.need
+	token := p.token()
+	return token > 0 && nth(p.tokens(), len(p.yes)-p.need+1) >= token
 }
 
 // decided reports whether further votes change nothing. A lock is busy if a majority can say so.

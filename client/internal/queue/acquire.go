@@ -1,0 +1,111 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/holding"
+	"github.com/holdfast-go/holdfast/client/internal/lease"
+)
+
+// Request is what one call wants.
+type Request struct {
+	Name, Key   string
+	Terms       *lease.Terms
+	Owner       string // of the caller's choice: the lock is joinable; "": a fresh one
+	Try         bool   // one call, and no place in line
+	Fresh       bool   // Try: ask the server, whatever is known here
+	Tracked     bool   // Try: the server tells when the answer changes
+	GiveUpEarly bool   // do not wait for longer than the context may
+
+	alone bool // a try beside the queue: a call of its own, by an owner of its own
+}
+
+// Waited is what a call knew when it ended.
+type Waited struct {
+	Asked    bool         // the server was asked for this call
+	Position int          // in the server's line; 0: not there, or behind another goroutine
+	Last     *fcall.Reply // who had the lock when last heard; nil: never heard
+	Behind   *fcall.Reply // who had it, as the server said while this call waited
+}
+
+// Acquire takes the lock of a key, or waits for it until ctx ends. Where nobody else of this process
+// has or wants the key, it is one call of its own. Else the caller stands in the queue.
+//
+// Whoever gets a Holder takes it up with Add, or declines it.
+func (q *Queues) Acquire(ctx context.Context, r Request) (*holding.Holder, Waited, error) {
+	e := q.enter(&r)
+	w, now := e.waiter(ctx, &r), time.Now()
+	e.step(now, Event{Kind: Enter, Waiter: w})
+	if e.due {
+		e.due, w.Asked = false, true
+		e.make(ctx, e.machine.call, r.Tracked, now)
+	}
+	if !w.done {
+		e.await(ctx, w)
+	}
+	holder, waited, own, err := w.holder, w.Waited, w.own, w.err
+	e.mu.Unlock()
+	if own {
+		r.alone = true
+		return q.Acquire(ctx, r)
+	}
+	return holder, waited, err
+}
+
+// enter returns the queue of the key, with its mutex held.
+func (q *Queues) enter(r *Request) *entry {
+	var s *shard
+	if r.Owner == "" && !r.alone {
+		s = q.shard(r.Key)
+	} else {
+		s = &shard{}
+	}
+	s.mu.Lock()
+	e := s.keys[r.Key]
+	if e == nil {
+		e = &entry{Queues: q, shard: s, key: r.Key, fixed: r.Owner}
+		if e.machine.Fresh = e.fresh; s.keys != nil {
+			s.keys[r.Key] = e
+		}
+	}
+	return e
+}
+
+// waiter returns a place for the caller's goroutine. e.mu is held.
+func (e *entry) waiter(ctx context.Context, r *Request) *Waiter {
+	w := &e.first
+	if e.machine.State() != Absent {
+		w = &Waiter{}
+	}
+	if w.Request = *r; !r.Try && e.Inbox != nil { // does a message tell of the lock, that was refused just now?
+		at, refused := e.refused[e.key]
+		w.Hot = refused && e.now()-at < memory && e.Inbox.Channel(e.Slot(e.key)) != ""
+	}
+	if at, ok := ctx.Deadline(); ok {
+		w.Until = max(1, at.Sub(e.born))
+	}
+	return w
+}
+
+// await blocks until the waiter's call is decided. e.mu is held, but not while it blocks.
+func (e *entry) await(ctx context.Context, w *Waiter) {
+	w.turn = make(chan struct{})
+	e.mu.Unlock()
+	ended := false
+	select {
+	case <-w.turn:
+	case <-ctx.Done():
+		ended = true
+	case <-e.Closing.Done():
+	}
+	e.mu.Lock()
+	switch {
+	case w.done:
+	case ended:
+		e.end(ctx, w)
+	default:
+		e.step(time.Now(), Event{Kind: Close})
+	}
+}

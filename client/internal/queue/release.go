@@ -1,0 +1,87 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/holding"
+	"github.com/holdfast-go/holdfast/client/internal/keeper"
+)
+
+// Release passes a lock on inside the process, or gives it back: then it blocks until the server has
+// answered, ctx ends, or the lease is over. Its last Ref has left.
+func (q *Queues) Release(ctx context.Context, t *holding.Holder, now time.Time) (passed bool, err error) {
+	passed, ride := q.leave(t, now, true)
+	if passed {
+		return true, nil
+	}
+	return false, q.Keeper.Release(ctx, t.Holding, t.Fence, ride)
+}
+
+// GiveUp is Release in the background, of a lock whose work was ended.
+func (q *Queues) GiveUp(t *holding.Holder) {
+	q.Lost(t.Holding)
+	q.Keeper.GiveUp(t.Holding, t.Fence)
+}
+
+// Decline gives a lock on that nobody took up.
+func (q *Queues) Decline(t *holding.Holder) { q.Withdraw(t, q.Keeper.Leave(t, nil, time.Now())) }
+
+// Withdraw gives a lock on that nobody worked under, and whose last Ref has left.
+func (q *Queues) Withdraw(t *holding.Holder, left holding.Left) {
+	if !left.Last {
+		return
+	}
+	if left.Cause != nil {
+		q.GiveUp(t)
+	} else if passed, _ := q.leave(t, time.Now(), false); passed {
+		return
+	} else if t.Fence == t.First {
+		q.Keeper.Withdraw(t.Holding)
+	} else { // others of this process have worked under it
+		q.Keeper.GiveUp(t.Holding, t.Fence-1)
+	}
+}
+
+// leave takes a holder away from the queue of its key, if that has it: the lock was passed on, or is to be
+// given back, together with ride if rides.
+func (q *Queues) leave(t *holding.Holder, now time.Time, rides bool) (passed bool, ride *keeper.Ride) {
+	h, s := t.Holding, q.shard(t.Key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.keys[h.Key]
+	if e == nil || e.h != h {
+		return false, nil
+	}
+	over := e.machine.Waiting() > 0 && (now.Sub(h.Since) > passSlice || !h.Passable(pace(t, now)))
+	e.step(now, Event{Kind: Release, Owner: h.Owner, Token: t.Fence, Over: over})
+	if passed = e.h == h; rides && !passed {
+		return false, e.ride()
+	}
+	e.launch()
+	return passed, nil
+}
+
+// pace waits until the next token of a run may be used: a microsecond at most. The clock of a test may
+// stand still.
+func pace(t *holding.Holder, now time.Time) time.Time {
+	at := t.Since.Add(time.Duration(t.Fence+1-t.First) * time.Microsecond)
+	for range 200 {
+		if !now.Before(at) {
+			break
+		}
+		now = time.Now()
+	}
+	return now
+}
+
+// Lost tells the queue of a lock that is not ours any more.
+func (q *Queues) Lost(h *holding.Holding) {
+	s := q.shard(h.Key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.keys[h.Key]; e != nil && e.h == h {
+		e.step(time.Now(), Event{Kind: Release, Owner: h.Owner, Token: h.Holder().Fence, Over: true})
+		e.launch()
+	}
+}
