@@ -119,7 +119,7 @@ func (x *row) of(metric string) (list []float64) {
 	return list
 }
 
-// write writes report.md and report.json into a folder.
+// write writes report.md, report.json and hot.svg into a folder.
 func (r *report) write(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
@@ -129,10 +129,12 @@ func (r *report) write(folder string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(folder, "report.json"), text, 0o644); err != nil {
-		return err
+	for name, text := range map[string]string{"report.json": string(text), "report.md": r.markdown(), "hot.svg": r.picture()} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(filepath.Join(folder, "report.md"), []byte(r.markdown()), 0o644)
+	return nil
 }
 
 func (r *report) markdown() string {
