@@ -126,7 +126,11 @@ func (b *bed) owning(name string) *server.Node {
 // pair returns the primary of a name's slot in a Cluster, and its replica, as started.
 func (b *bed) pair(name string) (primary, replica *server.Node) {
 	nodes, i := b.D.Nodes(), int(cluster.Slot(prefix+name))*3/cluster.Slots
-	return nodes[i], nodes[i+3]
+	primary, replica = nodes[i], nodes[i+3]
+	if promoted, err := replica.IsPrimary(b.Ctx); err == nil && promoted { // by us, or by the Cluster itself
+		return replica, primary
+	}
+	return primary, replica
 }
 
 // times is how often something is done, which the environment can change.

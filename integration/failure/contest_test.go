@@ -19,10 +19,11 @@ const (
 	contenders = 6
 	contested  = "contested"
 
-	// After a failover everybody must be inside again within this time. What a forced one may add
+	// After a failover everybody must be inside again within this time, of which a busy machine, Sentinel or a
+	// Cluster that finds its way can need most. What a forced one may add
 	// is the lease of a lock whose release was not replicated; that lease is longer than the
 	// failover, so that two holders are possible at all.
-	recovery    = 10 * time.Second
+	recovery    = 30 * time.Second
 	forcedLease = 6 * time.Second
 
 	// Clients find out over seconds that their node is no longer the primary, and the damage is

@@ -45,7 +45,7 @@ func TestNobodyIsInsideBesideAnotherOverFailovers(t *testing.T) {
 			} else { // a lock that was handed over has 2 s at most until it is confirmed, and nobody confirms meanwhile
 				t.Logf("not looked at: locks lost, because the failover took %v of the 2 s that a hand-over lasts", long)
 			}
-			primary, replica = replica, primary
+			primary, replica = b.pair(contested)
 		}
 		stop()
 		defer c.contend(client.WithLease(forcedLease))()
@@ -68,7 +68,7 @@ func TestNobodyIsInsideBesideAnotherOverFailovers(t *testing.T) {
 				assert.True(t, o.admitted(oracle.Unreplicated, took), "%s from %v to %v: %v", how, took.from.Format(clock), took.to.Format(clock), o)
 			}
 			assert.Empty(t, p.strange)
-			primary, replica = replica, primary
+			primary, replica = b.pair(contested)
 		}
 	})
 }
@@ -84,7 +84,7 @@ func TestGuardedLocksSurviveForce(t *testing.T) {
 		for _, how := range []string{"FORCE", "TAKEOVER"} {
 			p, _ := c.failover(how, guard+forcedLease+recovery, primary, func() error { return replica.Failover(c.Ctx, how) })
 			c.alone(p)
-			primary, replica = replica, primary
+			primary, replica = b.pair(contested)
 		}
 	})
 }
