@@ -164,7 +164,7 @@ var defects = []defect{
 	{
 		name:    "a token that no majority knows is enough",
 		profile: "quorum",
-		client:  map[string]string{"quorum/votes.go": "	return token > 0 && has >= p.need" + becomes + "	return token > 0 && has > 0"},
+		client:  map[string]string{"quorum/votes.go": "	return token > 0 && nth(" + becomes + "	return token > 0 || nth("},
 		finds:   `invariant 3:`,
 	},
 	{
