@@ -164,7 +164,7 @@ var defects = []defect{
 	{
 		name:    "a token that no majority knows is enough",
 		profile: "quorum",
-		client:  map[string]string{"quorum/votes.go": "	return token > 0 && nth(" + becomes + "	return token > 0 || nth("},
+		client:  map[string]string{"quorum/votes.go": "	return token > 0 && nth(p.tokens(), len(p.yes)-p.need+1) >= token" + becomes + "	return token > 0"},
 		finds:   `invariant 3:`,
 	},
 	{
