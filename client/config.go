@@ -47,8 +47,8 @@ type Config struct {
 	// and releases the lock after Grace. Default 0: no limit.
 	MaxHold time.Duration
 	// Grace is the time between the end of the work's context and the release, after MaxRenewals or
-	// MaxHold, or from the first renewal on after the context of the call ended: the work's time to stop. Default a third of the lease. After MaxRenewals it is at
-	// most what is left of the lease.
+	// MaxHold, or from the first renewal on after the context of the call ended: the work's time to
+	// stop. Default a third of the lease. After MaxRenewals it is at most what is left of the lease.
 	Grace time.Duration
 
 	// MinHold, if positive, is how long the server keeps a lock from others at least, counted from the

@@ -106,11 +106,11 @@ func (c *Client) info(name, key string, r fcall.Reply) Info {
 	return info
 }
 
-// Break takes the lock from its holder, and gives it to the next in line, if there is a line. The holder's context ends
-// with ErrBroken and the reason: at once if it can be notified (it waited for the lock, has held it for a
-// second with client-side caching, or is of this client), else at its next renewal. A lock that is kept by MinHold is
-// free then. reason gets this process's name in front, and is cut to fit. It returns how the lock
-// stood, Held false if there was nothing to break.
+// Break takes the lock from its holder, and gives it to the next in line, if there is a line. The
+// holder's context ends with ErrBroken and the reason: at once if it can be notified (it waited for the
+// lock, has held it for a second with client-side caching, or is of this client), else at its next
+// renewal. A lock that is kept by MinHold is free then. reason gets this process's name in front, and is
+// cut to fit. It returns how the lock stood, Held false if there was nothing to break.
 //
 // It is for operators: the holder's work may still be running when the next holder starts. Fencing
 // tokens are the protection against that. Errors: as Inspect. After ErrUnreachable it may have been

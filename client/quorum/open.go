@@ -34,9 +34,9 @@ import (
 // once, and one to all others. Where some of those do not answer, a third one lets a majority learn the
 // token, so that tokens grow from holder to holder. WithOwner and Replicas are ErrArgument, goroutines
 // of one process do not pass a lock on among themselves, and there is no client-side caching. A server
-// that comes back empty does not vote for Config.Guard, which is the Lease by default, counted from the first time
-// that it is asked to take or renew a lock. So all may be restarted one after the other, twice Guard
-// apart; but when all servers are new, nobody gets a lock for so long.
+// that comes back empty does not vote for Config.Guard, which is the Lease by default, counted from the
+// first time that it is asked to take or renew a lock. So all may be restarted one after the other, twice
+// Guard apart; but when all servers are new, nobody gets a lock for so long.
 //
 // There is no line: a waiter asks again, after some milliseconds at first and after a second at last,
 // so the order of processes is that of chance. Goroutines of one process are served in order.

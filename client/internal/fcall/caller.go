@@ -63,11 +63,12 @@ func (c *Caller) Voting() bool { return false }
 
 // Do makes one call.
 func (c *Caller) Do(ctx context.Context, call Call) (Reply, error) {
-	if c.admit(ctx) == nil && (ctx.Done() == nil || c.straight(call.Key)) {
-		c.flying.Add(1)
+	// Counted before it is compared, or many at once would all find room.
+	if n := c.flying.Add(1); c.admit(ctx) == nil && (ctx.Done() == nil || n <= maxStraight && c.straight(call.Key)) {
 		reply, err := c.do(withoutDate(ctx), &call)
 		return reply, c.landed(call.Key, err)
 	}
+	c.flying.Add(-1)
 	own := call // only this way needs one that outlives the caller
 	reply, err := Guard(ctx, c.Closing, c, func(ctx context.Context) (Reply, error) {
 		c.flying.Add(1)

@@ -48,11 +48,11 @@ func (c *Caller) health(key string) (at *atomic.Uint32, now uint32) {
 	return &c.healthy[cluster.Slot(key)], c.Ended.Load() + 1
 }
 
-// straight reports whether rueidis will not wait with a call: the slot of its key has been answered since a
-// connection ended, so it has one, with room.
+// straight reports whether rueidis need not connect for a call: the slot of its key has been answered since
+// a connection ended, so it has one.
 func (c *Caller) straight(key string) bool {
 	at, now := c.health(key)
-	return at != nil && now <= Shared && at.Load() == now && c.flying.Load() < maxStraight
+	return at != nil && now <= Shared && at.Load() == now
 }
 
 // landed ends a call that went straight. One that was given up is followed by another one on its
