@@ -141,16 +141,14 @@ func (c *count) outcome() fcall.Outcome {
 	return fcall.Outcome{Reply: c.owned()}
 }
 
-// givenBack is the outcome of a giving back: it is to be repeated until nothing is left. Who waits for it
-// waits for a majority; Spent says that something may be left.
+// givenBack is the outcome of a giving back: what a majority says. Spent says that something may be left, and
+// that it is to be repeated.
 func (c *count) givenBack() (o fcall.Outcome) {
 	left := !c.ballot.settle()
 	switch {
-	case left && !c.waited:
-		o.Err = fmt.Errorf("%w: %d of %d have answered", errOwing, c.answered(), c.servers)
 	case len(c.no) > c.spare():
 		o.Reply = c.refusal()
-	case !c.waited || len(c.yes) >= c.need:
+	case len(c.yes) >= c.need || !c.waited && !left:
 		o.Yes = true
 	default:
 		o.Err = c.failure()

@@ -36,10 +36,6 @@ const (
 // waits.
 const unheardOf = 128
 
-// errOwing is the error of a giving back that has not reached all servers that it concerns. It is to be
-// repeated; nobody waits for it.
-var errOwing = fcall.NewKind("not given back everywhere yet", fcall.ErrUnreachable)
-
 // member is one server.
 type member struct {
 	wires  *dial.Wires                  // of Open; nil: the rueidis client is the caller's

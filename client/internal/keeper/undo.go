@@ -89,16 +89,18 @@ func (u *Undo) answered(o fcall.Outcome) {
 	now := time.Now()
 	u.unknown = u.unknown || o.Err != nil && fcall.Unknown(o.Err)
 	u.Again = u.Again || u.Worked && o.Err == nil && !o.Yes // another server may have it
+	last := false
 	switch {
-	case o.Err != nil && now.Before(u.Until) && !u.over:
+	case (o.Err != nil || o.Spent) && now.Before(u.Until) && !u.over:
 		u.pause = min(max(2*u.pause, firstPause), lastPause)
 		u.at = now.Add(u.pause)
 	case o.Err == nil && u.Again && u.round < len(again) && !u.over:
 		u.at, u.pause = now.Add(again[u.round]), 0
 		u.round++
-		u.tell(o)
 	default:
-		u.at, u.sent = time.Time{}, time.Time{}
+		u.at, u.sent, last = time.Time{}, time.Time{}, true
+	}
+	if last || o.Err == nil {
 		u.tell(o)
 	}
 }

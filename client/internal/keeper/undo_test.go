@@ -56,6 +56,16 @@ func TestAnUndoThatFailsIsTriedAgain(t *testing.T) {
 		require.True(t, (<-done).Yes)
 		require.Len(t, b.server.asked(fcall.Leave), 2)
 	})
+	in(t, func(t *testing.T, b *bed) { // who waits hears what a majority says, and the rest is tried again
+		most := fcall.Outcome{Reply: fcall.Reply{Yes: true, Spent: true}}
+		b.server.set(func(s *server) { s.answer = answers(unreachable, most, most, ours) })
+		done := b.undo(false, time.Hour)
+		require.True(t, (<-done).Yes)
+		require.Len(t, b.server.asked(fcall.Leave), 2)
+		time.Sleep(time.Hour)
+		require.Len(t, b.server.asked(fcall.Leave), 4)
+		require.Empty(t, b.queue)
+	})
 	in(t, func(t *testing.T, b *bed) { // nothing of it can be left, as far as this process knows: once
 		b.server.set(func(s *server) { s.answer = answers(unreachable) })
 		b.undo(true, -1)
