@@ -106,7 +106,7 @@ var defects = []defect{
 		name:    "giving up ends at the first error",
 		profile: "lost answers",
 		client: map[string]string{
-			"internal/keeper/undo.go": "	case o.Err != nil && now.Before(u.Until) && !u.over:" + becomes + "	case o.Err != nil && u.Until.IsZero():",
+			"internal/keeper/undo.go": "	case (o.Err != nil || o.Spent) && now.Before(u.Until) && !u.over:" + becomes + "	case o.Err != nil && u.Until.IsZero():",
 		},
 		finds: `invariant 8: .*nobody there wants`,
 	},
