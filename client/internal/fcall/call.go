@@ -62,7 +62,8 @@ type Reply struct {
 	ServerMS    int64         // Wait, no: the server's clock
 	Subscribers int64         // Wait, no: how many receive the channel at this server
 	Again       time.Duration // Wait, no: ask again after this; 0: as the rest of the reply suggests
-	// No, of several servers: the owner string is used up. Undo it (Leave) and take another one.
+	// Of several servers. Acquire and Wait, no: the owner string is used up, so undo it (Leave) and take
+	// another one. Release and Leave: a server may have something still, so repeat it.
 	Spent bool
 }
 
