@@ -169,7 +169,6 @@ hooks: ## Let git run gofmt and go vet before each commit
 images: ## Build the container images for machines that can pull none
 	sh integration/images/build.sh
 
-clean: ## Remove what tests leave: cached results, notes about images, images
+clean: ## Remove what tests leave: cached results, images
 	go clean -testcache
-	rm -rf "$${TMPDIR:-/tmp}/holdfast-images-$$(id -u)"
 	-docker image rm holdfast-test/redis:7.0 holdfast-test/redis:8.0 holdfast-test/valkey:8.1

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/integration/reexec"
-	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 )
 
 // settings are the flags.

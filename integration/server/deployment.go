@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-
-	"github.com/holdfast-go/holdfast/integration/server/internal/machine"
 )
 
 // SentinelMaster is the name by which sentinels of a KindSentinel deployment
@@ -24,7 +22,6 @@ const shapeWithin = 2 * time.Minute
 type Deployment struct {
 	Kind           Kind
 	Flavour        Flavour
-	Image          string // the container image, or "" for local processes
 	SentinelMaster string // set for KindSentinel only
 
 	nodes     []*Node // primaries, then replicas
@@ -95,7 +92,7 @@ func forTest(tb testing.TB, spec Spec, opts []Option) *Deployment {
 // follow, sentinels agree, the Cluster serves all slots. On an error nothing
 // is left running. The caller must Close the deployment.
 func Start(ctx context.Context, spec Spec) (*Deployment, error) {
-	if err := choose(ctx, &spec); err != nil {
+	if err := choose(&spec); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	if spec.Flavour.Runtime == External {
@@ -109,7 +106,7 @@ func Start(ctx context.Context, spec Spec) (*Deployment, error) {
 			return d, nil
 		}
 		err = errors.Join(err, d.Close())
-		if !errors.Is(err, machine.ErrPortTaken) {
+		if !errors.Is(err, errPortTaken) {
 			break
 		}
 	}
@@ -118,7 +115,7 @@ func Start(ctx context.Context, spec Spec) (*Deployment, error) {
 
 // startOnce returns the deployment with an error too, to be closed.
 func startOnce(ctx context.Context, spec Spec) (*Deployment, error) {
-	d := &Deployment{Kind: spec.Kind, Flavour: spec.Flavour, Image: spec.Flavour.Image, password: spec.setting("requirepass")}
+	d := &Deployment{Kind: spec.Kind, Flavour: spec.Flavour, password: spec.setting("requirepass")}
 	if err := d.plan(&spec); err != nil {
 		return d, err
 	}
@@ -178,7 +175,7 @@ func (d *Deployment) plan(spec *Spec) error {
 		n.settings = spec.dataConf(primary)
 	}
 	if spec.Kind == KindSentinel {
-		return d.planSentinels(spec)
+		return d.planSentinels()
 	}
 	return nil
 }

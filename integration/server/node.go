@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-
-	"github.com/holdfast-go/holdfast/integration/server/internal/machine"
 )
 
 // Role is the part that a node was started to play. A failover does not
@@ -45,7 +43,7 @@ type Node struct {
 	port, busPort int    // busPort is 0 outside Cluster
 	tlsPort       int    // 0 before ServeTLS
 	password      string
-	proc          machine.Process       // nil for the server at HOLDFAST_REDIS
+	proc          process               // nil for the server at HOLDFAST_REDIS
 	external      *rueidis.ClientOption // of the server at HOLDFAST_REDIS
 	tb            testing.TB
 	mu            sync.Mutex // one of Kill, Stop, Pause, Resume, Restart, Replace at a time
@@ -80,7 +78,7 @@ func (n *Node) Restart() error {
 		if err := n.end(syscall.SIGKILL); err != nil {
 			return err
 		}
-		return n.again()
+		return n.again(context.Background())
 	})
 }
 
@@ -99,16 +97,16 @@ func (n *Node) Replace() error {
 		if err := n.proc.Put("redis.conf", n.Conf+files.String()); err != nil {
 			return err
 		}
-		return n.again()
+		return n.again(context.Background())
 	})
 }
 
-// again starts a node that has ended.
-func (n *Node) again() error {
-	if err := n.proc.Restart(); err != nil {
+// again starts a node, for the first time or after an end, and blocks until it answers.
+func (n *Node) again(ctx context.Context) error {
+	if err := n.proc.Start(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	return n.ready(ctx)
 }
@@ -117,8 +115,7 @@ func (n *Node) again() error {
 // name, and returns its path as the node sees it.
 func (n *Node) Put(name, text string) (path string, err error) {
 	err = n.act("put "+name+" at", func() error {
-		_, dir := n.proc.Place()
-		path = dir + "/" + name
+		path = n.proc.Dir() + "/" + name
 		return n.proc.Put(name, text)
 	})
 	return path, err
@@ -196,7 +193,6 @@ func (n *Node) Info(ctx context.Context, section, field string) string {
 // ready blocks until the node answers. That the answer comes from this node,
 // not from another that got its port, shows by the path of its configuration.
 func (n *Node) ready(ctx context.Context) error {
-	_, dir := n.proc.Place()
 	err := until(ctx, func() (bool, error) {
 		if n.proc.Ended() {
 			return false, n.failed()
@@ -204,8 +200,8 @@ func (n *Node) ready(ctx context.Context) error {
 		if _, err := n.Do(ctx, "PING"); err != nil {
 			return false, nil
 		}
-		if !strings.HasPrefix(n.Info(ctx, "server", "config_file"), dir+"/") {
-			return false, machine.ErrPortTaken
+		if !strings.HasPrefix(n.Info(ctx, "server", "config_file"), n.proc.Dir()+"/") {
+			return false, errPortTaken
 		}
 		return true, nil
 	})
@@ -219,7 +215,7 @@ func (n *Node) ready(ctx context.Context) error {
 func (n *Node) failed() error {
 	log := n.Log()
 	if strings.Contains(log, "Address already in use") || strings.Contains(log, "Failed listening on port") {
-		return machine.ErrPortTaken
+		return errPortTaken
 	}
 	return fmt.Errorf("ended at once:\n%s", tail(log))
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/integration/server"
-	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 )
 
 func main() {
@@ -25,12 +24,6 @@ func main() {
 // The starts print their names.
 func run() error {
 	specs := []server.Spec{{}} // the default, or HOLDFAST_REDIS
-	if os.Getenv("HOLDFAST_RUNTIME") == "" && os.Getenv("HOLDFAST_REDIS") == "" {
-		// Tests that do not import package container use these.
-		if _, err := server.Locals(context.Background()); err != nil {
-			return err
-		}
-	}
 	flavours, err := server.Flavours()
 	if err != nil {
 		return err
