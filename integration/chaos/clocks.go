@@ -122,7 +122,7 @@ func (c *clocks) set(n *server.Node, ahead time.Duration) error {
 
 // shows reports an error if a server does not take its time from the clock.
 func shows(n *server.Node, by time.Duration) error {
-	m, err := probe(n.Addr, "TIME")
+	m, err := probe(n, "TIME")
 	if err != nil {
 		return err
 	}

@@ -97,12 +97,9 @@ func TestDefectsAreFound(t *testing.T) {
 			require.True(t, slices.ContainsFunc(c.rules,
 				func(rule string) bool { return slices.Contains(found, rule) }),
 				"want one of %v, found: %v", c.rules, found)
-			require.Len(t, res.kept, 2)
-			for _, path := range res.kept {
-				info, err := os.Stat(path)
-				require.NoError(t, err)
-				require.NotZero(t, info.Size(), path)
-			}
+			info, err := os.Stat(res.kept)
+			require.NoError(t, err)
+			require.NotZero(t, info.Size())
 		})
 	}
 }

@@ -5,7 +5,6 @@ go 1.25.0
 replace github.com/holdfast-go/holdfast => ../..
 
 require (
-	github.com/anishathalye/porcupine v1.3.1
 	github.com/holdfast-go/holdfast v0.0.0-00010101000000-000000000000
 	github.com/redis/rueidis v1.0.78
 	github.com/stretchr/testify v1.12.1

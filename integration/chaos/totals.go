@@ -22,12 +22,11 @@ const (
 
 // The numbers.
 const (
-	holds     = "holds"
-	updates   = "updates"
-	undecided = "porcupine did not end in time"
-	guarded   = "rounds with a guard" // and in these:
-	entries   = "holds in the storm"
-	losses    = "losses of a server's memory, while somebody was inside"
+	holds   = "holds"
+	updates = "updates"
+	guarded = "rounds with a guard" // and in these:
+	entries = "holds in the storm"
+	losses  = "losses of a server's memory, while somebody was inside"
 )
 
 func (c counts) count(what, kind string, n int) {
@@ -44,7 +43,7 @@ func (c counts) sum(what string) (n int) {
 	return n
 }
 
-// String is a line for the round, and one for each violation and file.
+// String is a line for the round, and one for each violation, and for the file.
 func (r *result) String() string {
 	var b strings.Builder
 	n := r.counts[numbers]
@@ -53,9 +52,6 @@ func (r *result) String() string {
 	if n[guarded] > 0 {
 		fmt.Fprintf(&b, ", %d entries in the storm, %d losses of memory with somebody inside", n[entries], n[losses])
 	}
-	if n[undecided] > 0 {
-		b.WriteString(", porcupine undecided")
-	}
 	const most = 10
 	for _, v := range r.violations[:min(len(r.violations), most)] {
 		fmt.Fprintf(&b, "\n  VIOLATION: %s", v)
@@ -63,8 +59,8 @@ func (r *result) String() string {
 	if n := len(r.violations) - most; n > 0 {
 		fmt.Fprintf(&b, "\n  and %d more", n)
 	}
-	for _, path := range r.kept {
-		fmt.Fprintf(&b, "\n  kept: %s", path)
+	if r.kept != "" {
+		fmt.Fprintf(&b, "\n  kept: %s", r.kept)
 	}
 	return b.String()
 }
@@ -103,9 +99,6 @@ func (t *totals) String() string {
 	n := t.counts[numbers]
 	fmt.Fprintf(&b, "\n%d rounds, %d of them with violations; %d calls, %d holds, %d updates",
 		t.rounds, t.bad, t.sum(outcomes), n[holds], n[updates])
-	if n[undecided] > 0 {
-		fmt.Fprintf(&b, "; porcupine undecided in %d", n[undecided])
-	}
 	if n[guarded] > 0 {
 		fmt.Fprintf(&b, "\n%d rounds with a guard: %d entries in storms, %d losses of memory with somebody inside",
 			n[guarded], n[entries], n[losses])

@@ -186,8 +186,8 @@ func onceOnAFleet(t *testing.T, skews []skewed) {
 		}
 		b.asks(t, skews, askJob{Addrs: addrs, Quorum: true, Every: every, Guard: 1500 * time.Millisecond}, func() {
 			two := b.some(2)
-			require.NoError(t, together(two, (*server.Node).Kill))
-			require.NoError(t, together(two, (*server.Node).Replace))
+			require.NoError(t, server.Together(two, (*server.Node).Kill))
+			require.NoError(t, server.Together(two, (*server.Node).Replace))
 		})
 	})
 }

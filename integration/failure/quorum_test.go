@@ -1,11 +1,9 @@
 package failure
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -45,17 +43,6 @@ func (b *bed) some(n int) []*server.Node {
 	nodes := slices.Clone(b.D.Nodes())
 	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 	return nodes[:n]
-}
-
-// together does something to servers at once.
-func together(nodes []*server.Node, do func(*server.Node) error) error {
-	errs := make([]error, len(nodes))
-	var all sync.WaitGroup
-	for i, n := range nodes {
-		all.Go(func() { errs[i] = do(n) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
 }
 
 // Clients want one lock without pause, and any two of its five servers are lost again and again:
@@ -101,7 +88,7 @@ func TestQuorumLocksSurviveTheLossOfTwo(t *testing.T) {
 // are over by then. It returns the longest time without an entry.
 func (c *contest) loses(how string, nodes []*server.Node, lose func(*server.Node) error) time.Duration {
 	c.t.Helper()
-	require.NoError(c.t, together(nodes, lose))
+	require.NoError(c.t, server.Together(nodes, lose))
 	lost := time.Now()
 	c.enters(recovery)
 	<-time.After(time.Until(lost.Add(votingLease * 5 / 4))) // the length of the loss, not an event
@@ -124,7 +111,7 @@ func (c *contest) enters(bound time.Duration) {
 func (c *contest) comeBack(nodes []*server.Node, back func(*server.Node) error, guard time.Duration) {
 	c.t.Helper()
 	began := time.Now()
-	require.NoError(c.t, together(nodes, back))
+	require.NoError(c.t, server.Together(nodes, back))
 	_, top := c.seen()
 	for _, n := range nodes {
 		c.until(guard+recovery, func(period) bool {
@@ -154,7 +141,7 @@ func TestQuorumLocksSurviveTheLossOfAll(t *testing.T) {
 		defer c.contend()()
 		c.everybodyEnters(votingGuard + recovery)
 		c.reset()
-		require.NoError(t, together(b.D.Nodes(), (*server.Node).Kill))
+		require.NoError(t, server.Together(b.D.Nodes(), (*server.Node).Kill))
 		gone := time.Now()
 		c.comeBack(b.D.Nodes(), (*server.Node).Restart, votingGuard)
 		p, _ := c.seen()
@@ -186,7 +173,7 @@ func TestAQuorumBeginsWithoutAMinority(t *testing.T) {
 		t.Parallel()
 		b := several(t, server.WithFlavour(f))
 		nodes := b.D.Nodes()
-		require.NoError(t, together(nodes[:3], (*server.Node).Kill))
+		require.NoError(t, server.Together(nodes[:3], (*server.Node).Kill))
 		_, err := quorum.Open(b.D.ClientOptions(), b.Configured(voting))
 		require.ErrorIs(t, err, client.ErrUnreachable)
 		require.NoError(t, nodes[2].Restart())
@@ -196,9 +183,9 @@ func TestAQuorumBeginsWithoutAMinority(t *testing.T) {
 		l := testbed.Got(t, b.Acquire(b.Ctx, c, "x")).Lock
 		require.NotNil(t, l, "two servers are young, and it waits for one of them")
 		b.voted("x", l.Owner(), 3)
-		require.NoError(t, together(nodes[:2], (*server.Node).Restart))
+		require.NoError(t, server.Together(nodes[:2], (*server.Node).Restart))
 		b.voted("x", l.Owner(), 5)
-		require.NoError(t, together(nodes[3:], (*server.Node).Kill))
+		require.NoError(t, server.Together(nodes[3:], (*server.Node).Kill))
 		require.NoError(t, l.Renew(b.Ctx))
 		b.Release(l)
 		b.voted("x", l.Owner(), 0)

@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -32,8 +30,8 @@ func TestASlotMovesToANodeWithoutTheLibrary(t *testing.T) {
 			const name = "{tag}held"
 			slot, source := cluster.Slot(prefix+name), b.owning(name)
 			target := b.D.Nodes()[(int(slot)*3/cluster.Slots+1)%3]
-			m := newMover(b)
-			m.at(target, "FUNCTION", "FLUSH")
+			_, err := target.Do(b.Ctx, "FUNCTION", "FLUSH")
+			require.NoError(t, err)
 			cfg := client.Config{Lease: 20 * time.Second, RenewEvery: 100 * time.Millisecond, AutoLoad: autoLoad}
 			c := b.Connect(b.D.ClientOption(), cfg)
 			l := b.Take(c, name)
@@ -51,10 +49,10 @@ func TestASlotMovesToANodeWithoutTheLibrary(t *testing.T) {
 				require.ErrorIs(t, err, client.ErrLibrary)
 				require.Contains(t, err.Error(), "run: holdfast load --addr ")
 			}
-			m.begin(slot, source, target)
+			require.NoError(t, server.BeginMove(b.Ctx, slot, source, target))
 			take("{tag}on its way")
 			take("{tag}on its way", client.WithReplicas(1, testbed.Within))
-			m.finish(slot, source, target)
+			require.NoError(t, server.FinishMove(b.Ctx, slot, source, target))
 			take("{tag}there")
 			take("{tag}there", client.WithReplicas(1, testbed.Within))
 			if !autoLoad {
@@ -70,70 +68,6 @@ func TestASlotMovesToANodeWithoutTheLibrary(t *testing.T) {
 			require.Greater(t, o.Lock.Fence(), l.Fence())
 			b.Release(o.Lock)
 		})
-	}
-}
-
-// mover moves slots between the primaries of a Cluster as redis-cli does.
-type mover struct {
-	*bed
-	primaries []*server.Node
-	keys      int // how many were moved
-}
-
-func newMover(b *bed) *mover { return &mover{bed: b, primaries: b.D.Nodes()[:3]} }
-
-// at sends a command to a node.
-func (m *mover) at(n *server.Node, command ...string) *rueidis.RedisMessage {
-	m.TB.Helper()
-	message, err := n.Do(m.Ctx, command...)
-	require.NoError(m.TB, err, "%v at %s", command, n.Addr)
-	return &message
-}
-
-// id is how the other nodes call one.
-func (m *mover) id(n *server.Node) string {
-	m.TB.Helper()
-	id, err := m.at(n, "CLUSTER", "MYID").ToString()
-	require.NoError(m.TB, err)
-	return id
-}
-
-// begin lets the target take keys of the slot: the source sends those there that it does not have.
-func (m *mover) begin(slot uint16, source, target *server.Node) {
-	m.TB.Helper()
-	number := strconv.Itoa(int(slot))
-	m.at(target, "CLUSTER", "SETSLOT", number, "IMPORTING", m.id(source))
-	m.at(source, "CLUSTER", "SETSLOT", number, "MIGRATING", m.id(target))
-}
-
-// finish moves the keys, and then the slot. The target learns first that it is its own: so there is
-// no moment at which nobody has it.
-func (m *mover) finish(slot uint16, source, target *server.Node) {
-	m.TB.Helper()
-	number := strconv.Itoa(int(slot))
-	host, port, err := net.SplitHostPort(target.Addr)
-	require.NoError(m.TB, err)
-	for {
-		keys, err := m.at(source, "CLUSTER", "GETKEYSINSLOT", number, "10").AsStrSlice()
-		require.NoError(m.TB, err)
-		if len(keys) == 0 {
-			break
-		}
-		// NOKEY, when they are gone meanwhile, is an answer too
-		m.at(source, append([]string{"MIGRATE", host, port, "", "0", "5000", "KEYS"}, keys...)...)
-		m.keys += len(keys)
-	}
-	m.at(target, "CLUSTER", "SETSLOT", number, "NODE", m.id(target))
-	m.at(source, "CLUSTER", "SETSLOT", number, "NODE", m.id(target))
-}
-
-// tell tells the primaries that took no part where a slot is.
-func (m *mover) tell(slot uint16, source, target *server.Node) {
-	m.TB.Helper()
-	for _, n := range m.primaries {
-		if n != source && n != target {
-			m.at(n, "CLUSTER", "SETSLOT", strconv.Itoa(int(slot)), "NODE", m.id(target))
-		}
 	}
 }
 
@@ -225,18 +159,16 @@ func reshard(t *testing.T, b *bed, count int) {
 			settled = append(settled, name)
 		}
 	}
-	m := newMover(b)
 	began := time.Now()
-	moves := thereAndBack(m.primaries, slots)
+	moves := thereAndBack(b.D.Nodes(), slots)
 	released := make(chan error, 1)
 	go func() { released <- w.releaseMeanwhile(during, moves) }()
 	for _, s := range moves {
-		m.begin(s.slot, s.from, s.to)
-		m.finish(s.slot, s.from, s.to)
-		m.tell(s.slot, s.from, s.to)
+		require.NoError(t, server.BeginMove(b.Ctx, s.slot, s.from, s.to))
+		require.NoError(t, server.FinishMove(b.Ctx, s.slot, s.from, s.to))
 		close(s.done)
 	}
-	t.Logf("%d moves of %d slots with %d keys in %v", len(moves), len(slots), m.keys, time.Since(began))
+	t.Logf("%d moves of %d slots in %v", len(moves), len(slots), time.Since(began))
 	require.NoError(t, testbed.Got(t, released))
 	for _, name := range settled {
 		b.subscribed(t, b.owning(name), name)

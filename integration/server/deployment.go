@@ -124,7 +124,7 @@ func startOnce(ctx context.Context, spec Spec) (*Deployment, error) {
 	}
 	// A replica that finds no primary tries again a second later only.
 	for _, group := range [][]*Node{d.nodes[:1], d.nodes[1:]} {
-		if err := each(group, func(n *Node) error { return n.launch(ctx) }); err != nil {
+		if err := Together(group, func(n *Node) error { return n.launch(ctx) }); err != nil {
 			return d, err
 		}
 	}
@@ -232,7 +232,7 @@ func (d *Deployment) ClientOptions() []rueidis.ClientOption {
 // server at HOLDFAST_REDIS is left as it is.
 func (d *Deployment) Close() error {
 	d.closing.Do(func() {
-		d.closed = each(d.all(), func(n *Node) error {
+		d.closed = Together(d.all(), func(n *Node) error {
 			if n.proc == nil {
 				return nil
 			}
@@ -246,9 +246,9 @@ func (d *Deployment) all() []*Node {
 	return append(d.nodes[:len(d.nodes):len(d.nodes)], d.sentinels...)
 }
 
-// each calls f for all nodes at once, blocks until all calls returned, and
+// Together calls f for all nodes at once, blocks until all calls returned, and
 // joins their errors.
-func each(nodes []*Node, f func(*Node) error) error {
+func Together(nodes []*Node, f func(*Node) error) error {
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
 	for i, n := range nodes {

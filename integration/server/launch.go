@@ -38,7 +38,7 @@ func (n *Node) launch(ctx context.Context) error {
 func (d *Deployment) prepare(spec *Spec) error {
 	if spec.Preload != "" {
 		const name = "preload.so"
-		if err := each(d.all(), func(n *Node) error {
+		if err := Together(d.all(), func(n *Node) error {
 			n.proc.Preload(name)
 			return n.proc.Put(name, spec.Preload)
 		}); err != nil {
@@ -53,7 +53,7 @@ func (d *Deployment) prepare(spec *Spec) error {
 
 // linked blocks until the replicas of one primary follow it.
 func (d *Deployment) linked(ctx context.Context) error {
-	return each(d.nodes, func(n *Node) error {
+	return Together(d.nodes, func(n *Node) error {
 		if n.Role != RoleReplica {
 			return nil
 		}

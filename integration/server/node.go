@@ -150,7 +150,7 @@ func (n *Node) Do(ctx context.Context, command ...string) (rueidis.RedisMessage,
 
 // doAll sends commands over one connection.
 func (n *Node) doAll(ctx context.Context, commands ...[]string) ([]rueidis.RedisResult, error) {
-	c, err := rueidis.NewClient(n.option())
+	c, err := rueidis.NewClient(n.option(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -162,12 +162,15 @@ func (n *Node) doAll(ctx context.Context, commands ...[]string) ([]rueidis.Redis
 	return c.DoMulti(ctx, batch...), nil
 }
 
-func (n *Node) option() rueidis.ClientOption {
+func (n *Node) option(ctx context.Context) rueidis.ClientOption {
 	o := rueidis.ClientOption{InitAddress: []string{n.Addr}, Password: n.password}
 	if n.external != nil {
 		o = *n.external
 	}
 	o.Dialer = net.Dialer{Timeout: 5 * time.Second}
+	if ends, ok := ctx.Deadline(); ok { // a node that is paused accepts, and does not answer
+		o.Dialer.Timeout = max(time.Millisecond, min(o.Dialer.Timeout, time.Until(ends)))
+	}
 	o.ForceSingleClient, o.AlwaysRESP2, o.DisableCache, o.DisableRetry = true, true, true, true
 	o.PipelineMultiplex = -1
 	// for one request: the defaults take longer to make than the request

@@ -31,10 +31,10 @@ func (d *Deployment) planSentinels() error {
 // watch starts the sentinels, and blocks until each has links to all servers
 // and to the other sentinels.
 func (d *Deployment) watch(ctx context.Context) error {
-	if err := each(d.sentinels, func(n *Node) error { return n.launch(ctx) }); err != nil {
+	if err := Together(d.sentinels, func(n *Node) error { return n.launch(ctx) }); err != nil {
 		return err
 	}
-	return each(d.sentinels, func(n *Node) error {
+	return Together(d.sentinels, func(n *Node) error {
 		if err := until(ctx, func() (bool, error) { return n.watches(ctx, len(d.nodes)-1), nil }); err != nil {
 			return fmt.Errorf("sentinel %s does not see all servers: %w\n%s", n.Addr, err, tail(n.Log()))
 		}
