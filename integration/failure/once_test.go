@@ -2,17 +2,11 @@ package failure
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -44,7 +38,7 @@ type askJob struct {
 // at Began the work looked at its context, which had not ended.
 type onceTurn struct{ asked, began int64 }
 
-// ask says what its clock says, calls Once until its input ends, and says each beginning.
+// ask calls Once until its input ends, and says each beginning.
 func ask(p *reexec.Parent) error {
 	var j askJob
 	if err := p.Job(&j); err != nil {
@@ -60,8 +54,7 @@ func ask(p *reexec.Parent) error {
 		_, _ = p.Hear()
 	}()
 	r := rand.New(rand.NewPCG(j.Seed, 0))
-	p.Say(time.Now().UnixNano(), 0)
-	now := func() int64 { return time.Now().Add(-skew()).UnixNano() }
+	now := func() int64 { return time.Now().UnixNano() }
 	for {
 		asked := now()
 		_, err := c.Once(context.Background(), contested, j.Every, func(ctx context.Context) error {
@@ -103,7 +96,6 @@ func openAsker(j askJob) (*client.Client, error) {
 type askers struct {
 	*bed
 	job   askJob
-	skews []skewed // one for each process, by turns
 	turns chan onceTurn
 	seen  []onceTurn
 	list  []*reexec.Process
@@ -112,27 +104,14 @@ type askers struct {
 
 func (a *askers) start() *reexec.Process {
 	a.job.Seed++
-	clock := a.skews[int(a.job.Seed)%len(a.skews)]
-	earliest := time.Now().Add(clock.by)
-	p, err := reexec.Start(asker, a.job, clock.wear)
+	p, err := reexec.Start(asker, a.job)
 	require.NoError(a.TB, err)
-	hear := func() (turn onceTurn, alive bool) {
-		for {
-			line, err := p.Hear()
-			if err != nil {
-				return turn, false
-			}
-			if _, err := fmt.Sscan(line, &turn.asked, &turn.began); err == nil { // not cut off by its death
-				return turn, true
-			}
-		}
-	}
-	first, alive := hear()
-	require.True(a.TB, alive)
-	require.WithinRange(a.TB, time.Unix(0, first.asked), earliest, time.Now().Add(clock.by), "its clock is not off by %v", clock.by)
 	a.heard.Go(func() {
-		for turn, alive := hear(); alive; turn, alive = hear() {
-			a.turns <- turn
+		for line, err := p.Hear(); err == nil; line, err = p.Hear() {
+			var turn onceTurn
+			if _, err := fmt.Sscan(line, &turn.asked, &turn.began); err == nil { // not cut off by its death
+				a.turns <- turn
+			}
 		}
 	})
 	return p
@@ -148,28 +127,13 @@ func (a *askers) more(n int) {
 
 // Five processes ask for the same job all the time. They are killed and paused, and the servers lose
 // a primary, or two of five: the job never begins twice in an interval, and it goes on.
-func TestOnceOnAFleetOfProcesses(t *testing.T) { onceOnAFleet(t, make([]skewed, 1)) }
-
-// The same with clocks that differ by up to four seconds, four intervals.
-func TestOnceWhateverTheClocksSay(t *testing.T) {
-	if os.Getenv("HOLDFAST_CLOCKS") == "" {
-		t.Skip("skipped: it builds Go's standard library anew, which takes minutes; run it by make clocks")
-	}
-	program := buildSkewed(t)
-	var skews []skewed
-	for _, by := range []time.Duration{-2, -1, 0, 1, 2} {
-		skews = append(skews, skewed{program, by * time.Second})
-	}
-	onceOnAFleet(t, skews)
-}
-
-func onceOnAFleet(t *testing.T, skews []skewed) {
+func TestOnceOnAFleetOfProcesses(t *testing.T) {
 	const every = time.Second
 	t.Run("replicas", func(t *testing.T) {
 		t.Parallel()
 		b := lay(t, server.Cluster(t, server.Owned()))
 		primary, replica := b.pair(contested)
-		b.asks(t, skews, askJob{Addrs: b.D.Addrs(), Replicas: 1, Every: every}, func() {
+		b.asks(t, askJob{Addrs: b.D.Addrs(), Replicas: 1, Every: every}, func() {
 			require.NoError(t, primary.Kill())
 			require.NoError(t, replica.Promoted(b.Ctx))
 			require.NoError(t, primary.Restart())
@@ -184,7 +148,7 @@ func onceOnAFleet(t *testing.T, skews []skewed) {
 		for _, n := range b.D.Nodes() {
 			addrs = append(addrs, n.Addr)
 		}
-		b.asks(t, skews, askJob{Addrs: addrs, Quorum: true, Every: every, Guard: 1500 * time.Millisecond}, func() {
+		b.asks(t, askJob{Addrs: addrs, Quorum: true, Every: every, Guard: 1500 * time.Millisecond}, func() {
 			two := b.some(2)
 			require.NoError(t, server.Together(two, (*server.Node).Kill))
 			require.NoError(t, server.Together(two, (*server.Node).Replace))
@@ -193,11 +157,11 @@ func onceOnAFleet(t *testing.T, skews []skewed) {
 }
 
 // asks lets the processes work over faults. lose lets the servers lose what the level survives.
-func (b *bed) asks(t *testing.T, skews []skewed, job askJob, lose func()) {
+func (b *bed) asks(t *testing.T, job askJob, lose func()) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	b.Ctx = ctx
-	a := &askers{bed: b, job: job, skews: skews, turns: make(chan onceTurn, 10_000)}
+	a := &askers{bed: b, job: job, turns: make(chan onceTurn, 10_000)}
 	for range 5 {
 		a.list = append(a.list, a.start())
 	}
@@ -232,70 +196,4 @@ func (b *bed) asks(t *testing.T, skews []skewed, job askJob, lose func()) {
 		require.GreaterOrEqual(t, between, job.Every, "turns %d and %d of %d", i, i+1, len(a.seen))
 	}
 	t.Logf("%d turns; from the asking for one to the beginning of the next at least %v", len(a.seen), closest)
-}
-
-// skewVariable is by how many seconds the wall clock of a skewed program is off.
-const skewVariable = "HOLDFAST_SKEW"
-
-// skew is by how much this process's wall clock is off.
-func skew() time.Duration {
-	seconds, _ := strconv.Atoi(os.Getenv(skewVariable))
-	return time.Duration(seconds) * time.Second
-}
-
-// skewed is a program whose wall clock is off. The zero skewed is this one, with the machine's clock.
-type skewed struct {
-	program string
-	by      time.Duration
-}
-
-func (s skewed) wear(cmd *exec.Cmd) {
-	if s.program != "" {
-		cmd.Path = s.program
-		cmd.Env = append(cmd.Env, skewVariable+"="+strconv.Itoa(int(s.by/time.Second)))
-	}
-}
-
-// now is where the standard library reads the clock.
-const now = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
-
-// off is a file of package time, which may import syscall and not os.
-const off = `package time
-
-import "syscall"
-
-var holdfastSkew = func() int64 {
-	text, _ := syscall.Getenv("` + skewVariable + `")
-	seconds, _ := atoi(text)
-	return int64(seconds)
-}()
-`
-
-// buildSkewed builds this test program with a standard library that adds the skew to the wall clock.
-// What shifts the clock of other programs, a library that is loaded before them, does not reach Go,
-// which asks the kernel itself.
-func buildSkewed(t *testing.T) (program string) {
-	t.Helper()
-	dir := t.TempDir()
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	require.NoError(t, err)
-	original := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
-	text, err := os.ReadFile(original)
-	require.NoError(t, err)
-	require.Contains(t, string(text), now, "this Go reads the clock in another way")
-	changed := strings.Replace(string(text), now, now+"\tsec += holdfastSkew\n", 1)
-	overlay := map[string]map[string]string{"Replace": {}}
-	for name, source := range map[string]string{"time.go": changed, "holdfast.go": off} {
-		file := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
-		overlay["Replace"][filepath.Join(filepath.Dir(original), name)] = file
-	}
-	list, err := json.Marshal(overlay)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "overlay.json"), list, 0o600))
-	program = filepath.Join(dir, "skewed.test")
-	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, ".")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
-	return program
 }
