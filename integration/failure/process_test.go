@@ -28,16 +28,24 @@ func TestAKilledHoldersLockGoesToTheNextWaiter(t *testing.T) {
 		for from := 0; from < keys; from += 10_000 { // a script at a time that a busy machine ends in good time
 			require.NoError(t, b.Redis.Do(b.Ctx, b.Redis.B().Eval().Script(fill).Numkeys(0).Arg(strconv.Itoa(from)).Build()).Error())
 		}
-		var delays []time.Duration
-		for range 5 {
-			h := b.spawn("a", time.Second)
-			c := b.open(testbed.Long)
-			waiting := b.Acquire(b.Ctx, c, "a")
-			b.Line(c, "a", 1)
+		c := b.open(testbed.Long)
+		var holders [5]*reexec.Child
+		var waiting [5]<-chan testbed.Outcome
+		var ends [5]time.Time
+		for i := range holders {
+			name := fmt.Sprint("a", i)
+			holders[i] = b.spawn(name, time.Second)
+			waiting[i] = b.Acquire(b.Ctx, c, name)
+			b.Line(c, name, 1)
+		}
+		for i, h := range holders {
 			h.Kill()
-			ends := b.ends("a")
-			o := b.Locked(waiting)
-			delays = append(delays, o.At.Sub(ends))
+			ends[i] = b.ends(fmt.Sprint("a", i))
+		}
+		var delays []time.Duration
+		for i := range waiting {
+			o := b.Locked(waiting[i])
+			delays = append(delays, o.At.Sub(ends[i]))
 			b.Release(o.Lock)
 		}
 		t.Logf("with %d other keys, after the lease's end: %v", keys, delays)

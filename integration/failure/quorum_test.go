@@ -49,6 +49,7 @@ func (b *bed) some(n int) []*server.Node {
 // killed, to come back empty or with their data, or paused. Work goes on meanwhile, and nobody is
 // ever inside beside another. HOLDFAST_LOSSES is how often each of this is done (default 2).
 func TestQuorumLocksSurviveTheLossOfTwo(t *testing.T) {
+	t.Parallel()
 	losses := times(t, "HOLDFAST_LOSSES", 2)
 	// The data of servers that are killed are kept: the system has what they wrote.
 	b := several(t, server.WithConfig("appendonly", "yes"), server.WithConfig("appendfsync", "no"),
@@ -135,6 +136,7 @@ func (c *contest) places(nodes []*server.Node) (names []string) {
 // All five servers die at once, and come back empty: nobody gets the lock before its holder's lease
 // is over.
 func TestQuorumLocksSurviveTheLossOfAll(t *testing.T) {
+	t.Parallel()
 	server.Each(t, func(t *testing.T, f server.Flavour) {
 		b := several(t, server.WithFlavour(f))
 		c := b.contest(t, 2, func(int) *client.Client { return b.quorum() })
