@@ -60,8 +60,8 @@
 //     somebody waits for it (stuck.go). Never excepted.
 //  6. No goroutine is left when a process has closed its clients. Never excepted.
 //
-// A round that fails keeps its history (name.jsonl) in the out folder. The faults (name.faults.jsonl)
-// are kept of each round. Tests put defects into the library and into callers, and each must be found.
+// A round that fails keeps its history (name.jsonl) in the out folder. Tests put defects into the
+// library and into callers, and each must be found.
 //
 // What is found depends on the faults. Where they admit a second holder all the time, little of
 // rule 1 is left, so the rounds take turns: all faults, those that admit nothing at the level

@@ -75,7 +75,7 @@ func (r *round) run(ctx context.Context) (*result, error) {
 	}
 	bad := len(res.violations) > 0
 	if bad {
-		res.kept = record.path()
+		res.kept = record.file.Name()
 	}
 	return res, errors.Join(err, record.close(bad || r.keep || err != nil))
 }

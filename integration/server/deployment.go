@@ -172,7 +172,7 @@ func (d *Deployment) plan(spec *Spec) error {
 			}
 		}
 		n.password = d.password
-		n.settings = spec.dataConf(primary)
+		n.conf = n.placeConf() + spec.dataConf(primary)
 	}
 	if spec.Kind == KindSentinel {
 		return d.planSentinels()

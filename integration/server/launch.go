@@ -22,8 +22,7 @@ func (d *Deployment) newNode(role Role) (*Node, error) {
 
 // launch starts a node for the first time and blocks until it answers.
 func (n *Node) launch(ctx context.Context) error {
-	n.Conf = n.placeConf() + n.settings
-	err := n.proc.Put("redis.conf", n.Conf)
+	err := n.proc.Put("redis.conf", n.conf)
 	if err == nil {
 		err = n.again(ctx)
 	}

@@ -37,11 +37,9 @@ const (
 type Node struct {
 	Addr string // 127.0.0.1:port, the same after a Restart
 	Role Role   // as started
-	Conf string // the configuration file it was first started with
 
-	settings      string // Conf without the directives of placeConf
+	conf          string // the configuration file it was first started with
 	port, busPort int    // busPort is 0 outside Cluster
-	tlsPort       int    // 0 before ServeTLS
 	password      string
 	proc          process               // nil for the server at HOLDFAST_REDIS
 	external      *rueidis.ClientOption // of the server at HOLDFAST_REDIS
@@ -94,7 +92,7 @@ func (n *Node) Replace() error {
 		var files conf // names that no server here has used
 		files.set("appenddirname", fmt.Sprintf("appendonlydir-%d", n.lives))
 		files.set("dbfilename", fmt.Sprintf("dump-%d.rdb", n.lives))
-		if err := n.proc.Put("redis.conf", n.Conf+files.String()); err != nil {
+		if err := n.proc.Put("redis.conf", n.conf+files.String()); err != nil {
 			return err
 		}
 		return n.again(context.Background())

@@ -23,7 +23,7 @@ func (d *Deployment) planSentinels() error {
 		d.sentinels = append(d.sentinels, n)
 	}
 	for i, n := range d.sentinels {
-		n.settings = d.sentinelConf(i, ids)
+		n.conf = n.placeConf() + d.sentinelConf(i, ids)
 	}
 	return nil
 }
