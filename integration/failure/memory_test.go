@@ -2,9 +2,7 @@ package failure
 
 import (
 	"context"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -58,22 +56,6 @@ func TestAFormerPrimaryRemembersAnew(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, yes, "%v", values)
 	})
-}
-
-// A token that came from elsewhere, ahead of this server's clock, outlives the release and a load of the
-// library, which takes the server's memory.
-func TestATokenAheadOfTheClockSurvivesALoad(t *testing.T) {
-	b := single(t)
-	c := b.open(testbed.Long)
-	l := b.Take(c, "a")
-	ahead := time.Now().Add(30 * time.Second).UnixMicro()
-	b.do("FCALL", functions.Renew, "1", prefix+"a", l.Owner(), "20000", functions.OptRaise, strconv.FormatInt(ahead, 10))
-	b.do("FCALL", functions.Release, "1", prefix+"a", l.Owner())
-	b.do("FUNCTION", "LOAD", "REPLACE", functions.Source)
-	next := b.Take(b.open(testbed.Long), "a") // c does not know yet that it has lost it
-	require.Greater(t, next.Fence(), ahead)
-	b.Release(next)
-	_ = l.Release(b.Ctx)
 }
 
 // The holder hears nothing while its lock is broken and another one has had it.

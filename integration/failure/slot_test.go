@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -62,7 +61,7 @@ func TestASlotMovesToANodeWithoutTheLibrary(t *testing.T) {
 			b.renewed(name, 3)
 			require.NoError(t, l.Context().Err())
 			b.Line(c, name, 1)
-			b.subscribed(t, target, name)
+			b.subscribed(target, slot, 1)
 			b.Release(l)
 			o := b.Locked(next)
 			require.Greater(t, o.Lock.Fence(), l.Fence())
@@ -71,49 +70,19 @@ func TestASlotMovesToANodeWithoutTheLibrary(t *testing.T) {
 	}
 }
 
-// subscribed blocks until all who wait for the lock are subscribed at a node: who is not when its
-// turn comes is skipped.
-func (b *bed) subscribed(t *testing.T, node *server.Node, name string) {
-	t.Helper()
-	since := time.Now()
-	last := "none"
-	defer func() { t.Logf("after %v those who hear the waiters' channels: %s", time.Since(since), last) }()
-	b.Eventually("the waiters have subscribed again", func() bool {
-		lock, err := b.Do(name, "HGETALL").AsStrMap()
-		if err != nil { // one of this test's own connections that ended
-			return false
-		}
-		channels := b.channels(lock)
-		m, err := node.Do(b.Ctx, append([]string{"PUBSUB", "SHARDNUMSUB"}, channels...)...)
-		if err != nil {
-			return false
-		}
-		listeners, err := m.AsIntMap()
-		last = fmt.Sprint(listeners, err)
-		for _, channel := range channels {
-			if listeners[channel] == 0 {
-				return false
-			}
-		}
-		return err == nil
-	})
-}
-
-// channels are those of the waiters in line, as functions/holdfast.lua packs them: four doubles, then the
-// lengths of holds and channel, two bytes each, then holds, channel and owner.
-func (b *bed) channels(lock map[string]string) (list []string) {
+// subscribed blocks until so many who wait for locks of a slot are subscribed at a node: who is not when
+// its turn comes is skipped.
+func (b *bed) subscribed(node *server.Node, slot uint16, waiters int) {
 	b.TB.Helper()
-	const lengths = 8 * 4
-	for field, entry := range lock {
-		if strings.HasPrefix(field, "w:") {
-			require.Greater(b.TB, len(entry), lengths+4)
-			short := func(at int) int { return int(entry[at]) | int(entry[at+1])<<8 }
-			from := lengths + 4 + short(lengths)
-			list = append(list, entry[from:from+short(lengths+2)])
-		}
+	channels := prefix + "inbox:*"
+	if b.D.Kind == server.KindCluster {
+		channels = prefix + "{" + cluster.TagFor(slot) + "}inbox:*"
 	}
-	require.NotEmpty(b.TB, list)
-	return list
+	b.Eventually("the waiters have subscribed again", func() bool {
+		m, err := node.Do(b.Ctx, "PUBSUB", "SHARDCHANNELS", channels)
+		list, _ := m.AsStrSlice()
+		return err == nil && len(list) >= waiters
+	})
 }
 
 // Slots move to another primary and back, under locks that are held and renewed, lines of waiters, and
@@ -171,7 +140,7 @@ func reshard(t *testing.T, b *bed, count int) {
 	t.Logf("%d moves of %d slots in %v", len(moves), len(slots), time.Since(began))
 	require.NoError(t, testbed.Got(t, released))
 	for _, name := range settled {
-		b.subscribed(t, b.owning(name), name)
+		b.subscribed(b.owning(name), cluster.Slot(prefix+name), waiters)
 		require.NoError(t, w.release(name))
 	}
 	w.served.Wait()
