@@ -133,27 +133,6 @@ func (c *contest) places(nodes []*server.Node) (names []string) {
 	return names
 }
 
-// All five servers die at once, and come back empty: nobody gets the lock before its holder's lease
-// is over.
-func TestQuorumLocksSurviveTheLossOfAll(t *testing.T) {
-	t.Parallel()
-	server.Each(t, func(t *testing.T, f server.Flavour) {
-		b := several(t, server.WithFlavour(f))
-		c := b.contest(t, 2, func(int) *client.Client { return b.quorum() })
-		defer c.contend()()
-		c.everybodyEnters(votingGuard + recovery)
-		c.reset()
-		require.NoError(t, server.Together(b.D.Nodes(), (*server.Node).Kill))
-		gone := time.Now()
-		c.comeBack(b.D.Nodes(), (*server.Node).Restart, votingGuard)
-		p, _ := c.seen()
-		entries, _ := p.within(span{gone.Add(lateness), gone.Add(votingGuard)})
-		assert.Zero(t, entries)
-		c.everybodyEnters(recovery)
-		c.alone(c.reset())
-	})
-}
-
 // voted blocks until so many servers have the lock as that owner's.
 func (b *bed) voted(name, owner string, votes int) {
 	b.TB.Helper()
