@@ -73,11 +73,10 @@ func (r *round) run(ctx context.Context) (*result, error) {
 	for _, v := range res.violations {
 		record.write("violation", v)
 	}
-	bad := len(res.violations) > 0
-	if bad {
+	if len(res.violations) > 0 {
 		res.kept = record.file.Name()
 	}
-	return res, errors.Join(err, record.close(bad || r.keep || err != nil))
+	return res, errors.Join(err, record.close(res.kept != "" || r.keep || err != nil))
 }
 
 func (r *round) play(ctx context.Context, s shape, h *history) (err error) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,11 +16,13 @@ const (
 	failed   = "faults that could not be done, or not in whole"
 	admitted = "meetings of two holders that the guarantees admit, by fault"
 	outcomes = "calls by outcome"
-	numbers  = ""
+	numbers  = "numbers"
 )
 
 // The numbers.
 const (
+	rounds  = "rounds"
+	bad     = "rounds with violations"
 	holds   = "holds"
 	updates = "updates"
 	guarded = "rounds with a guard" // and in these:
@@ -43,6 +44,28 @@ func (c counts) sum(what string) (n int) {
 	return n
 }
 
+// add adds what was counted in a round.
+func (c counts) add(r *result) {
+	for what, kinds := range r.counts {
+		for kind, n := range kinds {
+			c.count(what, kind, n)
+		}
+	}
+	c.count(numbers, rounds, 1)
+	c.count(numbers, bad, min(1, len(r.violations)))
+}
+
+func (c counts) String() string {
+	var b strings.Builder
+	for _, what := range slices.Sorted(maps.Keys(c)) {
+		fmt.Fprintf(&b, "\n%s\n", what)
+		for _, k := range slices.Sorted(maps.Keys(c[what])) {
+			fmt.Fprintf(&b, "  %7d %s\n", c[what][k], k)
+		}
+	}
+	return b.String()
+}
+
 // String is a line for the round, and one for each violation, and for the file.
 func (r *result) String() string {
 	var b strings.Builder
@@ -61,56 +84,6 @@ func (r *result) String() string {
 	}
 	if r.kept != "" {
 		fmt.Fprintf(&b, "\n  kept: %s", r.kept)
-	}
-	return b.String()
-}
-
-// totals are the sums of all rounds.
-type totals struct {
-	counts
-	rounds, bad int
-}
-
-func (t *totals) add(r *result) {
-	for what, kinds := range r.counts {
-		for kind, n := range kinds {
-			t.count(what, kind, n)
-		}
-	}
-	t.rounds++
-	if len(r.violations) > 0 {
-		t.bad++
-	}
-}
-
-// err says that there were violations.
-func (t *totals) err() error {
-	switch {
-	case t.rounds == 0:
-		return errors.New("no round was done")
-	case t.bad > 0:
-		return fmt.Errorf("%d of %d rounds have violations", t.bad, t.rounds)
-	}
-	return nil
-}
-
-func (t *totals) String() string {
-	var b strings.Builder
-	n := t.counts[numbers]
-	fmt.Fprintf(&b, "\n%d rounds, %d of them with violations; %d calls, %d holds, %d updates",
-		t.rounds, t.bad, t.sum(outcomes), n[holds], n[updates])
-	if n[guarded] > 0 {
-		fmt.Fprintf(&b, "\n%d rounds with a guard: %d entries in storms, %d losses of memory with somebody inside",
-			n[guarded], n[entries], n[losses])
-	}
-	for _, what := range []string{faults, failed, admitted, outcomes} {
-		if len(t.counts[what]) == 0 {
-			continue
-		}
-		fmt.Fprintf(&b, "\n%s: %d\n", what, t.sum(what))
-		for _, k := range slices.Sorted(maps.Keys(t.counts[what])) {
-			fmt.Fprintf(&b, "  %7d %s\n", t.counts[what][k], k)
-		}
 	}
 	return b.String()
 }
