@@ -110,14 +110,17 @@ func TestGuardedLocksSurviveRestarts(t *testing.T) {
 			took := span{from: time.Now()}
 			require.NoError(t, node.Kill())
 			took.to = time.Now()
-			c.reset() // whoever comes in from now on has the lock of the server that is empty
+			c.reset()
 			require.NoError(t, node.Restart())
 			c.everybodyEnters(guard + recovery)
 			again := time.Since(took.to)
 			p := c.reset()
 			c.log("restart", took, again, p)
 			c.alone(p)
-			assert.GreaterOrEqual(t, p.at[0].Sub(took.to), guard, "the pause")
+			// On a busy machine somebody can come in late with a lock of the server of before.
+			first := slices.IndexFunc(p.at, func(e entry) bool { return e.lock.Fence() > took.to.UnixMicro() })
+			require.GreaterOrEqual(t, first, 0)
+			assert.GreaterOrEqual(t, p.at[first].at.Sub(took.to), guard, "the pause")
 		}
 	})
 }

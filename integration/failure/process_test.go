@@ -20,7 +20,8 @@ import (
 
 // The next waiter has a killed holder's lock within 50 ms of the lease's end, also where Redis
 // itself is late with expired keys because there are many. The median of a few is judged, all are
-// printed: the machine may be busy elsewhere.
+// printed: the machine may be busy elsewhere. Then plain timers are late too, and that counts three
+// times: for the waiter's own, for the server, and for the goroutine that gets the lock.
 func TestAKilledHoldersLockGoesToTheNextWaiter(t *testing.T) {
 	b := serial(t)
 	for _, keys := range []int{0, 300_000} {
@@ -42,16 +43,18 @@ func TestAKilledHoldersLockGoesToTheNextWaiter(t *testing.T) {
 			h.Kill()
 			ends[i] = b.ends(fmt.Sprint("a", i))
 		}
+		timers := late()
 		var delays []time.Duration
 		for i := range waiting {
 			o := b.Locked(waiting[i])
 			delays = append(delays, o.At.Sub(ends[i]))
 			b.Release(o.Lock)
 		}
-		t.Logf("with %d other keys, after the lease's end: %v", keys, delays)
+		worst := timers()
+		t.Logf("with %d other keys, after the lease's end: %v; plain timers late by up to %v", keys, delays, worst)
 		slices.Sort(delays)
 		require.Greater(t, delays[0], -20*time.Millisecond, "never before it")
-		require.Less(t, delays[len(delays)/2], 50*time.Millisecond)
+		require.Less(t, delays[len(delays)/2], 50*time.Millisecond+3*worst)
 	}
 }
 
