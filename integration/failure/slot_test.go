@@ -25,7 +25,7 @@ func TestASlotMovesToANodeWithoutTheLibrary(t *testing.T) {
 	for name, autoLoad := range map[string]bool{"AutoLoad": true, "by hand": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := lay(t, server.Cluster(t, server.Owned()))
+			b := lay(t, server.Cluster(t, server.Owned(), patientNodes))
 			const name = "{tag}held"
 			slot, source := cluster.Slot(prefix+name), b.owning(name)
 			target := b.D.Nodes()[(int(slot)*3/cluster.Slots+1)%3]
@@ -70,6 +70,9 @@ func TestASlotMovesToANodeWithoutTheLibrary(t *testing.T) {
 	}
 }
 
+// patientNodes is for a Cluster that nobody strikes: on a busy machine its nodes would find each other dead.
+var patientNodes = server.WithConfig("cluster-node-timeout", "15000")
+
 // subscribed blocks until so many who wait for locks of a slot are subscribed at a node: who is not when
 // its turn comes is skipped.
 func (b *bed) subscribed(node *server.Node, slot uint16, waiters int) {
@@ -94,7 +97,7 @@ func TestReshardingUnderLoad(t *testing.T) {
 	t.Parallel()
 	count := times(t, "HOLDFAST_SLOTS", 60)
 	server.Each(t, func(t *testing.T, f server.Flavour) {
-		b := lay(t, server.Cluster(t, server.Owned(), server.WithFlavour(f)))
+		b := lay(t, server.Cluster(t, server.Owned(), server.WithFlavour(f), patientNodes))
 		// many slots take longer than other tests
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute+time.Duration(count)*time.Second)
 		defer cancel()
