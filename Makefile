@@ -31,8 +31,9 @@ help: ## Show this list
 HALF   := ^Test[A-G]
 LONG   := ./integration/conformance ./integration/failure
 # Of these the race detector has nothing to see, and much to slow down: machines without goroutines that
-# are walked through, and calls of other programs.
-UNRACED := ./.ci/dist ./integration/polyglot ./integration/contract ./integration/readme ./client/internal/queue ./client/internal/lease
+# are walked through, and calls of other programs, which are built without it.
+UNRACED := ./.ci/dist ./integration/polyglot ./integration/contract ./integration/readme ./integration/demo \
+	./functions ./client/internal/queue ./client/internal/lease
 OTHERS   = ./loader $(filter-out $(LONG) $(UNRACED),$(shell go list ./... | sed 's|^github.com/holdfast-go/holdfast|.|'))
 
 # Tests in virtual time are several times slower with the race detector: of these, what drives the
@@ -66,7 +67,7 @@ unraced: compiled
 	go test -count=1 -timeout 15m -p 2 $(UNRACED)
 
 modules: compiled
-	cd loader/cmd/holdfast && $(TEST) -p 1 ./...
+	cd loader/cmd/holdfast && go test -count=1 -timeout 15m . && $(TEST) -p 1 ./internal/...
 	@printf '%s\n' $(PLAIN) | xargs -P 2 -I MODULE sh -c 'cd MODULE && $(TEST) ./...'
 	@printf '%s\n' $(GLUE) | xargs -P 2 -I MODULE sh -c 'cd MODULE && go test -count=1 ./...'
 
