@@ -36,9 +36,9 @@ UNRACED := ./.ci/dist ./integration/polyglot ./integration/contract ./integratio
 	./functions ./client/internal/queue ./client/internal/lease
 OTHERS   = ./loader $(filter-out $(LONG) $(UNRACED),$(shell go list ./... | sed 's|^github.com/holdfast-go/holdfast|.|'))
 
-# Tests in virtual time are several times slower with the race detector: of these, what drives the
-# client from many goroutines has it too.
-VIRTUAL  = $$(go list ./... | grep -v -e /simulation -e /differential)
+# Tests in virtual time are several times slower with the race detector: what drives the client from many
+# goroutines has it.
+VIRTUAL  = $$(go list ./... | grep -v -e /simulation -e /differential -e /jobs -e 'locktest$$')
 DETECTED := . ./internal/jobs
 
 # Modules that are glue, without goroutines and locks of their own, and bring much to compile.
