@@ -315,3 +315,27 @@ func TestObserversAreJoined(t *testing.T) {
 	require.Equal(t, a.list, b.list)
 	require.Nil(t, client.JoinObservers().Asked)
 }
+
+// A waiter learns whom it waited for.
+func TestTheObserverIsToldWhoWasBefore(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		var behind []string
+		observer := &client.Observer{Acquired: func(_, lock context.Context, a client.Acquisition) context.Context {
+			if a.Behind == nil {
+				behind = append(behind, "nobody")
+			} else {
+				behind = append(behind, a.Behind.Holder.Label)
+			}
+			return lock
+		}}
+		a, b := s.Client(client.Config{Label: "a"}), s.Client(client.Config{Observer: observer, Label: "b"})
+		for _, opt := range []client.Option{client.WithMaxWait(0), client.WithPolling(100, time.Second), client.WithoutRenewal()} {
+			l := holding(t, a, "x")
+			time.AfterFunc(2500*time.Millisecond, func() { require.NoError(t, l.Release(ctx)) })
+			require.NoError(t, b.Do(ctx, "x", nothing, opt))
+		}
+		require.NoError(t, b.Do(ctx, "x", nothing))
+		require.Equal(t, []string{"a", "a", "a", "nobody"}, behind)
+	})
+}

@@ -71,30 +71,6 @@ func TestTimeInFunctions(t *testing.T) {
 	})
 }
 
-func TestErrorsOfFunctions(t *testing.T) {
-	raised := func(text string) redis.Error { return redis.Error(text + " script: t, on @user_function:2.") }
-	for body, want := range map[string]any{
-		"return redis.call('GET', keys[1])":     raised(wrongType),
-		"return redis.pcall('GET', keys[1])":    redis.Error(wrongType),
-		"return redis.call('GET')":              raised("ERR Wrong number of args calling Redis command from script"),
-		"x = 1":                                 raised("ERR user_function:2: Attempt to modify a readonly table"),
-		"return redis.error_reply('foo')":       redis.Error("ERR foo"),
-		"return redis.call('SET', keys[1], {})": raised("ERR Lua redis lib command arguments must be strings or integers"),
-		"return redis.acl_check_cmd('NOPE')":    raised("ERR Invalid command passed to redis.acl_check_cmd()"),
-		"return redis.call('MULTI')":            raised("ERR This Redis command is not allowed from script"),
-
-		"local ok, e = pcall(redis.call, 'GET', keys[1]) return e": wrongType,
-
-		"return nope": raised("ERR user_function:2: Script attempted to access nonexistent global variable 'nope'"),
-	} {
-		n := redis.New(redis.Options{}).Node("a:1")
-		n.Do("RPUSH", "k", "x")
-		require.Equal(t, want, run(t, n, body, "k"), body)
-	}
-}
-
-const wrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
-
 func TestDialErrorsLookLikeThoseOfTCP(t *testing.T) {
 	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
 		n := w.Node("a:1")
