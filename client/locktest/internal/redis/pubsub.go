@@ -91,7 +91,7 @@ func (n *Node) deliver(k kind, channel, message string, forwarded bool) int {
 		s.pushMessage(push{k.word("message"), channel, message})
 	}
 	if f := n.world.opt.Hooks.Publish; f != nil {
-		f(Published{n, channel, message, k == ofShard, len(subscribers), forwarded})
+		f(Published{n, channel, message, len(subscribers), forwarded})
 	}
 	return len(subscribers)
 }

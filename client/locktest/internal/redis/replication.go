@@ -13,7 +13,6 @@ func init() {
 	register(
 		&spec{"WAIT", 3, noScript, 0, wait},
 		&spec{"ROLE", 1, noScript | always, 0, role},
-		&spec{"REPLCONF", -1, noScript | always, 0, ok},
 	)
 }
 
