@@ -44,7 +44,11 @@ func TestABrokenLockKeepsNoVote(t *testing.T) {
 func TestALockIsBrokenBetweenTheRounds(t *testing.T) {
 	for _, wait := range []bool{false, true} {
 		on(t, 5, func(b *several) {
-			c := b.client(client.Config{})
+			c, rival := b.two()
+			held := b.hold(rival, "x")
+			_, err := c.TryAcquire(b.Context(), "x")
+			require.ErrorIs(b, err, client.ErrBusy, "now one server is asked before the others")
+			b.release(held)
 			b.world.Delay(redis.Path{}, 50*time.Millisecond)
 			time.AfterFunc(120*time.Millisecond, func() { // the first vote is back, and the others are on their way
 				for _, n := range b.nodes {
@@ -78,5 +82,32 @@ func TestAReleaseByAnotherThatFailsIsNotRepeated(t *testing.T) {
 		require.NoError(b, l.Context().Err())
 		assert.Equal(b, 3, b.votes("x", l.Owner()))
 		b.release(l)
+	})
+}
+
+// Who took a lock while it could not reach one of three servers has it at two. When one of those is
+// lost, what is left of it is at one server: an operator must be told that it is held, and by whom,
+// and may break it.
+func TestALockThatMayBeHeldIsBroken(t *testing.T) {
+	on(t, 3, func(b *several) {
+		one, operator := b.two()
+		away := redis.Path{Host: "h1", Node: b.from("x", 1)}
+		b.world.Refuse(away, true)
+		b.world.Reset(away)
+		l := b.hold(one, "x")
+		require.Equal(b, 2, b.votes("x", l.Owner()))
+		b.from("x", 2).Kill()
+		info, err := operator.Inspect(b.Context(), "x")
+		require.NoError(b, err)
+		assert.Equal(b, l.Owner(), info.Holder.Owner)
+		assert.Equal(b, l.Fence(), info.Fence)
+		info, err = operator.Break(b.Context(), "x", "runaway")
+		require.NoError(b, err)
+		assert.Equal(b, l.Owner(), info.Holder.Owner)
+		info, err = operator.Inspect(b.Context(), "x")
+		require.NoError(b, err)
+		assert.False(b, info.Held)
+		time.Sleep(lease)
+		assert.Error(b, l.Context().Err())
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,6 +117,44 @@ func TestAVoteThatComesLateIsGivenBack(t *testing.T) {
 	})
 }
 
+// A free lock is had in one round trip, and given back in another one: all servers are asked at once.
+func TestAFreeLockTakesOneRoundTrip(t *testing.T) {
+	on(t, 5, func(b *several) {
+		c := b.client(client.Config{})
+		const way = 7 * time.Millisecond
+		b.world.Delay(redis.Path{}, way)
+		began := time.Now()
+		l, err := c.Acquire(b.Context(), "x")
+		require.NoError(b, err)
+		took := time.Since(began)
+		assert.Less(b, took, 3*way)
+		b.release(l)
+		assert.Less(b, time.Since(began), 2*took+way)
+	})
+}
+
+// A vote at the first server, of one who has it nowhere else: the lock is to be had all the same, and a
+// moment later by those who have met rivals.
+func TestAVoteThatIsNobodysIsInNobodysWay(t *testing.T) {
+	on(t, 3, func(b *several) {
+		c, waits := b.two()
+		held := b.hold(waits, "x")
+		_, err := c.TryAcquire(b.Context(), "x")
+		assert.ErrorIs(b, err, client.ErrBusy)
+		b.release(held)
+		require.IsType(b, int64(0), b.from("x", 0).Do("FCALL", "holdfast_acquire", "1", "lock:x", "ghost", "600000"))
+		_, err = c.TryAcquire(b.Context(), "x")
+		assert.ErrorIs(b, err, client.ErrBusy)
+		time.Sleep(200 * time.Millisecond)
+		l, err := c.TryAcquire(b.Context(), "x")
+		require.NoError(b, err)
+		b.release(l)
+		began := time.Now()
+		b.release(<-b.waits(waits, "x"))
+		assert.Less(b, time.Since(began), 3*time.Second)
+	})
+}
+
 // Two servers vote late, so their tokens are higher than the holder's, and are among the first to answer
 // when the holder looks at its lock, a second later: it is the holder's all the same.
 func TestLateVotersAreLookedAtFirst(t *testing.T) {
@@ -153,5 +193,31 @@ func TestALostServerIsNotAnOutage(t *testing.T) {
 		time.Sleep(2 * lease)
 		b.release(l)
 		assert.Empty(b, text.String())
+	})
+}
+
+// TryAcquire "takes the lock if it is free": one of many that try at once has it, as on one server.
+func TestOneOfManyWhoTryHasIt(t *testing.T) {
+	on(t, 5, func(b *several) {
+		var clients []*client.Client
+		for range 10 {
+			clients = append(clients, b.client(client.Config{}))
+		}
+		for range 20 {
+			var all sync.WaitGroup
+			var won atomic.Int32
+			for _, c := range clients {
+				all.Go(func() {
+					l, err := c.TryAcquire(b.Context(), "x", client.WithFreshAnswer(), client.WithMinHold(time.Second))
+					if err == nil {
+						won.Add(1)
+						assert.NoError(b, l.Release(b.Context()))
+					}
+				})
+			}
+			all.Wait()
+			assert.EqualValues(b, 1, won.Load())
+			time.Sleep(5 * time.Second)
+		}
 	})
 }
