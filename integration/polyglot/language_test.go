@@ -28,7 +28,7 @@ func languages() []language {
 	node := []string{"NODE_PATH=" + os.Getenv("NODE_PATH") + ":/usr/share/nodejs"}
 	predis := `require "Predis/Autoloader.php";`
 	return []language{
-		{name: "sh", programs: []string{"sh"}, probe: []string{"-c", "command -v redis-cli timeout od"}, worker: "worker.sh",
+		{name: "sh", programs: []string{"sh"}, probe: []string{"-c", "command -v redis-cli timeout base64"}, worker: "worker.sh",
 			packages: "redis-tools"},
 		{name: "python", programs: []string{"python3", "/usr/bin/python3"}, probe: []string{"-c", "import redis"},
 			worker: "worker.py", packages: "python3-redis"},

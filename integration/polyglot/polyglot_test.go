@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -101,6 +102,18 @@ func acquire(t *testing.T, lock string) *client.Lock {
 func release(t *testing.T, l *client.Lock) {
 	t.Helper()
 	require.NoError(t, l.Release(t.Context()))
+}
+
+// named requires that the holder's name says on which host and in which process it is.
+func named(t *testing.T, lock string, r *running) {
+	t.Helper()
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	holder := inspect(t, lock).Holder
+	require.Equal(t, host, holder.Host, holder.Owner)
+	group, err := syscall.Getpgid(holder.PID) // the shell's holder is a child of the worker
+	require.NoError(t, err, holder.Owner)
+	require.Equal(t, r.cmd.Process.Pid, group, holder.Owner)
 }
 
 // hold starts a worker that takes the test's lock, says so, and has it until it is told to release it.
@@ -196,6 +209,7 @@ func TestHandOverFromGoAndBack(t *testing.T) {
 		release(t, l)
 		token := r.held()
 		require.Greater(t, token, l.Fence())
+		named(t, t.Name(), r)
 
 		back := make(chan int64, 1)
 		go func() {
@@ -342,7 +356,7 @@ func TestNoiseOnTheChannel(t *testing.T) {
 		channels, err := (&m).AsStrSlice()
 		require.NoError(t, err)
 		for _, channel := range channels { // none where it polls
-			owner := channel[strings.LastIndex(channel, ":")+1:]
+			owner := strings.TrimPrefix(channel, "lock:{"+key+"}:")
 			for _, noise := range []string{"", "look " + owner, "1 2 3", "x y z 32 " + owner + " " + key,
 				"9007199254740991 1 1 32 " + owner + " lock:other", "9007199254740991 1 1 5 other " + key,
 				"9007199254740991 1 1 32 " + owner + " " + key} {

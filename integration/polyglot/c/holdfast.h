@@ -36,7 +36,8 @@ struct holdfast {
   redisContext *(*connect)(void *arg);
   void *arg;
   redisContext *redis, *line;
-  char key[512], owner[33], channel[600], ttl[24];
+  char key[512], owner[160], channel[700], ttl[24];
+  int pid;
   long long lease, ends, due; /* ms of the monotonic clock */
   int gone;
 };

@@ -15,12 +15,14 @@ import os
 import random
 import re
 import secrets
+import socket
 import threading
 from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 
 from redis.exceptions import ConnectionError, RedisError, ResponseError, TimeoutError
 
+HOST = re.sub("[^!-9;-~]", "-", socket.gethostname())
 UNKNOWN = (ConnectionError, TimeoutError, OSError)  # the call may have run
 
 
@@ -58,7 +60,8 @@ def lock(redis, name, *, lease=30.0, wait=None):
 class Lock:
     """A lock that is held. token is its fencing token."""
     def __init__(self, redis, name, lease):
-        self.key, self.owner, self.token = "lock:" + name, secrets.token_hex(16), None  # never used again
+        self.key, self.token = "lock:" + name, None
+        self.owner = f"{HOST}:{os.getpid()}:{secrets.token_urlsafe(12)}"  # never used again
         self._redis, self._ttl, self._ends = redis, round(lease * 1000), 0
         self._over, self._gone, self._pid = threading.Event(), "", os.getpid()  # gone: why it is lost
         tag = re.match("[^{]*{([^}]+)}", self.key)  # the channel must be in the key's slot
@@ -140,7 +143,7 @@ class Lock:
         end = min(until, monotonic() + min(pause, (left + 1) / 1000 if left >= 0 else pause))
         while self._pubsub and monotonic() < end:
             kind, said = self._message(end - monotonic())
-            grant = re.fullmatch(r"(\d+) \d+ \d+ 32 " + re.escape(f"{self.owner} {self.key}"), said)
+            grant = re.fullmatch(r"(\d+) \d+ \d+ \d+ " + re.escape(f"{self.owner} {self.key}"), said)
             if kind == "smessage" and grant and int(grant[1]) > fence:
                 return int(grant[1])  # an older one is void, and what is no grant of ours is noise
         sleep(max(0, end - monotonic()))

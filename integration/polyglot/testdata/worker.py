@@ -18,6 +18,8 @@ def say(*words):
 
 def hold():
     with holdfast.lock(r, name, **terms) as lock:
+        os.fork() or sys.exit()
+        os.wait()
         say("held", lock.token)
         while not select.select([sys.stdin], [], [], 0.01)[0]:
             lock.check()
