@@ -101,9 +101,10 @@ func underShell(t *testing.T, lock string) (cmd *exec.Cmd, stdin io.Closer) {
 func TestTheShellIsKilled(t *testing.T) {
 	t.Parallel()
 	cmd, stdin := underShell(t, "killed")
+	renewed(t, "killed", 1) // what renews the lock is started behind the command
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	renewed(t, "killed")
+	renewed(t, "killed", 1)
 	require.NoError(t, stdin.Close())
 	release(t, acquire(t, "killed"))
 }

@@ -9,7 +9,7 @@ The key is "lock:order:42", as the Go client's. A thread renews the lock. It can
 the server cannot be reached: call lock.check() before each step, or look at lock.lost. Give the client a socket_timeout
 below a third of the lease, or a call to a silent server does not end, and retry=None: from 6.0 on it would repeat a
 release whose reply was lost, and take the second reply, 'not yours', for a loss. Waiters are told by SSUBSCRIBE, on a
-connection of their own; with a RedisCluster they poll. Not for asyncio.
+connection of their own; with a RedisCluster they poll. holdfast_asyncio.py is for asyncio.
 """
 import os
 import random
@@ -80,13 +80,22 @@ class Lock:
             raise Lost(f"{self.key}: {self._gone}")
 
     def _call(self, function, *args):
-        words, sent = ("FCALL", "holdfast_" + function, 1, self.key, self.owner, *args), monotonic()
-        reply = self._redis.execute_command(*words, NEVER_DECODE=True)  # an owner may be any bytes
+        sent = monotonic()
+        return self._heard(self._send(function, *args), sent, args)
+
+    def _send(self, function, *args):
+        words = ("FCALL", "holdfast_" + function, 1, self.key, self.owner, *args)
+        return self._redis.execute_command(*words, NEVER_DECODE=True)  # an owner may be any bytes
+
+    def _heard(self, reply, sent, args):
         if isinstance(reply, list):  # a refusal: 0, pttl_ms, owner, waiters or position, why ...
             return [r.decode(errors="backslashreplace") if isinstance(r, bytes) else r for r in reply]
         if args:  # from before the request on, less a margin for clocks that differ
             self.token, self._ends = reply, sent + self._ttl / 1000 * 0.99 - 0.002
         return [reply]
+
+    def _busy(self, reply):
+        return Busy(f"{self.key}: {reply[4]} by {reply[2]!r} for {reply[1]} ms")
 
     def _repeat(self, *call):
         try:
@@ -110,7 +119,7 @@ class Lock:
         reply, answered = self._repeat("acquire", self._ttl), monotonic()
         while reply[0] == 0:
             if monotonic() >= until:
-                raise Busy(f"{self.key}: {reply[4]} by {reply[2]!r} for {reply[1]} ms")
+                raise self._busy(reply)
             try:
                 self._subscribe()
                 reply, answered = self._call("wait", self._ttl, *self._channel), monotonic()
