@@ -28,24 +28,44 @@ func of(t *testing.T, name string) worker {
 }
 
 // A wait that is thrown out of leaves the line, and says what it was thrown out by.
-func TestAWaitIsTimedOutInRuby(t *testing.T) {
+func TestAWaitIsTimedOut(t *testing.T) {
 	t.Parallel()
-	l := acquire(t, "late")
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	said, err := exec.CommandContext(ctx, of(t, "ruby").argv[0], "-e", `
+	for language, text := range map[string][2]string{
+		"ruby": {"-e", `
 require "./ruby/holdfast"
 require "timeout"
 begin
-  Timeout.timeout(0.7) { Holdfast.lock(Redis.new(host: ARGV[0], port: ARGV[1].to_i), "late") { } }
+  Timeout.timeout(0.7) { Holdfast.lock(Redis.new(host: ARGV[0], port: ARGV[1].to_i), ARGV[2]) { } }
 rescue Timeout::Error, Holdfast::Lost => e
   puts e.class
 end
-`, bed.host, bed.port).CombinedOutput()
-	require.NoError(t, err, "%s", said)
-	require.Equal(t, "Timeout::Error\n", string(said))
-	waits(t, "late", 0)
-	release(t, l)
+`},
+		"asyncio": {"-c", `
+import asyncio, sys
+sys.path.insert(0, "python")
+import redis.asyncio, holdfast_asyncio
+async def main():
+    try:
+        async with asyncio.timeout(0.7):
+            async with holdfast_asyncio.lock(redis.asyncio.Redis(host=sys.argv[1], port=int(sys.argv[2])), sys.argv[3]):
+                pass
+    except Exception as e:
+        print(type(e).__name__)
+asyncio.run(main())
+`},
+	} {
+		t.Run(language, func(t *testing.T) {
+			w := of(t, language)
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			defer cancel()
+			l := acquire(t, t.Name())
+			said, err := exec.CommandContext(ctx, w.argv[0], text[0], text[1], bed.host, bed.port, t.Name()).CombinedOutput()
+			require.NoError(t, err, "%s", said)
+			require.Regexp(t, `^(Timeout::Error|TimeoutError)\n$`, string(said))
+			waits(t, bed.c, t.Name(), 0)
+			release(t, l)
+		})
+	}
 }
 
 // shell returns a command under a lock, held by holdfast.sh.
@@ -101,10 +121,10 @@ func underShell(t *testing.T, lock string) (cmd *exec.Cmd, stdin io.Closer) {
 func TestTheShellIsKilled(t *testing.T) {
 	t.Parallel()
 	cmd, stdin := underShell(t, "killed")
-	renewed(t, "killed", 1) // what renews the lock is started behind the command
+	renewed(t, "killed") // what renews the lock is started behind the command
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	renewed(t, "killed", 1)
+	renewed(t, "killed")
 	require.NoError(t, stdin.Close())
 	release(t, acquire(t, "killed"))
 }

@@ -8,7 +8,11 @@ import redis
 import holdfast
 
 host, port, mode, name, lease, wait = sys.argv[1:7]
-r = redis.Redis(host, int(port), socket_timeout=int(lease) / 4000, retry=None, decode_responses=True)
+options = {"socket_timeout": int(lease) / 4000, "decode_responses": True}
+if os.environ.get("CLUSTER"):
+    r = redis.RedisCluster(host, int(port), **options)
+else:
+    r = redis.Redis(host, int(port), retry=None, **options)
 terms = {"lease": int(lease) / 1000, "wait": None if wait == "-1" else int(wait) / 1000}
 
 

@@ -36,7 +36,11 @@ async def work(r, counter, rounds):
 
 
 async def main():
-    r = redis.asyncio.Redis(host=host, port=int(port), socket_timeout=int(lease) / 4000, retry=None)
+    options = {"socket_timeout": int(lease) / 4000}
+    if os.environ.get("CLUSTER"):
+        r = redis.asyncio.cluster.RedisCluster(host, int(port), **options)
+    else:
+        r = redis.asyncio.Redis(host=host, port=int(port), retry=None, **options)
     try:
         await (hold(r) if mode == "hold" else work(r, *sys.argv[7:]))
     except holdfast.Busy:
