@@ -1,4 +1,5 @@
 #!lua name=holdfast_fenced
+-- SPDX-License-Identifier: Apache-2.0
 -- Holdfast: writes that a fencing token must be new enough for, as a Redis Functions library of its
 -- own. The contract is FENCED.md.
 --

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * A distributed lock on Redis 7 or Valkey: Holdfast's functions library over node-redis.
  *

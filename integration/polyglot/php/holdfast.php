@@ -1,4 +1,5 @@
 <?php
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A distributed lock on Redis 7 or Valkey: Holdfast's functions library over phpredis or Predis.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An agent answers a conversation, one turn at a time. Run it in two terminals: python3 example_asyncio.py [URL]"""
 import asyncio
 import sys

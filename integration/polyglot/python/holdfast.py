@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A distributed lock on Redis 7 or Valkey: Holdfast's functions library over redis-py.
 
     with holdfast.lock(redis.Redis(socket_timeout=2, retry=None), "order:42", lease=30, wait=10) as lock:

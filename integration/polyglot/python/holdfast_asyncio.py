@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A distributed lock on Redis 7 or Valkey for asyncio, from Python 3.11 on: copy it beside holdfast.py, which it is built on.
 
     async with holdfast_asyncio.lock(redis.asyncio.Redis(socket_timeout=2, retry=None), "order:42", wait=10) as lock:

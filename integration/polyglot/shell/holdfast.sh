@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Runs a command with a lock of Redis 7 or Valkey held: Holdfast's functions library over redis-cli.
 #
 #     holdfast.sh [-l LEASE_MS] [-w WAIT_MS] LOCK COMMAND [ARGUMENT...]
