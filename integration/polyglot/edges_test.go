@@ -86,7 +86,7 @@ func TestACommandOfTheShellEndsAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			for range 15 {
+			for range 5 {
 				said, err := shell(ctx, "600000", "at once "+strconv.Itoa(i), "true").CombinedOutput()
 				if !assert.NoError(t, err, "%s", said) {
 					return
@@ -103,7 +103,7 @@ func underShell(t *testing.T, lock string) (cmd *exec.Cmd, stdin io.Closer) {
 	of(t, "sh")
 	input, stdin, err := os.Pipe()
 	require.NoError(t, err)
-	cmd = shell(t.Context(), "9000", lock, "sh", "-c", "echo held; read -r line || :")
+	cmd = shell(t.Context(), "12000", lock, "sh", "-c", "echo held; read -r line || :")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stdin = input
 	stdout, err := cmd.StdoutPipe()

@@ -228,7 +228,7 @@ func TestHandOverFromGoAndBack(t *testing.T) {
 func TestALockIsRenewedAndBroken(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w worker) {
-		r := w.hold(t, "9000", "0")
+		r := w.hold(t, "15000", "0")
 		token := r.held()
 		renewed(t, t.Name())
 		require.Equal(t, token, inspect(t, t.Name()).Fence)
