@@ -48,7 +48,7 @@ type contract struct {
 }
 
 var (
-	locks = contract{functions.Library, functions.Names(), constants, codes, words, whys}
+	locks  = contract{functions.Library, functions.Names(), constants, codes, words, whys}
 	fenced = contract{functions.FencedLibrary, functions.FencedNames(),
 		map[string]string{"VERSION": "'" + functions.FencedVersion + "'", "MAX_TTL_MS": fmt.Sprint(functions.MaxTTL)},
 		[]string{functions.CodeArg, functions.CodeServer, functions.CodeType}, nil, nil}

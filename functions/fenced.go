@@ -16,12 +16,12 @@ const FencedVersion = "1.0.0"
 
 // The functions of the second library. What each takes and replies stands in FENCED.md.
 const (
-	Claim            = "holdfast_claim"
-	SetIf            = "holdfast_set_if"
-	IncrByIf         = "holdfast_incrby_if"
-	AppendIf         = "holdfast_append_if"
-	HSetIf           = "holdfast_hset_if"
-	DelIf            = "holdfast_del_if"
+	Claim             = "holdfast_claim"
+	SetIf             = "holdfast_set_if"
+	IncrByIf          = "holdfast_incrby_if"
+	AppendIf          = "holdfast_append_if"
+	HSetIf            = "holdfast_hset_if"
+	DelIf             = "holdfast_del_if"
 	ReadFencedVersion = "holdfast_fenced_version"
 )
 

@@ -80,7 +80,7 @@ func source(version string) string {
 
 // The versions before those of functions, of the same contracts.
 const (
-	older      = functions.Version + "-rc.1"
+	older       = functions.Version + "-rc.1"
 	olderFenced = functions.FencedVersion + "-rc.1"
 )
 
