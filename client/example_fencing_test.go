@@ -15,7 +15,7 @@ import (
 )
 
 // A holder is paused beyond its lease. Meanwhile another one has the lock and writes. The guard
-// library refuses what the first one writes when it wakes up. functions/GUARD.md says more, and
+// library refuses what the first one writes when it wakes up. functions/FENCED.md says more, and
 // docs/fencing.md has the same for SQL.
 func ExampleFence() {
 	ctx := context.Background()
@@ -25,7 +25,7 @@ func ExampleFence() {
 	}
 	defer redis.Close()
 	// once, when the application is deployed
-	if _, err := loader.Load(ctx, redis, loader.Options{Source: functions.GuardSource}); err != nil {
+	if _, err := loader.Load(ctx, redis, loader.Options{Source: functions.FencedSource}); err != nil {
 		log.Fatal(err)
 	}
 	const stock, fence = "{stock:7}", "{stock:7}:fence" // one hash slot

@@ -268,8 +268,10 @@ func Example_status() {
 func ExampleParseHolder() {
 	who := client.ParseHolder("web-3:4711:bKx1c9VnT0aQw2Zs:mhzqk3ty.2f:nightly report")
 	fmt.Println(who.Host, who.PID, who.Label, who.Since.UTC().Format(time.DateOnly))
+	fmt.Println(client.ParseHolder("web-4:815:q1Zx_7bTnT0aQw2Z")) // of another language
 	fmt.Println(client.ParseHolder("worker-7"))
 	// Output:
 	// web-3 4711 nightly report 2025-11-15
+	// web-4 pid 815
 	// "worker-7"
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // Holder is who has a lock, as far as its owner string tells. Owners made by this client name host,
-// process and label; of any other only Owner is set. All of it is text from others: those who may
-// take a lock choose it.
+// process and label, and those of the modules for other languages host and process; of any other only
+// Owner is set. All of it is text from others: those who may take a lock choose it.
 type Holder struct {
 	Owner string
 	Host  string
@@ -50,19 +50,24 @@ func parseHolder(owner string, fence int64) Holder {
 		h.Since = time.UnixMicro(fence)
 	}
 	parts := strings.SplitN(owner, ":", 5)
-	if len(parts) < 4 || len(parts[2]) != 16 {
+	if len(parts) < 3 || len(parts[2]) != 16 {
 		return h
 	}
 	pid, err := strconv.Atoi(parts[1])
-	asked, _, _ := strings.Cut(parts[3], ".")
-	at, err2 := strconv.ParseInt(asked, 36, 64)
-	if err != nil || err2 != nil {
+	if err != nil {
 		return h
 	}
-	h.Host, h.PID = parts[0], pid
-	if h.Since.IsZero() {
-		h.Since = time.UnixMilli(at)
+	if len(parts) > 3 { // owners of other languages do not say when they asked
+		asked, _, _ := strings.Cut(parts[3], ".")
+		at, err := strconv.ParseInt(asked, 36, 64)
+		if err != nil {
+			return h
+		}
+		if h.Since.IsZero() {
+			h.Since = time.UnixMilli(at)
+		}
 	}
+	h.Host, h.PID = parts[0], pid
 	if len(parts) == 5 {
 		h.Label = parts[4]
 	}

@@ -48,9 +48,9 @@ type contract struct {
 }
 
 var (
-	locks = contract{functions.Library, functions.Names(), constants, codes, words, whys}
-	guard = contract{functions.GuardLibrary, functions.GuardNames(),
-		map[string]string{"VERSION": "'" + functions.GuardVersion + "'", "MAX_TTL_MS": fmt.Sprint(functions.MaxTTL)},
+	locks  = contract{functions.Library, functions.Names(), constants, codes, words, whys}
+	fenced = contract{functions.FencedLibrary, functions.FencedNames(),
+		map[string]string{"VERSION": "'" + functions.FencedVersion + "'", "MAX_TTL_MS": fmt.Sprint(functions.MaxTTL)},
 		[]string{functions.CodeArg, functions.CodeServer, functions.CodeType}, nil, nil}
 )
 
@@ -163,8 +163,8 @@ func TestSourceReadmeAndGoAgree(t *testing.T) {
 	}
 }
 
-func TestGuardSourcePageAndGoAgree(t *testing.T) {
-	for _, f := range guard.check(functions.GuardSource, page(t, "GUARD.md")) {
+func TestFencedSourcePageAndGoAgree(t *testing.T) {
+	for _, f := range fenced.check(functions.FencedSource, page(t, "FENCED.md")) {
 		t.Error(f)
 	}
 }
@@ -235,7 +235,7 @@ func TestCheckerFindsMistakes(t *testing.T) {
 	for _, m := range sourceMutations {
 		run(m, source, func(s string) []string { return check(s, readme) })
 	}
-	run(repeated, functions.GuardSource, func(s string) []string { return guard.check(s, page(t, "GUARD.md")) })
+	run(repeated, functions.FencedSource, func(s string) []string { return fenced.check(s, page(t, "FENCED.md")) })
 	for _, m := range readmeMutations {
 		run(m, readme, func(s string) []string { return check(source, s) })
 	}

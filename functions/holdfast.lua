@@ -1,4 +1,5 @@
 #!lua name=holdfast
+-- SPDX-License-Identifier: Apache-2.0
 -- Holdfast: a distributed lock as one Redis Functions library. The contract is README.md.
 --
 -- One hash per lock is everything there is, so DEL, eviction and expiry take all of it or nothing:

@@ -8,7 +8,7 @@
 // at every node, replicas too. Running it again changes nothing.
 //
 // There are two libraries: the locks, functions.Source, and the writes with a fencing token,
-// functions.GuardSource. Each call is about the one in Options.Source, and leaves the other alone.
+// functions.FencedSource. Each call is about the one in Options.Source, and leaves the other alone.
 //
 // It overwrites only what is Holdfast's, not newer, and of the same contract: the major number of a
 // version is that of the contract, and callers of one do not understand another. If a node has a

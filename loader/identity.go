@@ -16,7 +16,7 @@ type identity struct {
 
 var identities = []identity{
 	{name: functions.Library, functions: functions.Names(), mark: functions.ReadVersion, remembers: true},
-	{name: functions.GuardLibrary, functions: functions.GuardNames(), mark: functions.ReadGuardVersion},
+	{name: functions.FencedLibrary, functions: functions.FencedNames(), mark: functions.ReadFencedVersion},
 }
 
 var nameLine = regexp.MustCompile(`^#!lua name=(\w+)\n`)

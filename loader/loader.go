@@ -41,7 +41,7 @@ type Options struct {
 	// know of, and that are cut off from their primary. One that is Down is reported as NotChecked.
 	Also []cluster.Node
 
-	// Source is the library to load, verify or unload: functions.Source, functions.GuardSource, or
+	// Source is the library to load, verify or unload: functions.Source, functions.FencedSource, or
 	// an older version of one of them to roll back. Each is looked after for itself: what is done to
 	// one leaves the other as it is. Default: functions.Source.
 	Source string
@@ -74,7 +74,7 @@ func Load(ctx context.Context, client rueidis.Client, opt Options) (Report, erro
 // Unload deletes the library, of whatever version, from every primary and blocks until no node has
 // it any more. It refuses (ErrForeign) to delete a library under our name that is not Holdfast,
 // unless forced. Locks that are held stay in the database until their leases end, but nobody can
-// renew or release them, and the fences of guarded writes stay for good: unload only what nobody uses.
+// renew or release them, and the fences of fenced writes stay for good: unload only what nobody uses.
 // Otherwise it does as Load does.
 func Unload(ctx context.Context, client rueidis.Client, opt Options) (Report, error) {
 	return change(ctx, client, opt, func(offered library) task { return unloading{offered.id, opt.Force} })
@@ -124,7 +124,7 @@ func begin(client rueidis.Client, opt Options) (*run, error) {
 	id, known := identify(opt.Source)
 	if !known {
 		return nil, fmt.Errorf("load: %w: Options.Source must begin with #!lua name=%s or %s", ErrSource,
-			functions.Library, functions.GuardLibrary)
+			functions.Library, functions.FencedLibrary)
 	}
 	offered := library{id: id, present: true, code: opt.Source, version: versionOf(opt.Source)}
 	if offered.version == "" {

@@ -79,8 +79,8 @@ func source(version string) string {
 
 // The versions before those of functions, of the same contracts.
 const (
-	older      = functions.Version + "-rc.1"
-	olderGuard = functions.GuardVersion + "-rc.1"
+	older       = functions.Version + "-rc.1"
+	olderFenced = functions.FencedVersion + "-rc.1"
 )
 
 // put loads a source on one node, past the loader.

@@ -122,4 +122,4 @@ func (r release) libraries() error {
 	return nil
 }
 
-var libraries = []string{"holdfast.lua", "guard.lua"}
+var libraries = []string{"holdfast.lua", "fenced.lua"}

@@ -25,7 +25,7 @@ type fenced struct {
 // same.
 func eachFenced(t *testing.T, test func(t *testing.T, f *fenced), opts ...server.Option) {
 	each(t, func(t *testing.T, b *bed) {
-		want(t, b.c.do("FUNCTION", "LOAD", "REPLACE", functions.GuardSource), functions.GuardLibrary)
+		want(t, b.c.do("FUNCTION", "LOAD", "REPLACE", functions.FencedSource), functions.FencedLibrary)
 		for _, resp := range []int{2, 3} {
 			name := fmt.Sprintf("resp%d", resp)
 			t.Run(name, func(t *testing.T) {
@@ -159,9 +159,9 @@ func TestFencedMisuseNamesTheArgument(t *testing.T) {
 		want(t, f.c.do("EXISTS", f.key, f.fence), 0)
 
 		want(t, f.call(functions.HSetIf, append([]string{"1"}, pairs[:200]...)...), []any{1, 1, 1})
-		want(t, f.c.do("FCALL", functions.ReadGuardVersion, "0"), functions.GuardVersion)
-		want(t, f.c.do("FCALL_RO", functions.ReadGuardVersion, "1", f.key), functions.GuardVersion)
-		want(t, f.c.do("FCALL", functions.ReadGuardVersion, "0", "1"), prefix("HFARG wrong number"))
+		want(t, f.c.do("FCALL", functions.ReadFencedVersion, "0"), functions.FencedVersion)
+		want(t, f.c.do("FCALL_RO", functions.ReadFencedVersion, "1", f.key), functions.FencedVersion)
+		want(t, f.c.do("FCALL", functions.ReadFencedVersion, "0", "1"), prefix("HFARG wrong number"))
 	})
 }
 
@@ -231,14 +231,14 @@ func TestFencedBesideLocks(t *testing.T) {
 		fence := f.take(lock, "a", long)
 		memory := f.bed.c.do("FCALL", functions.Memory, "0")
 		want(t, f.call(functions.Claim, itoa(fence)), []any{1, between{fence, fence}})
-		want(t, f.c.do("FUNCTION", "LOAD", "REPLACE", functions.GuardSource), functions.GuardLibrary)
+		want(t, f.c.do("FUNCTION", "LOAD", "REPLACE", functions.FencedSource), functions.FencedLibrary)
 		want(t, f.c.do("FCALL", functions.Memory, "0"), memory)
 		f.load()
 		want(t, f.call(functions.Claim, itoa(fence-1)), []any{0, between{fence, fence}})
-		want(t, f.c.do("FUNCTION", "DELETE", functions.GuardLibrary), "OK")
+		want(t, f.c.do("FUNCTION", "DELETE", functions.FencedLibrary), "OK")
 		f.expectLock(lock, "a", 1, 0)
 		want(t, f.call(functions.Claim, itoa(fence)), prefix("ERR Function not found"))
-		want(t, f.c.do("FUNCTION", "LOAD", functions.GuardSource), functions.GuardLibrary)
+		want(t, f.c.do("FUNCTION", "LOAD", functions.FencedSource), functions.FencedLibrary)
 	}, server.Owned())
 }
 
@@ -261,16 +261,16 @@ func TestFencedRepeatsWrite(t *testing.T) {
 	})
 }
 
-// guardACL is the line of functions/GUARD.md for those who write.
-func guardACL(tb testing.TB) []string {
+// fencedACL is the line of functions/FENCED.md for those who write.
+func fencedACL(tb testing.TB) []string {
 	tb.Helper()
-	page, err := os.ReadFile("../../functions/GUARD.md")
+	page, err := os.ReadFile("../../functions/FENCED.md")
 	if err != nil {
 		tb.Fatal(err)
 	}
 	m := regexp.MustCompile(`(?m)^ACL SETUSER writer on '>secret' (.*)$`).FindSubmatch(page)
 	if m == nil {
-		tb.Fatal("functions/GUARD.md has no ACL line for the user 'writer'")
+		tb.Fatal("functions/FENCED.md has no ACL line for the user 'writer'")
 	}
 	return strings.Fields(strings.ReplaceAll(string(m[1]), "'", ""))
 }
@@ -280,7 +280,7 @@ func guardACL(tb testing.TB) []string {
 func TestFencedMinimalACL(t *testing.T) {
 	eachFenced(t, func(t *testing.T, f *fenced) {
 		f.key, f.fence = "{stock:7}", "{stock:7}:fence"
-		rules := guardACL(t)
+		rules := fencedACL(t)
 		tour := func(rules []string) (errs []failure) {
 			f.bed.c.do("DEL", f.key, f.fence)
 			f.c = f.as(rules)

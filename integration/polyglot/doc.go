@@ -7,6 +7,9 @@
 //
 // 'hold' takes the lock, prints 'held TOKEN', gives it back when its standard
 // input ends, and prints 'released'; or it prints 'busy' or 'lost' and ends.
+// Before it prints 'held' it forks, if its language can, and the child ends
+// inside the block: a child that gave the lock back would make it 'lost'.
 // 'work' takes the lock so many times, each time adds one to a counter by GET
-// and SET, and prints the fencing token. A WAIT_MS of -1 is for ever.
+// and SET, and prints the fencing token. A WAIT_MS of -1 is for ever. With
+// CLUSTER in the environment the server is a node of a Cluster.
 package polyglot

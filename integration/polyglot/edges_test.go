@@ -2,10 +2,12 @@ package polyglot
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,61 +27,45 @@ func of(t *testing.T, name string) worker {
 	return worker{}
 }
 
-// script runs a few lines of one of the languages, with HOST and PORT of the server behind them.
-func script(t *testing.T, language, text string) string {
-	t.Helper()
-	option := map[string]string{"python": "-c", "ruby": "-e"}[language]
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, of(t, language).argv[0], option, text, bed.host, bed.port)
-	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return string(out)
-}
-
-// A child of fork that ends inside the block leaves its parent's lock alone.
-func TestAChildGivesNothingBack(t *testing.T) {
-	t.Parallel()
-	for language, text := range map[string]string{
-		"python": `
-import os, sys
-sys.path.insert(0, "python")
-import redis, holdfast
-with holdfast.lock(redis.Redis(sys.argv[1], int(sys.argv[2]), retry=None), "forked-python") as lock:
-    if os.fork() == 0:
-        sys.exit()
-    os.wait()
-    print(lock._redis.execute_command("FCALL", "holdfast_inspect", 1, lock.key)[0])
-`,
-		"ruby": `
-require "./ruby/holdfast"
-Holdfast.lock(Redis.new(host: ARGV[0], port: ARGV[1].to_i), "forked-ruby") do |lock|
-  exit unless fork
-  Process.wait
-  puts Redis.new(host: ARGV[0], port: ARGV[1].to_i).call("FCALL", "holdfast_inspect", 1, lock.key)[0]
-end
-`,
-	} {
-		t.Run(language, func(t *testing.T) { require.Equal(t, "1\n", script(t, language, text)) })
-	}
-}
-
 // A wait that is thrown out of leaves the line, and says what it was thrown out by.
-func TestAWaitIsTimedOutInRuby(t *testing.T) {
+func TestAWaitIsTimedOut(t *testing.T) {
 	t.Parallel()
-	l := acquire(t, "late")
-	require.Equal(t, "Timeout::Error\n", script(t, "ruby", `
+	for language, text := range map[string][2]string{
+		"ruby": {"-e", `
 require "./ruby/holdfast"
 require "timeout"
 begin
-  Timeout.timeout(0.7) { Holdfast.lock(Redis.new(host: ARGV[0], port: ARGV[1].to_i), "late") { } }
+  Timeout.timeout(0.7) { Holdfast.lock(Redis.new(host: ARGV[0], port: ARGV[1].to_i), ARGV[2]) { } }
 rescue Timeout::Error, Holdfast::Lost => e
   puts e.class
 end
-`))
-	waits(t, "late", 0)
-	release(t, l)
+`},
+		"asyncio": {"-c", `
+import asyncio, sys
+sys.path.insert(0, "python")
+import redis.asyncio, holdfast_asyncio
+async def main():
+    try:
+        async with asyncio.timeout(0.7):
+            async with holdfast_asyncio.lock(redis.asyncio.Redis(host=sys.argv[1], port=int(sys.argv[2])), sys.argv[3]):
+                pass
+    except Exception as e:
+        print(type(e).__name__)
+asyncio.run(main())
+`},
+	} {
+		t.Run(language, func(t *testing.T) {
+			w := of(t, language)
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			defer cancel()
+			l := acquire(t, t.Name())
+			said, err := exec.CommandContext(ctx, w.argv[0], text[0], text[1], bed.host, bed.port, t.Name()).CombinedOutput()
+			require.NoError(t, err, "%s", said)
+			require.Regexp(t, `^(Timeout::Error|TimeoutError)\n$`, string(said))
+			waits(t, bed.c, t.Name(), 0)
+			release(t, l)
+		})
+	}
 }
 
 // shell returns a command under a lock, held by holdfast.sh.
@@ -100,7 +86,7 @@ func TestACommandOfTheShellEndsAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			for range 15 {
+			for range 5 {
 				said, err := shell(ctx, "600000", "at once "+strconv.Itoa(i), "true").CombinedOutput()
 				if !assert.NoError(t, err, "%s", said) {
 					return
@@ -111,24 +97,45 @@ func TestACommandOfTheShellEndsAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// A holdfast.sh that is killed leaves its command running. The lock is renewed for as long as that,
-// and no longer.
-func TestTheShellIsKilled(t *testing.T) {
-	t.Parallel()
+// underShell starts holdfast.sh with a command that runs until stdin is closed, in a process group of its own.
+func underShell(t *testing.T, lock string) (cmd *exec.Cmd, stdin io.Closer) {
+	t.Helper()
 	of(t, "sh")
 	input, stdin, err := os.Pipe()
 	require.NoError(t, err)
-	cmd := shell(t.Context(), "9000", "killed", "sh", "-c", "echo held; read -r line || :")
+	cmd = shell(t.Context(), "12000", lock, "sh", "-c", "echo held; read -r line || :")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stdin = input
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 	require.NoError(t, input.Close())
 	_, err = stdout.Read(make([]byte, 5))
 	require.NoError(t, err)
+	return cmd, stdin
+}
+
+// A holdfast.sh that is killed leaves its command running. The lock is renewed for as long as that,
+// and no longer, although nobody waits for the command: on Linux it stays a zombie of this process.
+func TestTheShellIsKilled(t *testing.T) {
+	t.Parallel()
+	cmd, stdin := underShell(t, "killed")
+	renewed(t, "killed") // what renews the lock is started behind the command
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	renewed(t, "killed")
-	require.NoError(t, stdin.Close()) // the command ends, and nothing renews the lock
+	require.NoError(t, stdin.Close())
 	release(t, acquire(t, "killed"))
+}
+
+// Ctrl-\ at the terminal reaches all processes of the group. The command ends, and the lock is given back.
+func TestTheShellIsQuit(t *testing.T) {
+	t.Parallel()
+	cmd, stdin := underShell(t, "quit")
+	require.NoError(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGQUIT))
+	_ = cmd.Wait()
+	require.Equal(t, 131, cmd.ProcessState.ExitCode())
+	require.False(t, inspect(t, "quit").Held)
+	require.NoError(t, stdin.Close())
 }

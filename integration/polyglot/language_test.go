@@ -28,10 +28,13 @@ func languages() []language {
 	node := []string{"NODE_PATH=" + os.Getenv("NODE_PATH") + ":/usr/share/nodejs"}
 	predis := `require "Predis/Autoloader.php";`
 	return []language{
-		{name: "sh", programs: []string{"sh"}, probe: []string{"-c", "command -v redis-cli timeout od"}, worker: "worker.sh",
+		{name: "sh", programs: []string{"sh"}, probe: []string{"-c", "command -v redis-cli timeout base64"}, worker: "worker.sh",
 			packages: "redis-tools"},
 		{name: "python", programs: []string{"python3", "/usr/bin/python3"}, probe: []string{"-c", "import redis"},
 			worker: "worker.py", packages: "python3-redis"},
+		{name: "asyncio", programs: []string{"python3", "/usr/bin/python3"},
+			probe:  []string{"-c", "import asyncio, redis.asyncio; asyncio.timeout"},
+			worker: "worker_asyncio.py", packages: "python3-redis"},
 		{name: "node", programs: []string{"node", "nodejs"}, probe: []string{"-e", `require("redis")`}, worker: "worker.js",
 			env: node, packages: "node-redis"},
 		{name: "ruby", programs: []string{"ruby", "/usr/bin/ruby"}, probe: []string{"-e", `require "redis"`},

@@ -85,8 +85,8 @@ var runners = []runner{
 		"integration/failure TestGuardedLocksSurviveRestarts", ""}, // it takes as long as the guard
 	{"functions/README.md", "indented", "FCALL holdfast_acquire 1 lock:order:42 worker-7.1", true, "", ""},
 	{"functions/README.md", "indented", "$ redis-cli FCALL holdfast_acquire", true, "", ""},
-	{"functions/GUARD.md", "indented", "redis-cli -x FUNCTION LOAD", true, "", ""},
-	{"functions/GUARD.md", "indented", "FCALL holdfast_claim", true, "", ""},
+	{"functions/FENCED.md", "indented", "redis-cli -x FUNCTION LOAD", true, "", ""},
+	{"functions/FENCED.md", "indented", "FCALL holdfast_claim", true, "", ""},
 	{"docs/adapters.md", "indented", "go get", false, "", "nothing is published yet"},
 	{"docs/command.md", "indented", "go -C loader/cmd/holdfast run . help", true, "", ""},
 	{"docs/command.md", "console", "", false, "loader/cmd/holdfast TestThePageIsTrue", ""},
@@ -158,7 +158,7 @@ exec %s -h %s -p %s "$@"
 `, addr, redisCLI, host, port)), 0o700))
 	require.NoError(t, os.Symlink(holdfast(t), filepath.Join(bin, "holdfast")))
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "functions"), 0o700))
-	for _, library := range []string{"holdfast.lua", "guard.lua"} {
+	for _, library := range []string{"holdfast.lua", "fenced.lua"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "functions", library), []byte(page(t, "functions", library)), 0o600))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "report.sh"), []byte("#!/bin/sh\necho reported\n"), 0o700))
@@ -293,7 +293,7 @@ func TestTheShellBlocksRun(t *testing.T) {
 		t.Run(fmt.Sprintf("%s:%d", b.page, b.line), func(t *testing.T) {
 			s := newShell(t, redisCLI, one, several)
 			one.Load(t)
-			do("FUNCTION", "LOAD", "REPLACE", page(t, "functions", "guard.lua"))
+			do("FUNCTION", "LOAD", "REPLACE", page(t, "functions", "fenced.lua"))
 			do("FLUSHALL")
 			do("SET", "{stock:7}", "12")
 			switch { // a lock that is held and waited for, and one that is held

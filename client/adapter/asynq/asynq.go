@@ -1,4 +1,6 @@
-// Package asynq runs one scheduler of hibiken/asynq in a fleet, with a lock of Holdfast.
+// Package holdfastasynq runs one scheduler of hibiken/asynq in a fleet, with a lock of Holdfast.
+//
+//	import holdfastasynq "github.com/holdfast-go/holdfast/client/adapter/asynq"
 //
 //	// c is a *client.Client
 //	err := holdfastasynq.Run(ctx, c, "scheduler", func() (holdfastasynq.Scheduler, error) {
@@ -30,7 +32,7 @@
 // A scheduler enqueues by the clock of its process, and does not make up for what fell between two
 // leaders. A new leader whose clock is behind can enqueue once more what was enqueued a moment before
 // the change; asynq.Unique with a little less than the interval keeps that out.
-package asynq
+package holdfastasynq
 
 import (
 	"context"

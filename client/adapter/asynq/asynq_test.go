@@ -1,4 +1,4 @@
-package asynq_test
+package holdfastasynq_test
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 //lint:file-ignore SA4006 errors are used as the page does it
 
-package asynq_test
+package holdfastasynq_test
 
 import (
 	"context"

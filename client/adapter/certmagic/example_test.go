@@ -1,4 +1,4 @@
-package certmagic_test
+package holdfastcertmagic_test
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 //lint:file-ignore SA4006 errors are used as the page does it
 
-package certmagic_test
+package holdfastcertmagic_test
 
 import (
 	"github.com/caddyserver/certmagic"

@@ -1,4 +1,6 @@
-// Package certmagic gives caddyserver/certmagic the locks of Holdfast, over any storage.
+// Package holdfastcertmagic gives caddyserver/certmagic the locks of Holdfast, over any storage.
+//
+//	import holdfastcertmagic "github.com/holdfast-go/holdfast/client/adapter/certmagic"
 //
 //	storage := holdfastcertmagic.NewStorage(c, files) // c is a *client.Client, files a certmagic.Storage
 //	certmagic.Default.Storage = storage
@@ -24,7 +26,7 @@
 // renew a certificate (RenewLockLease): it gives up there if the lock is lost. Within a try it cannot be
 // told, and may order a certificate that another process orders too; its locks are made for that to be
 // rare, and harmless. It logs what Unlock returns.
-package certmagic
+package holdfastcertmagic
 
 import (
 	"context"

@@ -1,4 +1,6 @@
-// Package cron lets one process of a fleet run each job of robfig/cron v3, with locks of Holdfast.
+// Package holdfastcron lets one process of a fleet run each job of robfig/cron v3, with locks of Holdfast.
+//
+//	import holdfastcron "github.com/holdfast-go/holdfast/client/adapter/cron"
 //
 //	once, err := holdfastcron.Once(c, "report", 54*time.Minute, nil) // c is a *client.Client
 //	...
@@ -30,7 +32,7 @@
 // a [Job] ends then, and its cause is a *client.LostError. It also carries the fencing token, see
 // client.Fence. A job of another type runs on beside the next holder, and the logger hears of it when
 // the job is done.
-package cron
+package holdfastcron
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package cron_test
+package holdfastcron_test
 
 import (
 	"context"

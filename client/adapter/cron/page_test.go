@@ -1,6 +1,6 @@
 //lint:file-ignore SA4006 errors are used as the page does it
 
-package cron_test
+package holdfastcron_test
 
 import (
 	"context"

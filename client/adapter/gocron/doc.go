@@ -1,4 +1,6 @@
-// Package gocron lets a fleet of gocron v2 schedulers run each job once, with locks of Holdfast.
+// Package holdfastgocron lets a fleet of gocron v2 schedulers run each job once, with locks of Holdfast.
+//
+//	import holdfastgocron "github.com/holdfast-go/holdfast/client/adapter/gocron"
 //
 //	locker, err := holdfastgocron.NewLocker(c, 54*time.Second) // c is a *client.Client
 //	...
@@ -48,4 +50,4 @@
 // The lock of a job is named "gocron:" and the job's name. Give each job a name with
 // [gocron.WithName]: by default it is that of its function, and two programs that share a Redis both
 // have a main.main.func1. The client's Prefix keeps the locks of one application apart from another's.
-package gocron
+package holdfastgocron

@@ -1,4 +1,4 @@
-package gocron
+package holdfastgocron
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package gocron_test
+package holdfastgocron_test
 
 import (
 	"context"

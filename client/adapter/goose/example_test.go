@@ -1,4 +1,4 @@
-package goose_test
+package holdfastgoose_test
 
 import (
 	"context"

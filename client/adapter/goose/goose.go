@@ -1,6 +1,8 @@
-// Package goose lets one process of a fleet migrate a database with pressly/goose v3, under a lock of
-// Holdfast. It is for databases that goose has no lock for, and for migrations whose lock must not be
-// in the database that they change.
+// Package holdfastgoose lets one process of a fleet migrate a database with pressly/goose v3, under a
+// lock of Holdfast. It is for databases that goose has no lock for, and for migrations whose lock must
+// not be in the database that they change.
+//
+//	import holdfastgoose "github.com/holdfast-go/holdfast/client/adapter/goose"
 //
 //	p, err := goose.NewProvider(goose.DialectSQLite3, db, migrations,
 //		goose.WithLocker(holdfastgoose.NewLocker(c, "migrate:shop"))) // c is a *client.Client
@@ -32,7 +34,7 @@
 // lock. A migration in a transaction is rolled back when its context ends; one without is left as it
 // is. That Redis holds the lock, and not the database, also means that no database refuses a late
 // writer: give no migration a way to be harmful when it runs twice.
-package goose
+package holdfastgoose
 
 import (
 	"context"

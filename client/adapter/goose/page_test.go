@@ -1,6 +1,6 @@
 //lint:file-ignore SA4006 errors are used as the page does it
 
-package goose_test
+package holdfastgoose_test
 
 import (
 	"database/sql"

@@ -1,4 +1,4 @@
-package goredis
+package holdfastgoredis
 
 import (
 	"context"

@@ -1,7 +1,9 @@
-// Package goredis makes the options of Holdfast's client from those of go-redis, so that a program that
-// has a go-redis client does not configure its Redis twice.
+// Package holdfastgoredis makes the options of Holdfast's client from those of go-redis, so that a
+// program that has a go-redis client does not configure its Redis twice.
 //
-//	option, err := goredis.Single(&redis.Options{Addr: "127.0.0.1:6379", Password: secret})
+//	import holdfastgoredis "github.com/holdfast-go/holdfast/client/adapter/goredis"
+//
+//	option, err := holdfastgoredis.Single(&redis.Options{Addr: "127.0.0.1:6379", Password: secret})
 //	...
 //	c, err := client.Open(option, client.Config{})
 //
@@ -27,7 +29,7 @@
 // [UnmappedError] has all of them. Nothing is dropped in silence, nor an option that go-redis will have
 // some day. Name what may be left out with [Without]:
 //
-//	option, err := goredis.Universal(opts, goredis.WithoutTuning(), goredis.Without("OnConnect"))
+//	option, err := holdfastgoredis.Universal(opts, holdfastgoredis.WithoutTuning(), holdfastgoredis.Without("OnConnect"))
 //
 // [WithoutTuning] names all that is about the inside of a go-redis client: its pool, buffers, retries,
 // pipelines and caches, and where it sends reads. Holdfast has its own, and locks are never read from a
@@ -35,4 +37,4 @@
 //
 // There is no mapping of redis.RingOptions: a ring has no failover that locks could survive. Open a
 // client for one of its servers, or quorum.Open for several.
-package goredis
+package holdfastgoredis

@@ -1,4 +1,4 @@
-package goredis
+package holdfastgoredis
 
 //lint:file-ignore SA1019 go-redis heeds DisableIndentity, although it is deprecated, and so do we
 

@@ -1,4 +1,4 @@
-package goredis_test
+package holdfastgoredis_test
 
 import (
 	"context"
@@ -17,13 +17,13 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/client"
-	"github.com/holdfast-go/holdfast/client/adapter/goredis"
+	holdfastgoredis "github.com/holdfast-go/holdfast/client/adapter/goredis"
 )
 
 // kind is a type of options: one that is mapped without an error, and how.
 type kind struct {
 	base   func() any
-	option func(o any, opts ...goredis.Option) (rueidis.ClientOption, error)
+	option func(o any, opts ...holdfastgoredis.Option) (rueidis.ClientOption, error)
 	// what is refused although it is not the inside of a client
 	refused []string
 }
@@ -31,22 +31,22 @@ type kind struct {
 var kinds = map[string]kind{
 	"Single": {
 		func() any { return &redis.Options{} },
-		func(o any, opts ...goredis.Option) (rueidis.ClientOption, error) {
-			return goredis.Single(o.(*redis.Options), opts...)
+		func(o any, opts ...holdfastgoredis.Option) (rueidis.ClientOption, error) {
+			return holdfastgoredis.Single(o.(*redis.Options), opts...)
 		},
 		[]string{"OnConnect", "StreamingCredentialsProvider"},
 	},
 	"Cluster": {
 		func() any { return &redis.ClusterOptions{Addrs: []string{"a:1"}} },
-		func(o any, opts ...goredis.Option) (rueidis.ClientOption, error) {
-			return goredis.Cluster(o.(*redis.ClusterOptions), opts...)
+		func(o any, opts ...holdfastgoredis.Option) (rueidis.ClientOption, error) {
+			return holdfastgoredis.Cluster(o.(*redis.ClusterOptions), opts...)
 		},
 		[]string{"OnConnect", "StreamingCredentialsProvider", "NewClient", "ClusterSlots"},
 	},
 	"Failover": {
 		func() any { return &redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"a:1"}} },
-		func(o any, opts ...goredis.Option) (rueidis.ClientOption, error) {
-			return goredis.Failover(o.(*redis.FailoverOptions), opts...)
+		func(o any, opts ...holdfastgoredis.Option) (rueidis.ClientOption, error) {
+			return holdfastgoredis.Failover(o.(*redis.FailoverOptions), opts...)
 		},
 		[]string{"OnConnect", "StreamingCredentialsProvider", "CredentialsProvider", "CredentialsProviderContext"},
 	},
@@ -65,8 +65,8 @@ var kinds = map[string]kind{
 	},
 }
 
-func universal(o any, opts ...goredis.Option) (rueidis.ClientOption, error) {
-	return goredis.Universal(o.(*redis.UniversalOptions), opts...)
+func universal(o any, opts ...holdfastgoredis.Option) (rueidis.ClientOption, error) {
+	return holdfastgoredis.Universal(o.(*redis.UniversalOptions), opts...)
 }
 
 // without an effect: go-redis drops them, or Holdfast's client always has them
@@ -141,20 +141,20 @@ func TestEveryOption(t *testing.T) {
 				o := k.base()
 				set(t, reflect.ValueOf(o).Elem().Field(i), field)
 				option, err := k.option(o)
-				var unmapped *goredis.UnmappedError
+				var unmapped *holdfastgoredis.UnmappedError
 				if errors.As(err, &unmapped) {
 					seen++
 					if !errors.Is(err, client.ErrArgument) || len(unmapped.Options) != 1 || unmapped.Options[0] != field {
 						t.Errorf("%s: %v", field, err)
 					}
-					_, err := k.option(o, goredis.WithoutTuning())
+					_, err := k.option(o, holdfastgoredis.WithoutTuning())
 					if refused := slices.Contains(k.refused, field); refused != (err != nil) {
 						t.Errorf("%s without tuning: %v", field, err)
 					}
 					if field == "CredentialsProvider" || field == "CredentialsProviderContext" {
 						continue
 					}
-					if _, err := k.option(o, goredis.Without(field)); err != nil {
+					if _, err := k.option(o, holdfastgoredis.Without(field)); err != nil {
 						t.Errorf("%s left out: %v", field, err)
 					}
 					continue
@@ -175,7 +175,7 @@ func TestEveryOption(t *testing.T) {
 }
 
 func TestAllUnmappedOptionsAreNamed(t *testing.T) {
-	_, err := goredis.Single(&redis.Options{PoolSize: 5, MaxRetries: 2, Password: "secret"})
+	_, err := holdfastgoredis.Single(&redis.Options{PoolSize: 5, MaxRetries: 2, Password: "secret"})
 	const want = "holdfast: goredis: redis.Options cannot be mapped: MaxRetries, PoolSize"
 	if err == nil || err.Error() != want {
 		t.Errorf("the error is %v", err)
@@ -211,7 +211,7 @@ func TestUniversalChooses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := fmt.Sprintf("%+v", test.o)
-			got, err := goredis.Universal(&test.o)
+			got, err := holdfastgoredis.Universal(&test.o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -233,21 +233,21 @@ func TestValuesThatCannotBeMapped(t *testing.T) {
 		"nil": nil, "DialTimeout": {DialTimeout: -1}, "ReadTimeout": {ReadTimeout: -1},
 		"WriteTimeout": {WriteTimeout: -2}, "Protocol": {Protocol: 4}, "failover": {Addr: "FailoverClient"},
 	} {
-		if _, err := goredis.Single(o); !errors.Is(err, client.ErrArgument) {
+		if _, err := holdfastgoredis.Single(o); !errors.Is(err, client.ErrArgument) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for name, o := range map[string]*redis.FailoverOptions{
 		"nil": nil, "no master": {SentinelAddrs: []string{"a:1"}}, "no sentinel": {MasterName: "m"},
 	} {
-		if _, err := goredis.Failover(o); !errors.Is(err, client.ErrArgument) {
+		if _, err := holdfastgoredis.Failover(o); !errors.Is(err, client.ErrArgument) {
 			t.Errorf("failover, %s: %v", name, err)
 		}
 	}
-	if _, err := goredis.Cluster(&redis.ClusterOptions{}); !errors.Is(err, client.ErrArgument) {
+	if _, err := holdfastgoredis.Cluster(&redis.ClusterOptions{}); !errors.Is(err, client.ErrArgument) {
 		t.Errorf("cluster: %v", err)
 	}
-	for _, err := range []error{second(goredis.Cluster(nil)), second(goredis.Universal(nil))} {
+	for _, err := range []error{second(holdfastgoredis.Cluster(nil)), second(holdfastgoredis.Universal(nil))} {
 		if !errors.Is(err, client.ErrArgument) {
 			t.Errorf("nil: %v", err)
 		}
@@ -259,7 +259,7 @@ func second[T any](_ T, err error) error { return err }
 // The sentinels have credentials of their own, and TLS, the name and the time-out of the primary.
 func TestSentinelsHaveTheirOwnCredentials(t *testing.T) {
 	cfg := &tls.Config{ServerName: "redis"}
-	o, err := goredis.Failover(&redis.FailoverOptions{
+	o, err := holdfastgoredis.Failover(&redis.FailoverOptions{
 		MasterName: "m", SentinelAddrs: []string{"a:1", "b:1"}, Username: "u", Password: "p", ClientName: "shop",
 		SentinelUsername: "su", SentinelPassword: "sp", TLSConfig: cfg, DialTimeout: time.Second,
 	})
@@ -273,7 +273,7 @@ func TestSentinelsHaveTheirOwnCredentials(t *testing.T) {
 // A provider that takes a context is asked, and not the other one, as by go-redis. Its error goes up.
 func TestCredentialsProviders(t *testing.T) {
 	refused := errors.New("no token")
-	o, err := goredis.Single(&redis.Options{
+	o, err := holdfastgoredis.Single(&redis.Options{
 		CredentialsProvider: func() (string, string) { return "old", "old" },
 		CredentialsProviderContext: func(ctx context.Context) (string, string, error) {
 			if _, ok := ctx.Deadline(); !ok {
@@ -294,7 +294,7 @@ func TestCredentialsProviders(t *testing.T) {
 // A Dialer is given the network and the address, and has DialTimeout.
 func TestDialer(t *testing.T) {
 	refused := errors.New("no route")
-	o, err := goredis.Single(&redis.Options{
+	o, err := holdfastgoredis.Single(&redis.Options{
 		Addr: "redis:6379", DialTimeout: time.Minute, TLSConfig: &tls.Config{ServerName: "redis"},
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			d, _ := ctx.Deadline()

@@ -1,4 +1,4 @@
-package goredis_test
+package holdfastgoredis_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/client"
-	"github.com/holdfast-go/holdfast/client/adapter/goredis"
+	holdfastgoredis "github.com/holdfast-go/holdfast/client/adapter/goredis"
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
@@ -59,7 +59,7 @@ func TestOneServer(t *testing.T) {
 	}
 	t.Run("user, database and name", func(t *testing.T) {
 		o := options()
-		option, err := goredis.Single(o)
+		option, err := holdfastgoredis.Single(o)
 		rdb := redis.NewClient(o)
 		sees(t, option, err, rdb)
 		list, err := rdb.ClientList(t.Context()).Result()
@@ -76,13 +76,13 @@ func TestOneServer(t *testing.T) {
 	})
 	t.Run("options of a client", func(t *testing.T) {
 		rdb := redis.NewClient(options())
-		option, err := goredis.Single(rdb.Options(), goredis.WithoutTuning())
+		option, err := holdfastgoredis.Single(rdb.Options(), holdfastgoredis.WithoutTuning())
 		sees(t, option, err, rdb)
 	})
 	t.Run("RESP2", func(t *testing.T) {
 		o := options()
 		o.Protocol = 2
-		option, err := goredis.Single(o)
+		option, err := holdfastgoredis.Single(o)
 		sees(t, option, err, redis.NewClient(o))
 	})
 	t.Run("URL", func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestOneServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		option, err := goredis.Single(o)
+		option, err := holdfastgoredis.Single(o)
 		sees(t, option, err, redis.NewClient(o))
 	})
 	t.Run("credentials provider", func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestOneServer(t *testing.T) {
 			asked.Add(1)
 			return "shop", "secret"
 		}
-		option, err := goredis.Single(o)
+		option, err := holdfastgoredis.Single(o)
 		o.CredentialsProvider, o.Username, o.Password = nil, "shop", "secret"
 		sees(t, option, err, redis.NewClient(o))
 		if asked.Load() == 0 {
@@ -117,7 +117,7 @@ func TestOneServer(t *testing.T) {
 			dialed.Add(1)
 			return (&net.Dialer{}).DialContext(ctx, network, d.Addrs()[0])
 		}
-		option, err := goredis.Single(o)
+		option, err := holdfastgoredis.Single(o)
 		o.Dialer, o.Addr = nil, d.Addrs()[0]
 		sees(t, option, err, redis.NewClient(o))
 		if dialed.Load() == 0 {
@@ -130,7 +130,7 @@ func TestOneServer(t *testing.T) {
 		}
 		o := options()
 		o.Addr = socket
-		option, err := goredis.Single(o)
+		option, err := holdfastgoredis.Single(o)
 		sees(t, option, err, redis.NewClient(o))
 	})
 }
@@ -140,13 +140,13 @@ func TestUniversalOnEachDeployment(t *testing.T) {
 		d := server.Sentinel(t)
 		s := d.ClientOption()
 		o := &redis.UniversalOptions{Addrs: s.InitAddress, MasterName: s.Sentinel.MasterSet}
-		option, err := goredis.Universal(o)
+		option, err := holdfastgoredis.Universal(o)
 		sees(t, option, err, redis.NewUniversalClient(o))
 	})
 	t.Run("cluster", func(t *testing.T) {
 		d := server.Cluster(t)
 		o := &redis.UniversalOptions{Addrs: d.Addrs(), IsClusterMode: true}
-		option, err := goredis.Universal(o)
+		option, err := holdfastgoredis.Universal(o)
 		sees(t, option, err, redis.NewUniversalClient(o))
 	})
 }
@@ -164,9 +164,9 @@ func ExampleUniversal() {
 	rdb := redis.NewUniversalClient(opts)
 	defer rdb.Close()
 
-	_, err = goredis.Universal(opts)
+	_, err = holdfastgoredis.Universal(opts)
 	fmt.Println(err)
-	option, err := goredis.Universal(opts, goredis.WithoutTuning())
+	option, err := holdfastgoredis.Universal(opts, holdfastgoredis.WithoutTuning())
 	if err != nil {
 		log.Fatal(err)
 	}

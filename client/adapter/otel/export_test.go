@@ -1,4 +1,4 @@
-package otel
+package holdfastotel
 
 import (
 	"go.opentelemetry.io/otel/trace"

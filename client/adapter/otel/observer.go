@@ -1,4 +1,6 @@
-// Package otel shows what locks do as metrics and traces of OpenTelemetry:
+// Package holdfastotel shows what locks do as metrics and traces of OpenTelemetry:
+//
+//	import holdfastotel "github.com/holdfast-go/holdfast/client/adapter/otel"
 //
 //	observer, err := holdfastotel.New(holdfastotel.Options{})
 //	...
@@ -33,7 +35,7 @@
 //
 // A refused TryAcquire is an event of the caller's span. Re-entry is seen in the metrics only. Spans
 // have the lock's name, its owner and its token, and the labels of others, which is text that they chose.
-package otel
+package holdfastotel
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package otel_test
+package holdfastotel_test
 
 import (
 	"context"

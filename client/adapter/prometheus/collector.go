@@ -1,4 +1,6 @@
-// Package prometheus shows what locks do as metrics of Prometheus:
+// Package holdfastprom shows what locks do as metrics of Prometheus:
+//
+//	import holdfastprom "github.com/holdfast-go/holdfast/client/adapter/prometheus"
 //
 //	locks := holdfastprom.New(holdfastprom.Options{})
 //	prometheus.MustRegister(locks)
@@ -23,7 +25,7 @@
 //
 // The repository's docs/observing.md says what to do when they change, and has rules for alerts;
 // grafana.json beside this file is a dashboard.
-package prometheus
+package holdfastprom
 
 import (
 	"context"

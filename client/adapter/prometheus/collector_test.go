@@ -1,4 +1,4 @@
-package prometheus_test
+package holdfastprom_test
 
 import (
 	"context"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Workers count in Redis, one at a time: cc -o example example.c holdfast.c -lhiredis; ./example [HOST [PORT]] */
 #include <signal.h>
 #include <stdio.h>

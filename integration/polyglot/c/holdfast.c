@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE /* getentropy */
 #include "holdfast.h"
 #include <poll.h>
@@ -48,6 +49,7 @@ static int call(struct holdfast *l, long long out[8], const char *name, const ch
 }
 /* twice repeats a call whose answer was lost: by the same owner that is safe. */
 static int twice(struct holdfast *l, long long out[8], const char *name, const char *a) {
+  if (getpid() != l->pid) return (out[0] = 1), HOLDFAST_OK; /* a child of fork gives nothing back */
   int code = call(l, out, name, a, NULL, NULL);
   if (code != HOLDFAST_UNKNOWN) return code;
   code = call(l, out, name, a, NULL, NULL);
@@ -82,7 +84,7 @@ static long long granted(struct holdfast *l, redisReply *r) {
   int at = 0;
   snprintf(whose, sizeof whose, "%s %s", l->owner, l->key);
   if (r->type == REDIS_REPLY_ARRAY && r->elements == 3 && r->element[2]->type == REDIS_REPLY_STRING)
-    sscanf(r->element[2]->str, "%lld %*s %*s 32 %n", &token, &at);
+    sscanf(r->element[2]->str, "%lld %*s %*s %*s %n", &token, &at);
   return at && !strcmp(r->element[2]->str + at, whose) ? token : 0;
 }
 /* hear waits until it is time to ask again. Returns the token of a grant, if one comes before that. */
@@ -118,13 +120,25 @@ static int acquire(struct holdfast *l, long long until) {
   return code;
 }
 
+/* name_owner names the holder: host:pid:random, which is never used again. Returns 0 without entropy. */
+static int name_owner(struct holdfast *l) {
+  static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  unsigned char random[16];
+  char *c = l->owner;
+  if (getentropy(random, sizeof random)) return 0;
+  if (gethostname(c, 100)) strcpy(c, "unknown");
+  for (; *c; c++)
+    if (*c <= ' ' || *c == ':' || *c > '~') *c = '-';
+  c += sprintf(c, ":%d:", l->pid = getpid());
+  for (int i = 0; i < 16; i++) *c++ = letters[random[i] % 64];
+  *c = 0;
+  return 1;
+}
 int holdfast_lock(struct holdfast *l, redisContext *(*connect)(void *), void *arg, const char *name, long long lease,
                   long long wait) {
-  unsigned char random[16];
   *l = (struct holdfast){.connect = connect, .arg = arg, .lease = lease};
   int long_name = snprintf(l->key, sizeof l->key, "lock:%.450s", name) > 405;
-  if (long_name || getentropy(random, sizeof random)) return failed(l, HOLDFAST_REFUSED, "a long name, or no entropy");
-  for (int i = 0; i < 16; i++) snprintf(l->owner + 2 * i, 3, "%02x", random[i]); /* never used again */
+  if (long_name || !name_owner(l)) return failed(l, HOLDFAST_REFUSED, "a long name, or no entropy");
   snprintf(l->ttl, sizeof l->ttl, "%lld", lease);
   int code = acquire(l, wait < 0 ? INT64_MAX : now() + wait);
   drop(&l->line);

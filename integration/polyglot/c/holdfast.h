@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A distributed lock on Redis 7 or Valkey: Holdfast's functions library over hiredis.
  *
@@ -36,7 +37,8 @@ struct holdfast {
   redisContext *(*connect)(void *arg);
   void *arg;
   redisContext *redis, *line;
-  char key[512], owner[33], channel[600], ttl[24];
+  char key[512], owner[160], channel[700], ttl[24];
+  int pid;
   long long lease, ends, due; /* ms of the monotonic clock */
   int gone;
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * A distributed lock on Redis 7 or Valkey: Holdfast's functions library over node-redis.
  *
@@ -13,6 +14,7 @@
  */
 "use strict";
 const { randomBytes } = require("node:crypto");
+const { hostname } = require("node:os");
 class BusyError extends Error {} // somebody else has the lock
 class LostError extends Error {} // the lease has ended, or the lock was taken away
 const refused = (err) => /^[A-Z]{2,}\b/.test(err.message); // by the server; after other errors the call may have run
@@ -57,7 +59,9 @@ class Lock {
   #state = { ends: 0, over: false, grant: 0, sub: null, channel: [], wake: () => {} };
   constructor(client, key, lease) {
     const limit = Math.min(2000, Math.max(500, lease / 5)); // ms to an answer
-    Object.assign(this, { client, key, lease, limit, token: 0, owner: randomBytes(16).toString("hex") });
+    const host = hostname().replace(/[^!-9;-~]/g, "-");
+    const owner = `${host}:${process.pid}:${randomBytes(12).toString("base64url")}`; // never used again
+    Object.assign(this, { client, key, lease, limit, token: 0, owner });
   }
   get signal() { return this.#abort.signal; }
   /** Whether the lock was lost before its release: asks the clock too. */

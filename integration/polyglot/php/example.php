@@ -1,4 +1,5 @@
 <?php
+// SPDX-License-Identifier: Apache-2.0
 // Workers count in Redis, one at a time. Run it in two terminals: php example.php [HOST [PORT]]
 require __DIR__ . '/holdfast.php';
 

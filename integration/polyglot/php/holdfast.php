@@ -1,4 +1,5 @@
 <?php
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A distributed lock on Redis 7 or Valkey: Holdfast's functions library over phpredis or Predis.
  *
@@ -39,10 +40,14 @@ function lock(object $redis, string $name, callable $work, float $lease = 30, fl
 final class Lock {
     public readonly string $owner;
     public int $token = 0;
+    private int $pid;
     private array $state = ['ends' => 0, 'due' => 0, 'over' => false, 'gone' => null]; // gone: why it is lost
     private $line = null, $stream = null, $channel = [];
     public function __construct(private object $redis, public readonly string $key, private float $lease) {
-        $this->owner = bin2hex(random_bytes(16)); // never used again
+        $host = preg_replace('/[^!-9;-~]/', '-', gethostname());
+        $random = strtr(base64_encode(random_bytes(12)), '+/', '-_');
+        $this->pid = getmypid();
+        $this->owner = "$host:$this->pid:$random"; // never used again
     }
     /** Says whether the lock was lost before its release: true before the lease can end at the server. */
     public function lost(): bool {
@@ -114,6 +119,7 @@ final class Lock {
         return $reply;
     }
     private function twice(string $function): array {
+        if (getmypid() !== $this->pid) return [1]; // a child of fork gives nothing back
         try {
             return $this->call($function);
         } catch (\RedisException|\Predis\Connection\ConnectionException) { // by the same owner a repeat is safe
@@ -133,7 +139,7 @@ final class Lock {
     /** Waits until it is time to ask again. Returns the token of a grant, if one comes before that. */
     private function listen(array $reply, float $until): int {
         [, $left, , $position, , , $fence, $subscribers] = $reply;
-        $grant = "/\r\n(\\d+) \\d+ \\d+ 32 $this->owner " . preg_quote($this->key, '/') . '\r/';
+        $grant = '/\r\n(\d+) \d+ \d+ \d+ ' . preg_quote("$this->owner $this->key", '/') . '\r/';
         $told = $position > 0 && $subscribers > 0;
         $pause = $told ? mt_rand(1000, 1500) : min(mt_rand(100, 300), $this->lease * 500);
         $until = min($until, now() + min($pause, $left < 0 ? $pause : $left + 1) / 1000);

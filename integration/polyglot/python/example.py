@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two workers count in Redis, one at a time. Run it in two terminals: python3 example.py [URL]"""
 import sys
 import time

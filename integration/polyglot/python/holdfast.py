@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A distributed lock on Redis 7 or Valkey: Holdfast's functions library over redis-py.
 
     with holdfast.lock(redis.Redis(socket_timeout=2, retry=None), "order:42", lease=30, wait=10) as lock:
@@ -9,18 +10,20 @@ The key is "lock:order:42", as the Go client's. A thread renews the lock. It can
 the server cannot be reached: call lock.check() before each step, or look at lock.lost. Give the client a socket_timeout
 below a third of the lease, or a call to a silent server does not end, and retry=None: from 6.0 on it would repeat a
 release whose reply was lost, and take the second reply, 'not yours', for a loss. Waiters are told by SSUBSCRIBE, on a
-connection of their own; with a RedisCluster they poll. Not for asyncio.
+connection of their own; with a RedisCluster they poll. holdfast_asyncio.py is for asyncio.
 """
 import os
 import random
 import re
 import secrets
+import socket
 import threading
 from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 
 from redis.exceptions import ConnectionError, RedisError, ResponseError, TimeoutError
 
+HOST = re.sub("[^!-9;-~]", "-", socket.gethostname())
 UNKNOWN = (ConnectionError, TimeoutError, OSError)  # the call may have run
 
 
@@ -58,7 +61,8 @@ def lock(redis, name, *, lease=30.0, wait=None):
 class Lock:
     """A lock that is held. token is its fencing token."""
     def __init__(self, redis, name, lease):
-        self.key, self.owner, self.token = "lock:" + name, secrets.token_hex(16), None  # never used again
+        self.key, self.token = "lock:" + name, None
+        self.owner = f"{HOST}:{os.getpid()}:{secrets.token_urlsafe(12)}"  # never used again
         self._redis, self._ttl, self._ends = redis, round(lease * 1000), 0
         self._over, self._gone, self._pid = threading.Event(), "", os.getpid()  # gone: why it is lost
         tag = re.match("[^{]*{([^}]+)}", self.key)  # the channel must be in the key's slot
@@ -77,13 +81,22 @@ class Lock:
             raise Lost(f"{self.key}: {self._gone}")
 
     def _call(self, function, *args):
-        words, sent = ("FCALL", "holdfast_" + function, 1, self.key, self.owner, *args), monotonic()
-        reply = self._redis.execute_command(*words, NEVER_DECODE=True)  # an owner may be any bytes
+        sent = monotonic()
+        return self._heard(self._send(function, *args), sent, args)
+
+    def _send(self, function, *args):
+        words = ("FCALL", "holdfast_" + function, 1, self.key, self.owner, *args)
+        return self._redis.execute_command(*words, NEVER_DECODE=True)  # an owner may be any bytes
+
+    def _heard(self, reply, sent, args):
         if isinstance(reply, list):  # a refusal: 0, pttl_ms, owner, waiters or position, why ...
             return [r.decode(errors="backslashreplace") if isinstance(r, bytes) else r for r in reply]
         if args:  # from before the request on, less a margin for clocks that differ
             self.token, self._ends = reply, sent + self._ttl / 1000 * 0.99 - 0.002
         return [reply]
+
+    def _busy(self, reply):
+        return Busy(f"{self.key}: {reply[4]} by {reply[2]!r} for {reply[1]} ms")
 
     def _repeat(self, *call):
         try:
@@ -107,7 +120,7 @@ class Lock:
         reply, answered = self._repeat("acquire", self._ttl), monotonic()
         while reply[0] == 0:
             if monotonic() >= until:
-                raise Busy(f"{self.key}: {reply[4]} by {reply[2]!r} for {reply[1]} ms")
+                raise self._busy(reply)
             try:
                 self._subscribe()
                 reply, answered = self._call("wait", self._ttl, *self._channel), monotonic()
@@ -140,7 +153,7 @@ class Lock:
         end = min(until, monotonic() + min(pause, (left + 1) / 1000 if left >= 0 else pause))
         while self._pubsub and monotonic() < end:
             kind, said = self._message(end - monotonic())
-            grant = re.fullmatch(r"(\d+) \d+ \d+ 32 " + re.escape(f"{self.owner} {self.key}"), said)
+            grant = re.fullmatch(r"(\d+) \d+ \d+ \d+ " + re.escape(f"{self.owner} {self.key}"), said)
             if kind == "smessage" and grant and int(grant[1]) > fence:
                 return int(grant[1])  # an older one is void, and what is no grant of ours is noise
         sleep(max(0, end - monotonic()))

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Workers count in Redis, one at a time. Run it in two terminals: ruby example.rb [URL]
 require_relative "holdfast"
 

@@ -1,7 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
 # frozen_string_literal: true
 
 require "redis"
 require "securerandom"
+require "socket"
 
 # A distributed lock on Redis 7 or Valkey: Holdfast's functions library over redis-rb.
 #
@@ -39,7 +41,8 @@ module Holdfast
     attr_reader :key, :owner, :token
     def initialize(redis, key, lease)
       @redis, @key, @lease, @ttl = redis, key, lease, (lease * 1000).round
-      @owner = SecureRandom.hex(16) # never used again
+      host = Socket.gethostname.gsub(/[^!-9;-~]/, "-")
+      @owner = "#{host}:#{Process.pid}:#{SecureRandom.urlsafe_base64(12)}" # never used again
       @pid, @ends, @over, @gone, @polls, @line, @events, @channel = Process.pid, 0, false, nil, false, nil, nil, []
     end
 

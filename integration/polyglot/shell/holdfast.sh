@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Runs a command with a lock of Redis 7 or Valkey held: Holdfast's functions library over redis-cli.
 #
 #     holdfast.sh [-l LEASE_MS] [-w WAIT_MS] LOCK COMMAND [ARGUMENT...]
@@ -21,8 +22,10 @@ while getopts l:w: option; do
 done
 shift $((OPTIND - 1))
 [ $# -ge 2 ] || { echo "usage: holdfast.sh [-l LEASE_MS] [-w WAIT_MS] LOCK COMMAND [ARGUMENT...]" >&2; exit 64; }
-key=lock:$1 owner=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n') command=''
+key=lock:$1 command=''
 shift
+random=$(head -c 12 /dev/urandom | base64 | tr '+/' '-_')
+owner=$(uname -n | tr -c '!-9;-~\n' -):$$:${random:?no random bytes} # never used again
 
 # now prints the time in ms since the machine started: a clock that nobody sets. Elsewhere than on Linux it is date's.
 now() {
@@ -50,6 +53,7 @@ leave() {
   exit "$1"
 }
 trap 'leave 130' INT
+trap 'leave 131' QUIT
 trap 'leave 143' TERM HUP
 
 start=$(now) answered=$(now) sent=$(now) r1=0 r2=0 r3='' r5=''
@@ -69,11 +73,13 @@ token=$r1 margin=$((lease / 100 + 20))
 exec 3<&0 # a command in the background would read /dev/null
 HOLDFAST_TOKEN=$token "$@" <&3 3<&- &
 command=$!
+# alive asks whether the command runs. What has ended stays a zombie if nobody waits for it.
+alive() { kill -0 "$command" 2>/dev/null && ! grep -qs '^State:[[:space:]]*Z' "/proc/$command/status"; }
 renew() {
-  trap - INT TERM HUP
+  trap - INT QUIT TERM HUP
   ends=$((sent + lease - margin)) pause=$((lease / 3)) r5=''
   while left=$((ends - $(now))) && [ "$left" -gt 0 ]; do
-    kill -0 "$command" 2>/dev/null || exit 0 # it has ended, and nobody told us: too early for the trap, or killed
+    alive || exit 0 # it has ended, and nobody told us: too early for the trap, or killed
     [ "$pause" -lt "$left" ] || pause=$left
     sleep "$((pause / 1000)).$(printf %03d $((pause % 1000)))" >/dev/null 2>&1 # it can outlive us: holds no pipe open
     pause=$((lease / 20))

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../c/holdfast.h"
 
@@ -37,6 +39,8 @@ static void hold(void) {
   struct holdfast l;
   struct pollfd in = {0, POLLIN, 0};
   lock(&l);
+  if (fork() == 0) _exit(holdfast_release(&l));
+  wait(NULL);
   printf("held %lld\n", l.token);
   while (holdfast_renew(&l) == HOLDFAST_OK && poll(&in, 1, 10) == 0) {
   }

@@ -15,6 +15,8 @@ $terms = ['lease' => $lease / 1000, 'wait' => $wait === '-1' ? INF : $wait / 100
 
 function hold(Holdfast\Lock $lock): void
 {
+    if (!pcntl_fork()) return;
+    pcntl_wait($status);
     echo "held $lock->token\n";
     do {
         $lock->renew();
@@ -24,8 +26,9 @@ function hold(Holdfast\Lock $lock): void
 
 try {
     if ($mode === 'hold') {
+        $pid = getmypid();
         Holdfast\lock($redis, $name, 'hold', ...$terms);
-        echo "released\n";
+        if (getmypid() === $pid) echo "released\n";
     }
     for ($i = 0; $mode === 'work' && $i < (int) $argv[9]; $i++) {
         Holdfast\lock($redis, $name, function (Holdfast\Lock $lock) use ($redis, $argv) {

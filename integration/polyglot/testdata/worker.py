@@ -8,7 +8,11 @@ import redis
 import holdfast
 
 host, port, mode, name, lease, wait = sys.argv[1:7]
-r = redis.Redis(host, int(port), socket_timeout=int(lease) / 4000, retry=None, decode_responses=True)
+options = {"socket_timeout": int(lease) / 4000, "decode_responses": True}
+if os.environ.get("CLUSTER"):
+    r = redis.RedisCluster(host, int(port), **options)
+else:
+    r = redis.Redis(host, int(port), retry=None, **options)
 terms = {"lease": int(lease) / 1000, "wait": None if wait == "-1" else int(wait) / 1000}
 
 
@@ -18,6 +22,8 @@ def say(*words):
 
 def hold():
     with holdfast.lock(r, name, **terms) as lock:
+        os.fork() or sys.exit()
+        os.wait()
         say("held", lock.token)
         while not select.select([sys.stdin], [], [], 0.01)[0]:
             lock.check()

@@ -7,6 +7,8 @@ TERMS = { lease: lease.to_i / 1000.0, wait: wait == "-1" ? nil : wait.to_i / 100
 
 def hold
   Holdfast.lock(R, NAME, **TERMS) do |lock|
+    exit unless fork
+    Process.wait
     puts "held #{lock.token}"
     lock.check until IO.select([$stdin], nil, nil, 0.01)
   end

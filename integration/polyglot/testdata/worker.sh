@@ -2,7 +2,7 @@
 # redis-cli is a language too.
 set -u
 host=$1 port=$2 mode=$3 name=$4 lease=$5 wait=$6
-export REDIS_CLI="redis-cli -h $host -p $port"
+export REDIS_CLI="redis-cli ${CLUSTER:+-c} -h $host -p $port"
 with_lock() {
   if [ "$wait" = -1 ]; then wait=100000000; fi
   "$(dirname "$0")/../shell/holdfast.sh" -l "$lease" -w "$wait" "$name" "$@"

@@ -81,7 +81,7 @@ func (f *tlsFlags) bind(flags *pflag.FlagSet) {
 
 // bindLibrary defines the flag that says which library.
 func (c *config) bindLibrary(flags *pflag.FlagSet) {
-	flags.StringVar(&c.library, "library", libraryLock, "`which` library: lock, or guard, for writes that refuse older tokens")
+	flags.StringVar(&c.library, "library", libraryLock, "`which` library: lock, or fenced, for writes that refuse older tokens")
 }
 
 // bindChange defines the flags of load and unload.
@@ -92,8 +92,8 @@ func (c *config) bindChange(flags *pflag.FlagSet, force string) {
 
 // complete checks what was given, and reads what it names.
 func (c *config) complete() (err error) {
-	if c.library != "" && c.library != libraryLock && c.library != libraryGuard {
-		return fmt.Errorf("--library must be %s or %s, not %q", libraryLock, libraryGuard, c.library)
+	if c.library != "" && c.library != libraryLock && c.library != libraryFenced {
+		return fmt.Errorf("--library must be %s or %s, not %q", libraryLock, libraryFenced, c.library)
 	}
 	if c.timeout <= 0 {
 		return errors.New("--timeout must be positive")

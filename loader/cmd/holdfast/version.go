@@ -42,7 +42,7 @@ func thisBuild() build {
 	if b.Revision == "" {
 		b.Revision = stamped()
 	}
-	for _, name := range []string{libraryLock, libraryGuard} {
+	for _, name := range []string{libraryLock, libraryFenced} {
 		library := (&config{library: name}).chosen()
 		sum := sha256.Sum256([]byte(library.source))
 		b.Libraries = append(b.Libraries, libraryBuild{library.name, library.version, hex.EncodeToString(sum[:])})

@@ -23,7 +23,7 @@ func TestVersionOfTheCommand(t *testing.T) {
 	require.Empty(t, said.errors)
 	for _, part := range []string{"command " + releaseVersion, "revision " + releaseRevision,
 		"library holdfast " + functions.Version + ", sha256 " + sum(functions.Source) + "\n",
-		"library holdfast_guard " + functions.GuardVersion + ", sha256 " + sum(functions.GuardSource) + "\n"} {
+		"library holdfast_fenced " + functions.FencedVersion + ", sha256 " + sum(functions.FencedSource) + "\n"} {
 		require.Contains(t, said.out, part)
 	}
 	require.Equal(t, said, holdfast(t, nowhere, "version", "--client"))

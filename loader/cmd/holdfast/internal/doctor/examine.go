@@ -115,20 +115,20 @@ func (e *examination) meet(ctx context.Context, d *Deployment) {
 		}
 	}
 	if !d.silent { // else there is no time to wait for it again
-		e.guards(ctx, d)
+		e.fenced(ctx, d)
 	}
 }
 
-// guards compares the library for guarded writes, if the deployment has it.
-func (e *examination) guards(ctx context.Context, d *Deployment) {
+// fenced compares the library for fenced writes, if the deployment has it.
+func (e *examination) fenced(ctx context.Context, d *Deployment) {
 	opt := e.loader(d)
-	opt.Source = functions.GuardSource
+	opt.Source = functions.FencedSource
 	verified, _ := loader.Verify(ctx, d.Client, opt) // what fails has failed for the other library
 	used := slices.ContainsFunc(verified.Nodes, func(r loader.NodeReport) bool { return r.After != "" })
 	for _, r := range verified.Nodes {
 		at := slices.IndexFunc(e.nodes, func(n *node) bool { return n.addr == r.Addr })
 		if used && at >= 0 && r.Action != loader.Failed {
-			e.nodes[at].library(functions.GuardLibrary, verified.Version, r)
+			e.nodes[at].library(functions.FencedLibrary, verified.Version, r)
 		}
 	}
 }

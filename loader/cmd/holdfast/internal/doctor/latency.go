@@ -74,7 +74,7 @@ func (s *slowest) add(took time.Duration, words []string) {
 
 // ours reports whether a call is one of a function of Holdfast's.
 func ours(words []string) bool {
-	all := append(functions.Names(), functions.GuardNames()...)
+	all := append(functions.Names(), functions.FencedNames()...)
 	is := func(name string) bool { return strings.EqualFold(name, words[1]) }
 	return strings.HasPrefix(strings.ToLower(words[0]), "fcall") && slices.ContainsFunc(all, is)
 }

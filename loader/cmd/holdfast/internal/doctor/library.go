@@ -15,8 +15,8 @@ import (
 // library puts what verify found of one of the libraries into words.
 func (n *node) library(name, version string, r loader.NodeReport) {
 	load := "holdfast load"
-	if name == functions.GuardLibrary {
-		load = "holdfast load --library guard"
+	if name == functions.FencedLibrary {
+		load = "holdfast load --library fenced"
 	}
 	if n.role == cluster.Replica {
 		load = "see why it does not follow its primary (INFO replication); if that lacks it too, " + load

@@ -40,9 +40,9 @@ func TestFaultsOfAReplicatedServerAreFound(t *testing.T) {
 	require.Equal(t, replica.Addr, found["library-missing"].Node)
 	require.Contains(t, found["library-missing"].Mend, "INFO replication")
 
-	p.do(d.Nodes()[0], "FUNCTION", "LOAD", functions.GuardSource+"\n-- patched")
+	p.do(d.Nodes()[0], "FUNCTION", "LOAD", functions.FencedSource+"\n-- patched")
 	found = p.found("replica-writable", "library-missing", "library-differs")
-	require.Contains(t, found["library-differs"].What, functions.GuardLibrary)
+	require.Contains(t, found["library-differs"].What, functions.FencedLibrary)
 
 	p.opt.Timeout = time.Second
 	require.NoError(t, replica.Pause())

@@ -1,6 +1,7 @@
-#!lua name=holdfast_guard
+#!lua name=holdfast_fenced
+-- SPDX-License-Identifier: Apache-2.0
 -- Holdfast: writes that a fencing token must be new enough for, as a Redis Functions library of its
--- own. The contract is GUARD.md.
+-- own. The contract is FENCED.md.
 --
 -- Two keys of one hash slot: the resource, of the type that the commands have that it is written
 -- with, and the fence: a plain string, the newest token that was seen. So the resource is read with
@@ -233,14 +234,14 @@ local function holdfast_del_if(keys, args)
   return { 1, token, call('DEL', key) }
 end
 
--- holdfast_guard_version
+-- holdfast_fenced_version
 -- The version of the loaded library.
 -- KEYS    -
 -- ARGV    -
 -- Reply   version
 -- Errors  HFARG
 -- Repeat  safe: no writes
-local function holdfast_guard_version(keys, args)
+local function holdfast_fenced_version(keys, args)
   if #keys > 1 then fail('HFARG at most one key is possible, to choose the node') end
   arity(args, 0, 0, 'none')
   return VERSION
@@ -256,4 +257,4 @@ register('holdfast_incrby_if', holdfast_incrby_if)
 register('holdfast_append_if', holdfast_append_if)
 register('holdfast_hset_if', holdfast_hset_if)
 register('holdfast_del_if', holdfast_del_if, 'allow-oom')
-register('holdfast_guard_version', holdfast_guard_version, 'no-writes')
+register('holdfast_fenced_version', holdfast_fenced_version, 'no-writes')

@@ -11,42 +11,42 @@ import (
 	"github.com/holdfast-go/holdfast/loader"
 )
 
-// guardSource is the second library with another version.
-func guardSource(version string) string {
-	return strings.Replace(functions.GuardSource, "local VERSION = '"+functions.GuardVersion+"'", "local VERSION = '"+version+"'", 1)
+// fencedSource is the second library with another version.
+func fencedSource(version string) string {
+	return strings.Replace(functions.FencedSource, "local VERSION = '"+functions.FencedVersion+"'", "local VERSION = '"+version+"'", 1)
 }
 
-// requireGuard says what must stand under the second library's name at every node.
-func requireGuard(t *testing.T, d *server.Deployment, code string) {
+// requireFenced says what must stand under the second library's name at every node.
+func requireFenced(t *testing.T, d *server.Deployment, code string) {
 	t.Helper()
 	for _, n := range d.Nodes() {
-		require.True(t, codeOf(t, n, functions.GuardLibrary) == code, "%s has another library", n.Addr)
+		require.True(t, codeOf(t, n, functions.FencedLibrary) == code, "%s has another library", n.Addr)
 	}
 }
 
 // The second library is looked after as the first is, and neither is touched with the other.
-func TestTheGuardLibraryIsLoadedForItself(t *testing.T) {
+func TestTheFencedLibraryIsLoadedForItself(t *testing.T) {
 	eachKind(t, func(t *testing.T, d *server.Deployment, primaries, replicas int) {
 		client, opt := connect(t, d)
-		guard := opt
-		guard.Source = functions.GuardSource
+		fenced := opt
+		fenced.Source = functions.FencedSource
 		unchanged := repeat(primaries+replicas, loader.Unchanged, 0, "")
 
-		report, err := loader.Verify(ctx, client, guard)
+		report, err := loader.Verify(ctx, client, fenced)
 		require.ErrorIs(t, err, loader.ErrDiffers)
 		require.Equal(t, repeat(primaries+replicas, loader.Missing, 0, ""), actions(report))
-		require.Equal(t, functions.GuardLibrary, report.Library)
+		require.Equal(t, functions.FencedLibrary, report.Library)
 
-		report, err = loader.Load(ctx, client, guard)
+		report, err = loader.Load(ctx, client, fenced)
 		require.NoError(t, err)
 		require.Equal(t, repeat(primaries, loader.Loaded, replicas, loader.Followed), actions(report))
-		require.Equal(t, functions.GuardVersion, report.Nodes[0].After)
-		requireGuard(t, d, functions.GuardSource)
+		require.Equal(t, functions.FencedVersion, report.Nodes[0].After)
+		requireFenced(t, d, functions.FencedSource)
 		requireEverywhere(t, d, "")
 		_, err = loader.Load(ctx, client, opt)
 		require.NoError(t, err)
 
-		for _, o := range []loader.Options{opt, guard} {
+		for _, o := range []loader.Options{opt, fenced} {
 			report, err = loader.Load(ctx, client, o)
 			require.NoError(t, err)
 			require.Equal(t, unchanged, actions(report))
@@ -55,58 +55,58 @@ func TestTheGuardLibraryIsLoadedForItself(t *testing.T) {
 			require.Equal(t, unchanged, actions(report))
 		}
 
-		report, err = loader.Unload(ctx, client, guard)
+		report, err = loader.Unload(ctx, client, fenced)
 		require.NoError(t, err)
 		require.Equal(t, repeat(primaries, loader.Unloaded, replicas, loader.Followed), actions(report))
-		requireGuard(t, d, "")
+		requireFenced(t, d, "")
 		requireEverywhere(t, d, functions.Source)
 
-		_, err = loader.Load(ctx, client, guard)
+		_, err = loader.Load(ctx, client, fenced)
 		require.NoError(t, err)
 		_, err = loader.Unload(ctx, client, opt)
 		require.NoError(t, err)
-		requireGuard(t, d, functions.GuardSource)
+		requireFenced(t, d, functions.FencedSource)
 		requireEverywhere(t, d, "")
 	})
 }
 
-func TestTheGuardLibraryIsNotDowngraded(t *testing.T) {
+func TestTheFencedLibraryIsNotDowngraded(t *testing.T) {
 	d := server.Single(t, server.Owned())
 	client, opt := connect(t, d)
 	d.Load(t)
-	opt.Source = guardSource(olderGuard)
+	opt.Source = fencedSource(olderFenced)
 	_, err := loader.Load(ctx, client, opt)
 	require.NoError(t, err)
-	opt.Source = functions.GuardSource
+	opt.Source = functions.FencedSource
 	report, err := loader.Load(ctx, client, opt)
 	require.NoError(t, err)
 	require.Equal(t, []loader.Action{loader.Upgraded}, actions(report))
 
-	opt.Source = guardSource(olderGuard)
+	opt.Source = fencedSource(olderFenced)
 	_, err = loader.Load(ctx, client, opt)
 	var downgrade *loader.DowngradeError
 	require.ErrorAs(t, err, &downgrade)
-	require.Equal(t, loader.DowngradeError{Running: functions.GuardVersion, Offered: olderGuard}, *downgrade)
-	requireGuard(t, d, functions.GuardSource)
+	require.Equal(t, loader.DowngradeError{Running: functions.FencedVersion, Offered: olderFenced}, *downgrade)
+	requireFenced(t, d, functions.FencedSource)
 	opt.Force = true
 	report, err = loader.Load(ctx, client, opt)
 	require.NoError(t, err)
 	require.Equal(t, []loader.Action{loader.Downgraded}, actions(report))
-	requireGuard(t, d, guardSource(olderGuard))
+	requireFenced(t, d, fencedSource(olderFenced))
 	requireEverywhere(t, d, functions.Source)
 }
 
-func TestForeignCodeInPlaceOfTheGuardLibraryIsRefused(t *testing.T) {
+func TestForeignCodeInPlaceOfTheFencedLibraryIsRefused(t *testing.T) {
 	d := server.Single(t, server.Owned())
 	client, opt := connect(t, d)
 	d.Load(t)
-	opt.Source = functions.GuardSource
+	opt.Source = functions.FencedSource
 	for _, c := range []struct {
 		name, code string
 		want       loader.ForeignError
 	}{
-		{"holdfast_guard", "#!lua name=holdfast_guard\nredis.register_function('theirs', function() return 1 end)",
-			loader.ForeignError{Library: "holdfast_guard"}},
+		{"holdfast_fenced", "#!lua name=holdfast_fenced\nredis.register_function('theirs', function() return 1 end)",
+			loader.ForeignError{Library: "holdfast_fenced"}},
 		{"squatter", "#!lua name=squatter\nredis.register_function('holdfast_set_if', function() return 1 end)",
 			loader.ForeignError{Library: "squatter", Functions: []string{"holdfast_set_if"}}},
 	} {
@@ -125,15 +125,15 @@ func TestForeignCodeInPlaceOfTheGuardLibraryIsRefused(t *testing.T) {
 		forced.Force = true
 		_, err = loader.Load(ctx, client, forced)
 		require.NoError(t, err)
-		requireGuard(t, d, functions.GuardSource)
+		requireFenced(t, d, functions.FencedSource)
 		_, err = loader.Unload(ctx, client, opt)
 		require.NoError(t, err)
 		requireEverywhere(t, d, functions.Source)
 	}
 }
 
-// With the guard library upgraded, the locks' library still remembers.
-func TestTheGuardLibraryEndsNoMemory(t *testing.T) {
+// With the library holdfast_fenced upgraded, the locks' library still remembers.
+func TestTheFencedLibraryEndsNoMemory(t *testing.T) {
 	d := server.Single(t, server.Owned())
 	client, opt := connect(t, d)
 	d.Load(t)
@@ -145,8 +145,8 @@ func TestTheGuardLibraryEndsNoMemory(t *testing.T) {
 		return values
 	}
 	before := memory()
-	for _, version := range []string{olderGuard, functions.GuardVersion} {
-		opt.Source = guardSource(version)
+	for _, version := range []string{olderFenced, functions.FencedVersion} {
+		opt.Source = fencedSource(version)
 		_, err := loader.Load(ctx, client, opt)
 		require.NoError(t, err)
 		require.Equal(t, before, memory())
