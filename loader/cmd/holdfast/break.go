@@ -85,7 +85,7 @@ func (a *app) breakLock(ctx context.Context, b breaking) error {
 	defer end()
 	seen, err := view.Lock(looking, b.name)
 	if err != nil {
-		return a.lockError(err)
+		return advise(err, "operator")
 	}
 	broken := locks.Broken{Next: &seen}
 	switch there := seen.Held || seen.Kept() || b.forget && seen.Broken != nil; {
@@ -100,7 +100,7 @@ func (a *app) breakLock(ctx context.Context, b breaking) error {
 	defer cancel()
 	broken, err = view.Break(ctx, seen, b.reason, b.forget)
 	if err != nil {
-		return a.lockError(err)
+		return advise(err, "operator")
 	}
 	return a.printBroken(seen, b, broken)
 }

@@ -62,7 +62,7 @@ func (a *app) list(ctx context.Context, w where, f locks.Filter) error {
 	list, err := view.List(ctx, f, func(keys int) { progress.Say("%d keys under %q ...", keys, w.prefix) }, nil)
 	progress.End()
 	if len(list.Locks) == 0 && err != nil {
-		return a.lockError(err)
+		return advise(err, "operator")
 	}
 	a.printList(list, err)
 	if err != nil {
@@ -94,7 +94,7 @@ func (a *app) printList(list locks.List, err error) {
 		fmt.Fprintf(a.stderr, "holdfast ls: %d keys under the prefix are no locks\n", list.Skipped)
 	}
 	if err != nil {
-		fmt.Fprintf(a.stderr, "holdfast ls: the list is not complete: %v\n", a.lockError(err))
+		fmt.Fprintf(a.stderr, "holdfast ls: the list is not complete: %v\n", advise(err, "operator"))
 	}
 }
 

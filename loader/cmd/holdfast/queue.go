@@ -55,11 +55,11 @@ func (a *app) line(ctx context.Context, w where, name string, limit int) error {
 	defer end()
 	lock, err := view.Lock(ctx, name)
 	if err != nil {
-		return a.lockError(err)
+		return advise(err, "operator")
 	}
 	line, err := view.Line(ctx, name, limit)
 	if err != nil {
-		return a.lockError(err)
+		return advise(err, "operator")
 	}
 	if a.cfg.json {
 		a.printJSON(struct {

@@ -241,19 +241,28 @@ func (c *config) dialSentinel(option rueidis.ClientOption) sentinels.Dial {
 
 // connect does not wait longer than the context, which rueidis.NewClient does not take.
 func connect(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, error) {
-	type connected struct {
-		client rueidis.Client
-		err    error
+	return within(ctx, func() (rueidis.Client, error) { return rueidis.NewClient(option) })
+}
+
+// errConnecting is that no server was found that has the lock.
+var errConnecting = errors.New("no connection")
+
+// within runs something for as long as the context says.
+func within[T any](ctx context.Context, do func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
 	}
-	done := make(chan connected, 1)
+	done := make(chan outcome, 1)
 	go func() {
-		client, err := rueidis.NewClient(option)
-		done <- connected{client, err}
+		value, err := do()
+		done <- outcome{value, err}
 	}()
 	select {
-	case c := <-done:
-		return c.client, c.err
+	case o := <-done:
+		return o.value, o.err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		var none T
+		return none, fmt.Errorf("%w: %w", errConnecting, context.Cause(ctx))
 	}
 }
