@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/locks"
 )
 
 // What a sample of a node's keys may cost.
@@ -55,7 +56,7 @@ func examples(keys []string) string {
 
 func (n *node) some(ctx context.Context) (keys []string, err error) {
 	cursor := uint64(0)
-	match := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(n.opt.Prefix) + "*"
+	match := locks.Literal(n.opt.Prefix) + "*"
 	for range pages {
 		from := strconv.FormatUint(cursor, 10)
 		got, err := n.do(ctx, "SCAN", from, "MATCH", match, "COUNT", strconv.Itoa(page)).AsScanEntry()
