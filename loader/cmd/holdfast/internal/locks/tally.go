@@ -38,6 +38,12 @@ const (
 	CauseExpired Cause = "expired" // its lease ran out: it was not renewed any more, and then it was gone
 )
 
+// Lost is how many locks were lost, and when the last of them was seen.
+type Lost struct {
+	Count int
+	Last  time.Time
+}
+
 // Causes are all causes.
 var Causes = []Cause{CauseBroken, CauseExpired}
 
@@ -53,9 +59,9 @@ const (
 // least so many were handed over, and at least so many were lost.
 type Series struct {
 	View   *View
-	Within time.Duration // of one look
-	Each   func(Lock)    // if not nil, is called with each lock that the filter wants
-	Lost   map[Cause]int // so far
+	Within time.Duration  // of one look
+	Each   func(Lock)     // if not nil, is called with each lock that the filter wants
+	Lost   map[Cause]Lost // so far
 
 	last   time.Time
 	filter Filter
@@ -148,8 +154,8 @@ func (s *Series) ended(before holding, after Lock, look, at time.Time) {
 		return
 	}
 	if s.Lost == nil {
-		s.Lost = map[Cause]int{}
+		s.Lost = map[Cause]Lost{}
 	}
-	s.Lost[loss.Cause]++
+	s.Lost[loss.Cause] = Lost{s.Lost[loss.Cause].Count + 1, look}
 	s.losses = append([]Loss{loss}, s.losses[:min(len(s.losses), lastLosses-1)]...)
 }
