@@ -122,7 +122,7 @@ func (a *app) printList(list locks.List, err error) {
 			Waiting int          `json:"waiting"` // wait
 			More    bool         `json:"more"`    // the limit leaves some out
 			Skipped int          `json:"skipped"` // keys that are no locks
-		}{a.head(err), nonNil(list.Locks), list.Total, list.Held, list.Waiting, list.More() > 0, list.Skipped}
+		}{a.head(err), nonNil(list.Locks), list.Total, list.Held, list.Waiting, list.More() > 0, len(list.Foreign)}
 		a.printJSON(report)
 		return
 	}
@@ -135,8 +135,8 @@ func (a *app) printList(list locks.List, err error) {
 	if n := list.More(); n > 0 {
 		fmt.Fprintf(a.stderr, "holdfast ls: %d more; of all %d locks %d are held, and %d wait: --limit 0 lists all\n", n, list.Total, list.Held, list.Waiting)
 	}
-	if list.Skipped > 0 {
-		fmt.Fprintf(a.stderr, "holdfast ls: %d keys under the prefix are no locks\n", list.Skipped)
+	if n := len(list.Foreign); n > 0 {
+		fmt.Fprintf(a.stderr, "holdfast ls: %d keys under the prefix are no locks\n", n)
 	}
 	if err != nil {
 		fmt.Fprintf(a.stderr, "holdfast ls: the list is not complete: %v\n", advise(err, "operator"))

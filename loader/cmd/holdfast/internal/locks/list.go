@@ -29,6 +29,7 @@ type Filter struct {
 	Holder    string        // those whose holder has this in its owner string, host, process or label
 	Order     Order         // of the list; "": by name
 	Limit     int           // at most so many, the first ones of the order, "" here: by waiters; 0: all
+	Pages     int           // at most so many SCANs of a server; 0: until its end
 	Any       bool          // whichever are found first: the look ends at the limit
 }
 
@@ -66,12 +67,12 @@ func Sort(all []Lock, by Order) {
 
 // List is the result of one look at all locks.
 type List struct {
-	Locks   []Lock // in the filter's order
-	Total   int    // how many the filter wants, over the limit too; of these
-	Held    int    // are held
-	Waiting int    // wait
-	Skipped int    // keys under the prefix that are no locks
-	Keys    int    // keys under the prefix that were found
+	Locks   []Lock   // in the filter's order
+	Total   int      // how many the filter wants, over the limit too; of these
+	Held    int      // are held
+	Waiting int      // wait
+	Foreign []string // keys under the prefix that are no locks
+	Keys    int      // keys under the prefix that were found
 }
 
 // More is how many locks the limit left out.
@@ -143,7 +144,7 @@ func (l *look) scan(ctx context.Context, n primary, keys chan<- string) error {
 	if n.node == nil {
 		return errors.New("no connection")
 	}
-	for cursor := uint64(0); ; {
+	for cursor, pages := uint64(0), 1; ; pages++ {
 		page, err := n.node.Do(ctx, l.page(n.node, cursor)).AsScanEntry()
 		if err != nil {
 			return err
@@ -155,7 +156,7 @@ func (l *look) scan(ctx context.Context, n primary, keys chan<- string) error {
 				return ctx.Err()
 			}
 		}
-		if cursor = page.Cursor; cursor == 0 {
+		if cursor = page.Cursor; cursor == 0 || pages == l.filter.Pages {
 			return nil
 		}
 	}
@@ -194,14 +195,14 @@ func (l *look) fresh(keys []string) (fresh []string) {
 func (l *look) ask(ctx context.Context, key string) {
 	name := strings.TrimPrefix(key, l.view.prefix)
 	if name == "" {
-		l.skip()
+		l.skip(key)
 		return
 	}
 	asked := l.now()
 	info, err := l.view.Client.Inspect(ctx, name)
 	switch {
 	case errors.Is(err, client.ErrNotALock):
-		l.skip()
+		l.skip(key)
 	case err != nil:
 		l.failed("", err)
 	default:
@@ -214,10 +215,10 @@ func (l *look) ask(ctx context.Context, key string) {
 	}
 }
 
-func (l *look) skip() {
+func (l *look) skip(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.list.Skipped++
+	l.list.Foreign = append(l.list.Foreign, key)
 }
 
 func (l *look) add(lock Lock) {
