@@ -54,7 +54,7 @@ var Orders = []Order{ByWaiters, ByAge, ByName}
 // Sort sorts locks.
 func Sort(all []Lock, by Order) {
 	slices.SortFunc(all, func(a, b Lock) int {
-		waiters, age := cmp.Compare(b.Waiters, a.Waiters), cmp.Compare(b.HeldMS, a.HeldMS)
+		waiters, age := cmp.Compare(b.Waiters, a.Waiters), cmp.Compare(a.begin(), b.begin())
 		switch by {
 		case ByName:
 			waiters, age = 0, 0

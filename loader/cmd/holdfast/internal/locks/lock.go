@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -61,6 +62,14 @@ func who(h client.Holder) Who { return Who{Owner: h.Owner, Host: h.Host, PID: h.
 
 // HeldFor is how long its holder has had it.
 func (l Lock) HeldFor() time.Duration { return time.Duration(l.HeldMS) * time.Millisecond }
+
+// begin is a number for Since: the greatest one if nobody has it, or nobody knows since when.
+func (l Lock) begin() int64 {
+	if l.Since == nil {
+		return math.MaxInt64
+	}
+	return l.Since.UnixMicro()
+}
 
 // Remaining is what is left of the lease, negative if it has none.
 func (l Lock) Remaining() time.Duration { return time.Duration(l.RemainingMS) * time.Millisecond }
