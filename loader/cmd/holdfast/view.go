@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/redis/rueidis"
 	"github.com/spf13/pflag"
@@ -66,40 +65,23 @@ func theDeployment(ctx context.Context, cfg *config) (rueidis.ClientOption, erro
 	if cfg.master != "" {
 		return once(cfg.addrs...), nil
 	}
-	var members, singles, replicas []string
-	var failed []error
-	for i, addr := range cfg.addrs {
-		if slices.Contains(cfg.addrs[:i], addr) {
-			continue // the shell's completion reads flags twice
-		}
-		mode, role, err := hello(ctx, cfg, addr)
-		switch {
-		case err != nil:
-			failed = append(failed, fmt.Errorf("%s: %w", addr, err))
-		case mode == "sentinel":
-			return rueidis.ClientOption{}, fmt.Errorf("%s: %w", addr, errSentinel)
-		case mode == "cluster":
-			members = append(members, addr)
-		case role != "master":
-			replicas = append(replicas, addr)
-		default:
-			singles = append(singles, addr)
-		}
-	}
+	there := look(ctx, cfg)
+	failed := errors.Join(there.failed...)
 	switch {
-	case len(members) > 0 && len(singles) == 0:
-		return once(members...), nil // found by any of its nodes
-	case len(members)+len(singles) > 1:
+	case errors.Is(failed, errSentinel):
+	case len(there.members) > 0 && len(there.primaries) == 0:
+		return once(there.members...), nil // found by any of its nodes
+	case len(there.members)+len(there.primaries) > 1:
 		return rueidis.ClientOption{}, usageError{errors.New("the addresses belong to several deployments: " +
 			"name one, or add --quorum if they are the servers of a quorum")}
-	case len(singles) == 1:
-		single := once(singles[0])
+	case len(there.primaries) == 1:
+		single := once(there.primaries[0])
 		single.ForceSingleClient = true // else rueidis needs the right to CLUSTER SLOTS
 		return single, nil
-	case len(failed) == 0:
-		return rueidis.ClientOption{}, fmt.Errorf("%s: this is a replica: name its primary", replicas[0])
+	case failed == nil:
+		return rueidis.ClientOption{}, fmt.Errorf("%s: this is a replica: name its primary", there.replicas[0])
 	}
-	return rueidis.ClientOption{}, errors.Join(failed...)
+	return rueidis.ClientOption{}, failed
 }
 
 // quorumOptions are the connections to the servers of a quorum.
