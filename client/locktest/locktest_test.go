@@ -4,27 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 )
 
-// watchdog ends a bubble whose time stands still, or never ends: both hang without a message.
 func bubble(t *testing.T, test func(t *testing.T, s *locktest.Server)) {
 	t.Helper()
-	dog := time.AfterFunc(time.Minute, func() {
-		stacks := make([]byte, 1<<20)
-		fmt.Fprintf(os.Stderr, "%s hangs\n%s\n", t.Name(), stacks[:runtime.Stack(stacks, true)])
-		os.Exit(2)
-	})
-	defer dog.Stop()
-	synctest.Test(t, func(t *testing.T) { test(t, locktest.New(t)) })
+	bed.Bubble(t, func(t *testing.T) { test(t, locktest.New(t)) })
 }
 
 func cause(l *client.Lock) error {
@@ -322,8 +314,7 @@ func TestNothingIsLeft(t *testing.T) {
 
 // A guarded lock is had at once, and after a failover that lost it when the pause is over.
 func TestGuardedLocks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := locktest.New(t)
+	bubble(t, func(t *testing.T, s *locktest.Server) {
 		cfg := client.Config{Lease: 30 * time.Second, Guard: 40 * time.Second}
 		one, two := s.Client(cfg), s.Client(cfg)
 		first, err := one.TryAcquire(t.Context(), "job")

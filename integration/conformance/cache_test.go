@@ -38,7 +38,7 @@ func TestInspectCachedOfAnOwnLock(t *testing.T) {
 func TestAFreshAnswerIsTheServers(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
 		holder, c := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
-		for range 100 {
+		for range 25 {
 			l := e.Take(holder, "a")
 			for range 3 { // from memory, by now
 				_, err := c.TryAcquire(e.Ctx, "a")

@@ -14,7 +14,7 @@ import (
 func TestHeldLocksCostNoGoroutines(t *testing.T) {
 	e := own(t)
 	c := e.open(client.Config{Lease: testbed.Long, RenewEvery: 300 * time.Millisecond})
-	const n = 1000
+	const n = 200
 	locks := []*client.Lock{e.Take(c, "first")}
 	e.renewals("first", 2) // the scheduler and the channel for breaks are there
 	before := runtime.NumGoroutine()

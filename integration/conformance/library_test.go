@@ -75,27 +75,18 @@ func TestPermissions(t *testing.T) {
 // A library of another contract answers in another way, or does not know a word. The error says which of
 // the two is too old, and what to do; nobody's argument is wrong.
 func TestALibraryOfAnotherVersion(t *testing.T) {
-	t.Parallel()
+	e := own(t)
 	for version, c := range map[string]struct{ answer, advice string }{
 		"1.0.0": {"{1, 77, 3000, 1, 1}", "the library is too old; run: holdfast load --force --addr "},
 		"2.0.9": {"redis.error_reply('HFOPTION GUARD is not known, expected: owner ttl_ms')", "; run: holdfast load --addr "},
 		"3.1.0": {"{'yes', 77}", "the client is too old; run: go get "},
 	} {
-		t.Run(version, func(t *testing.T) {
-			bare(t, func(t *testing.T, e *env) {
-				library := "#!lua name=holdfast\nredis.register_function('" + functions.Acquire + "', function() return " + c.answer + " end)\n" +
-					"redis.register_function{function_name='" + functions.ReadVersion + "', flags={'no-writes'}, callback=function() return '" + version + "' end}"
-				primaries, err := e.D.Primaries(e.Ctx)
-				require.NoError(t, err)
-				for _, n := range primaries {
-					_, err := n.Do(e.Ctx, "FUNCTION", "LOAD", library)
-					require.NoError(t, err)
-				}
-				_, err = e.open(client.Config{}).TryAcquire(e.Ctx, "a")
-				require.ErrorIs(t, err, client.ErrLibrary)
-				require.NotErrorIs(t, err, client.ErrArgument)
-				require.ErrorContains(t, err, c.advice)
-			})
-		})
+		e.admin("FUNCTION", "LOAD", "REPLACE", "#!lua name=holdfast\n"+
+			"redis.register_function('"+functions.Acquire+"', function() return "+c.answer+" end)\n"+
+			"redis.register_function{function_name='"+functions.ReadVersion+"', flags={'no-writes'}, callback=function() return '"+version+"' end}")
+		_, err := e.open(client.Config{}).TryAcquire(e.Ctx, "a")
+		require.ErrorIs(t, err, client.ErrLibrary, version)
+		require.NotErrorIs(t, err, client.ErrArgument)
+		require.ErrorContains(t, err, c.advice)
 	}
 }

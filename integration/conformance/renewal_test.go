@@ -205,6 +205,7 @@ func TestMaxHoldEndsTheWorkAndThenTheLock(t *testing.T) {
 		require.GreaterOrEqual(t, o.At.Sub(taken), 500*time.Millisecond, "the grace is the work's time to stop")
 		require.Less(t, o.At.Sub(taken), 10*time.Second, "and not the lease")
 		e.Release(o.Lock)
+		require.ErrorIs(t, l.Release(e.Ctx), client.ErrMaxHold, "long after its end it still says why")
 
 		// Work that stops at once gives the lock back at once, and is told why it was stopped.
 		l = e.Take(c, "a", client.WithMaxHold(20*time.Millisecond, testbed.Long))

@@ -96,6 +96,32 @@ func TestAnOutageDoesNotHoldUpARelease(t *testing.T) {
 	d.Eventually("it is given back", func() bool { return !d.Exists("done") })
 }
 
+// The lease counts from before the request was sent: behind a slow network the holder knows of less time than
+// the server gives it. What took longer to acquire than it is leased for was never acquired.
+func TestAcquiringTakesFromTheLease(t *testing.T) {
+	d := behind(t)
+	c := d.connect(client.Config{NoRenewal: true})
+	d.Release(d.Take(c, "connected"))
+	const delay = 600 * time.Millisecond
+	slow := func() {
+		d.proxy.Stall()
+		timer := time.AfterFunc(delay, d.proxy.Resume)
+		t.Cleanup(func() { timer.Stop() })
+	}
+	slow()
+	l := d.Take(c, "a", client.WithLease(testbed.Long))
+	remaining := l.Remaining()
+	require.LessOrEqual(t, remaining, testbed.Long-delay)
+	left, err := d.Do("a", "PTTL").AsInt64()
+	require.NoError(t, err)
+	require.Less(t, remaining, time.Duration(left)*time.Millisecond, "the server began later")
+
+	slow()
+	_, err = c.TryAcquire(d.Ctx, "b", client.WithLease(delay/2))
+	require.ErrorIs(t, err, client.ErrUnreachable)
+	d.Release(d.Locked(d.Acquire(d.Ctx, c, "b")).Lock)
+}
+
 // dials counts the connections of a client.
 func dials(option *rueidis.ClientOption) *atomic.Int64 {
 	open := new(atomic.Int64)

@@ -18,7 +18,7 @@ import (
 )
 
 // The replica stands still, and hears nothing of a lock; the primary dies, and the replica is
-// promoted. Without a guard it grants the lock at once: TestS4_PrimaryLostBeforeReplication.
+// promoted. Without a guard it grants the lock at once: TestAPrimaryIsLostBeforeReplication.
 func TestAGuardedLockIsNotGrantedByAReplicaThatNeverHeardOfIt(t *testing.T) {
 	t.Parallel()
 	const lease, guard = 2 * time.Second, 2500 * time.Millisecond

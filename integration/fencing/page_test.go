@@ -24,7 +24,7 @@ const (
 	statementsCount = 10
 )
 
-// page holds the statements. There is no other SQL here but what shows traps, and what looks.
+// page holds the statements. There is no other SQL here but what looks.
 var page = mustRead("../../docs/fencing.md")
 
 func mustRead(path string) map[string]string {

@@ -77,5 +77,10 @@ func inModule(t *testing.T, source string) *exec.Cmd {
 		out, err := in(words[0], words[1:]...).CombinedOutput()
 		require.NoError(t, err, "%s: %s", line[1], out)
 	}
+	// What such a program has to trust, besides us: few modules, and no container engine.
+	sums, err := os.ReadFile(filepath.Join(dir, "go.sum"))
+	require.NoError(t, err)
+	require.NotContains(t, string(sums), "docker")
+	require.LessOrEqual(t, strings.Count(string(sums), "\n"), 20, string(sums))
 	return in("go", "run", ".")
 }

@@ -18,7 +18,7 @@ func (s source) value(field, key string) string {
 	now := time.Now()
 	switch field {
 	case "until":
-		return strconv.FormatInt(now.UnixMilli()+pick[int64](s, -1000, 60, 200, 5000, 600000), 10)
+		return strconv.FormatInt(now.UnixMilli()+pick[int64](s, -1000, 600000), 10)
 	case "fence":
 		return pick(s, fenceOf(key), "1", "9007199254740991", "9007199252740990", strconv.FormatInt(now.UnixMicro()+pick[int64](s, -1e6, 20e6, 3600e6), 10))
 	case "state":
@@ -69,8 +69,8 @@ func (s source) state(now time.Time) string {
 		return string(b)
 	}
 	reason := pick(s, "", "a test")
-	b = append(b, packed(wrong(pick[float64](s, 0, 0, 1, 2)), wrong(pick[float64](s, 0, 0, 60000)), wrong(pick(s, 0, ms+100, ms+600000)),
-		wrong(pick(s, 0, 0, ms+100)), wrong(pick[float64](s, 60000, 600000)), wrong(us-1e6), wrong(pick(s, 0, ms+100, ms+600000)),
+	b = append(b, packed(wrong(pick[float64](s, 0, 0, 1, 2)), wrong(pick[float64](s, 0, 0, 60000)), wrong(pick(s, 0, ms-100, ms+600000)),
+		wrong(pick(s, 0, 0, ms-100)), wrong(pick[float64](s, 60000, 600000)), wrong(us-1e6), wrong(pick(s, 0, ms-100, ms+600000)),
 		wrong(float64(len(reason))))...)
 	return string(b) + reason + pick(s, owners[:4]...)
 }
@@ -78,7 +78,7 @@ func (s source) state(now time.Time) string {
 // write is what somebody does who may write the key and knows what is in it.
 func (s source) write(key string) []string {
 	field := pick(s, fields...)
-	soon := strconv.FormatInt(time.Now().UnixMilli()+pick[int64](s, -1000, 80, 300, 600000), 10)
+	soon := strconv.FormatInt(time.Now().UnixMilli()+pick[int64](s, -1000, 600000), 10)
 	switch s.IntN(16) {
 	case 0, 1, 2, 3, 4, 5:
 		cmd := []string{"HSET", key}
@@ -96,11 +96,11 @@ func (s source) write(key string) []string {
 	case 9:
 		return []string{"DEL", locks[0], locks[1]}
 	case 10:
-		return append([]string{"SET", key, "foreign"}, pick(s, []string{}, []string{"PX", "200"}, []string{"NX", "PX", "600000"}, []string{"PXAT", soon}, []string{"KEEPTTL"})...)
+		return append([]string{"SET", key, "foreign"}, pick(s, []string{}, []string{"NX", "PX", "600000"}, []string{"PXAT", soon}, []string{"KEEPTTL"})...)
 	case 11:
 		return []string{"PEXPIREAT", key, soon}
 	case 12:
-		return []string{"PEXPIRE", key, pick(s, "-5", "0", "120", "600000")}
+		return []string{"PEXPIRE", key, pick(s, "-5", "0", "600000")}
 	case 13:
 		return pick(s, []string{"PERSIST", key}, []string{"INCRBY", key, "1"}, []string{"APPEND", key, "1"})
 	case 14:

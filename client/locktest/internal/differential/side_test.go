@@ -96,15 +96,15 @@ func (s *side) end() {
 type seen struct {
 	streams  [conns][]any // what arrived at each connection
 	keys     map[string]map[string]any
-	ends     map[string]time.Time // of leases and keys
 	from, to time.Time
 	err      error
 }
 
 // play does a step and looks at everything.
 func (s *side) play(st step) seen {
-	out := seen{from: time.Now(), keys: map[string]map[string]any{}, ends: map[string]time.Time{}}
+	out := seen{from: time.Now(), keys: map[string]map[string]any{}}
 	out.streams[st.conn], out.err = s.conns[st.conn].ask(s.resolve(st.cmds)...)
+	time.Sleep(3 * moment)
 	for _, key := range locks {
 		if out.err != nil {
 			break
@@ -145,22 +145,6 @@ func (s *side) look(key string, out *seen) error {
 	}
 	if o, ok := fields["owner"].(string); ok {
 		s.now[ownerOf(key)] = o
-	}
-	if ms, ok := fields["(PEXPIRETIME)"].(int64); ok && ms > 0 {
-		out.ends["key "+key] = time.UnixMilli(ms)
-	}
-	if text, ok := fields["until"].(string); ok {
-		var ms int64
-		if _, err := fmt.Sscanf(text, "%d", &ms); err == nil {
-			out.ends["lease "+key] = time.UnixMilli(ms)
-		}
-	}
-	if state, ok := unpacked("state", fields["state"]).([]any); ok && len(state) > lineDoubles {
-		for name, at := range map[string]int{"minimum ": 7, "minimum due ": 8, "record ": 11} { // without the turn
-			if ms, ok := state[at].(int64); ok && ms > 0 && ms < 1e14 {
-				out.ends[name+key] = time.UnixMilli(ms)
-			}
-		}
 	}
 	return nil
 }

@@ -51,8 +51,8 @@ var (
 	channels = []string{"diff:c1", "diff:c2", "diff:c3"}
 	owners   = []string{"a", "b", "c", "d", "k k", "1 2 3", strings.Repeat("o", functions.MaxBytes)}
 	holds    = []string{"h1", "h2", "3:abc", " ", ""}
-	leases   = []string{"60", "150", "1900", "2500", "600000", "600001", "600000", "600001", "31536000000"}
-	minima   = []string{"1", "90", "250", "1200"}
+	leases   = []string{"600000", "600001", "600000", "600001", "31536000000"}
+	minima   = []string{"1", "1", "60000"}
 	fences   = []string{"1", fenceOf(""), fenceOf(""), "9007199254740991"}
 	blocks   = []string{"1", "2", "10", "1000", "1000000"}
 	odd      = []string{"", "0", "-1", "1.5", "1e3", "inf", "nan", "0x10", "9007199254740993", "31536000001", "a\x00", "a\nb", "\x7f", "x y", strings.Repeat("x", 513), "01", " 1"}
@@ -61,11 +61,12 @@ var (
 // source makes steps of one seed.
 type source struct {
 	*rand.Rand
-	hostile int // how many of 100 steps write into the locks
+	hostile int             // how many of 100 steps write into the locks
+	held    map[string]bool // which were had after the last step
 }
 
 func newSource(seed uint64) source {
-	s := source{Rand: rand.New(rand.NewPCG(seed, 7))}
+	s := source{Rand: rand.New(rand.NewPCG(seed, 7)), held: map[string]bool{}}
 	s.hostile = pick(s, 0, 2, 17)
 	return s
 }
@@ -95,17 +96,21 @@ func (s source) step() step {
 	switch n := s.IntN(100); {
 	case n < s.hostile:
 		st.cmds = [][]string{s.write(key)}
-	case n < 72:
+	case n < 19: // the key's time ends in a moment
+		st.cmds = [][]string{pick(s, []string{"PEXPIRE", key, "1"}, []string{"SET", key, "foreign", "PX", "1"})}
+	case n < 24 && s.held[key]: // the lease has ended
+		st.cmds = [][]string{{"HSET", key, "until", "1"}}
+	case n < 75:
 		st.cmds = [][]string{s.function(key)}
 		if st.conn != plain && st.conn != poor && s.IntN(3) == 0 {
 			st.cmds = [][]string{{"CLIENT", "CACHING", s.word("YES", "YES", "yes", "NO")}, st.cmds[0]}
 		}
-	case n < 80:
+	case n < 82:
 		st.cmds = [][]string{s.reading(key)}
 		if (st.conn == quiet || st.conn == loud) && s.IntN(2) == 0 {
 			st.cmds = [][]string{{"CLIENT", "CACHING", "YES"}, st.cmds[0]}
 		}
-	case n < 90:
+	case n < 91:
 		st.conn = pick(s, hearer, hearer, loud)
 		st.cmds = [][]string{append([]string{pick(s, "SSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE", "SUBSCRIBE", "UNSUBSCRIBE")}, s.names()...)}
 	case n < 94:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/functions"
 )
 
@@ -138,34 +139,6 @@ func TestAllWaitUntilTheDeadline(t *testing.T) {
 	}
 }
 
-// Everybody wants some of the locks, in any order: nobody waits for ever.
-func TestAcquireAllHasNoCircle(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(t *testing.T, s *locktest.Server) {
-		names := []string{"a", "b", "c", "d"}
-		clients := []*client.Client{s.Client(client.Config{}), s.Client(client.Config{})}
-		within, cancel := context.WithTimeout(ctx, time.Hour)
-		defer cancel()
-		var work sync.WaitGroup
-		for i := range 8 {
-			work.Go(func() {
-				r := rand.New(rand.NewPCG(1, uint64(i)))
-				for range 40 {
-					var want []string
-					for _, at := range r.Perm(len(names))[:1+r.IntN(3)] {
-						want = append(want, names[at])
-					}
-					require.NoError(t, clients[i%2].DoAll(within, want, func(ctx context.Context) error {
-						time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
-						return ctx.Err()
-					}))
-				}
-			})
-		}
-		work.Wait()
-	})
-}
-
 // Nobody worked under what an AcquireAll had that failed: MinHold does not keep it from others. What it
 // re-entered is somebody else's, whose MinHold counts.
 func TestAllThatFailedKeepNothing(t *testing.T) {
@@ -192,16 +165,20 @@ func TestAllThatFailedKeepNothing(t *testing.T) {
 func TestAllAreGivenUpAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	names := []string{"a", "b", "c"}
-	for _, stall := range stalls {
+	for _, stall := range []redis.Direction{-1, redis.ToServer, redis.ToClient} { // nothing, requests, answers
 		for _, busy := range names {
-			in(t, func(w *world) {
-				var list notes
-				c := w.client(client.Config{Observer: list.observer()})
+			var list notes
+			in(t, client.Config{Observer: list.observer()}, func(t *testing.T, w *redis.World, n *redis.Node, c *client.Client) {
+				do := func(function, name string, args ...string) any { // as somebody else
+					return n.Do(append([]string{"FCALL", function, "1", "lock:" + name}, args...)...)
+				}
 				for d := time.Duration(0); d < 2500*time.Microsecond; d += 111 * time.Microsecond {
 					if busy != "b" { // else none of them is
-						w.do(functions.Acquire, busy, "other", "600000")
+						do(functions.Acquire, busy, "other", "600000")
 					}
-					w.stall(stall)
+					if stall >= 0 {
+						w.Stall(redis.Path{Host: "h"}, stall)
+					}
 					within, cancel := context.WithTimeout(ctx, d)
 					var others sync.WaitGroup
 					for _, name := range names {
@@ -217,13 +194,13 @@ func TestAllAreGivenUpAtAnyMoment(t *testing.T) {
 					})
 					cancel()
 					time.Sleep(10 * time.Millisecond)
-					w.resume()
+					w.Resume(redis.Path{})
 					time.Sleep(100 * time.Millisecond)
-					w.do(functions.Release, busy, "other")
+					do(functions.Release, busy, "other")
 					others.Wait()
 					time.Sleep(20 * time.Millisecond)
 					for _, name := range names {
-						require.Equal(w, []any{int64(0), "", int64(0), int64(0), int64(0), int64(0), functions.WhyFree}, w.do(functions.Inspect, name), name)
+						require.Equal(t, []any{int64(0), "", int64(0), int64(0), int64(0), int64(0), functions.WhyFree}, do(functions.Inspect, name), name)
 					}
 				}
 				list.saw(t)
@@ -310,5 +287,33 @@ func TestDoAllSaysWhatWasNotGivenBack(t *testing.T) {
 		}))
 		require.Contains(t, log.String(), "lock=a")
 		require.Contains(t, log.String(), "lock=b")
+	})
+}
+
+// Everybody wants some of the locks, in any order: nobody waits for ever.
+func TestAcquireAllHasNoCircle(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		names := []string{"a", "b", "c", "d"}
+		clients := []*client.Client{s.Client(client.Config{}), s.Client(client.Config{})}
+		within, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		var work sync.WaitGroup
+		for i := range 8 {
+			work.Go(func() {
+				r := rand.New(rand.NewPCG(1, uint64(i)))
+				for range 40 {
+					var want []string
+					for _, at := range r.Perm(len(names))[:1+r.IntN(3)] {
+						want = append(want, names[at])
+					}
+					require.NoError(t, clients[i%2].DoAll(within, want, func(ctx context.Context) error {
+						time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
+						return ctx.Err()
+					}))
+				}
+			})
+		}
+		work.Wait()
 	})
 }

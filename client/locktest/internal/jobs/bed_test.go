@@ -4,32 +4,22 @@ package jobs
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"runtime"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 )
 
 var ctx = context.Background()
 
-// bubble runs a test in virtual time. A bubble whose time stands still, or never ends, hangs
-// without a message: a watchdog ends it.
+// bubble runs a test in virtual time.
 func bubble(t *testing.T, test func(t *testing.T, s *locktest.Server)) {
 	t.Helper()
-	dog := time.AfterFunc(2*time.Minute, func() {
-		stacks := make([]byte, 1<<20)
-		fmt.Fprintf(os.Stderr, "%s hangs\n%s\n", t.Name(), stacks[:runtime.Stack(stacks, true)])
-		os.Exit(2)
-	})
-	defer dog.Stop()
-	synctest.Test(t, func(t *testing.T) { test(t, locktest.New(t)) })
+	bed.Bubble(t, func(t *testing.T) { test(t, locktest.New(t)) })
 }
 
 // queued blocks until so many wait for a lock.

@@ -211,27 +211,6 @@ func dropRepeats(list []string) (kept []string) {
 	return kept
 }
 
-func TestTheObserverIsToldOfAPassWithinTheProcess(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(t *testing.T, s *locktest.Server) {
-		var n notes
-		c := s.Client(client.Config{Observer: n.observer()})
-		var all sync.WaitGroup
-		for range 5 {
-			all.Go(func() {
-				l := holding(t, c, "x")
-				time.Sleep(time.Millisecond) // a token of a run is used no earlier than the server's clock has it
-				require.NoError(t, l.Release(ctx))
-			})
-		}
-		all.Wait()
-		list := n.saw(t)
-		require.Contains(t, list, "acquired x passed=true reentered=false")
-		require.Contains(t, list, "released x passed=true <nil>")
-		n.balance(t)
-	})
-}
-
 // What the Observer puts into a lock's context is found by the work, and the context still ends as a
 // lock's does, with its cause, also one that is derived from it.
 func TestTheObserversContextIsTheLocks(t *testing.T) {
@@ -254,30 +233,6 @@ func TestTheObserversContextIsTheLocks(t *testing.T) {
 		<-derived.Done()
 		require.ErrorIs(t, context.Cause(derived), client.ErrBroken)
 		require.ErrorIs(t, l.Context().Err(), context.Canceled)
-	})
-}
-
-// A waiter learns whom it waited for.
-func TestTheObserverIsToldWhoWasBefore(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(t *testing.T, s *locktest.Server) {
-		var behind []string
-		observer := &client.Observer{Acquired: func(_, lock context.Context, a client.Acquisition) context.Context {
-			if a.Behind == nil {
-				behind = append(behind, "nobody")
-			} else {
-				behind = append(behind, a.Behind.Holder.Label)
-			}
-			return lock
-		}}
-		a, b := s.Client(client.Config{Label: "a"}), s.Client(client.Config{Observer: observer, Label: "b"})
-		for _, opt := range []client.Option{client.WithMaxWait(0), client.WithPolling(100, time.Second), client.WithoutRenewal()} {
-			l := holding(t, a, "x")
-			time.AfterFunc(2500*time.Millisecond, func() { require.NoError(t, l.Release(ctx)) })
-			require.NoError(t, b.Do(ctx, "x", nothing, opt))
-		}
-		require.NoError(t, b.Do(ctx, "x", nothing))
-		require.Equal(t, []string{"a", "a", "a", "nobody"}, behind)
 	})
 }
 
@@ -359,4 +314,28 @@ func TestObserversAreJoined(t *testing.T) {
 	require.Len(t, a.list, 7)
 	require.Equal(t, a.list, b.list)
 	require.Nil(t, client.JoinObservers().Asked)
+}
+
+// A waiter learns whom it waited for.
+func TestTheObserverIsToldWhoWasBefore(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		var behind []string
+		observer := &client.Observer{Acquired: func(_, lock context.Context, a client.Acquisition) context.Context {
+			if a.Behind == nil {
+				behind = append(behind, "nobody")
+			} else {
+				behind = append(behind, a.Behind.Holder.Label)
+			}
+			return lock
+		}}
+		a, b := s.Client(client.Config{Label: "a"}), s.Client(client.Config{Observer: observer, Label: "b"})
+		for _, opt := range []client.Option{client.WithMaxWait(0), client.WithPolling(100, time.Second), client.WithoutRenewal()} {
+			l := holding(t, a, "x")
+			time.AfterFunc(2500*time.Millisecond, func() { require.NoError(t, l.Release(ctx)) })
+			require.NoError(t, b.Do(ctx, "x", nothing, opt))
+		}
+		require.NoError(t, b.Do(ctx, "x", nothing))
+		require.Equal(t, []string{"a", "a", "a", "nobody"}, behind)
+	})
 }

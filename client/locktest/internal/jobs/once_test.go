@@ -78,32 +78,6 @@ func TestOnceThatRunsForLongerThanItsInterval(t *testing.T) {
 	})
 }
 
-func TestOnceOutlivesItsProcess(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(t *testing.T, s *locktest.Server) {
-		a, b := s.Client(client.Config{}), s.Client(client.Config{})
-		began := make(chan struct{})
-		go func() {
-			_, _ = a.Once(ctx, "report", time.Hour, func(ctx context.Context) error {
-				close(began)
-				<-ctx.Done()
-				return nil
-			})
-		}()
-		<-began
-		s.Cut(a) // nothing is heard of it any more
-		time.Sleep(59 * time.Minute)
-		run, err := b.Once(ctx, "report", time.Hour, nothing)
-		require.NoError(t, err)
-		require.False(t, run.Ran)
-		time.Sleep(time.Minute + time.Second)
-		run, err = b.Once(ctx, "report", time.Hour, nothing)
-		require.NoError(t, err)
-		require.True(t, run.Ran)
-		s.Restore()
-	})
-}
-
 func TestOnceErrors(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *locktest.Server) {

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -27,13 +26,6 @@ type user struct {
 
 func allPowerful() *user {
 	return &user{name: "default", on: true, nopass: true, all: true, commands: map[string]bool{}, keys: []string{"*"}, channels: []string{"*"}}
-}
-
-func (u *user) clone() *user {
-	c := *u
-	c.passwords, c.keys, c.channels = slices.Clone(u.passwords), slices.Clone(u.keys), slices.Clone(u.channels)
-	c.commands = maps.Clone(u.commands)
-	return &c
 }
 
 // everything is what words that begin anew let a user do, nothing where they are not named.
@@ -78,6 +70,9 @@ func (u *user) one(sign byte, name string) bool {
 }
 
 func (u *user) mayRun(sp *spec) bool {
+	if len(u.commands) == 0 {
+		return u.all
+	}
 	if may, said := u.commands[sp.name]; said {
 		return may
 	}
@@ -89,13 +84,13 @@ func (u *user) mayRun(sp *spec) bool {
 }
 
 func matchesAny(patterns []string, s string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return glob(p, s) })
+	return slices.ContainsFunc(patterns, func(p string) bool { return p == "*" || glob(p, s) })
 }
 
 // permits returns the error of a user who may not run a command, with the words for a function or
 // for a client.
 func (n *Node) permits(u *user, sp *spec, args []string, inFunction bool) Error {
-	if sp.flags&noAuth != 0 || u == nil || u.all && len(u.commands) == 0 && slices.Equal(u.keys, []string{"*"}) && slices.Equal(u.channels, []string{"*"}) {
+	if sp.flags&noAuth != 0 || u == nil {
 		return ""
 	}
 	if !u.mayRun(sp) {
@@ -153,21 +148,14 @@ func (n *Node) SetUser(name string, rules ...string) {
 }
 
 func (n *Node) setUser(name string, rules []string) Error {
-	u := &user{name: name, commands: map[string]bool{}}
-	if old := n.users[name]; old != nil {
-		u = old.clone()
+	if n.users[name] == nil {
+		n.users[name] = &user{name: name, commands: map[string]bool{}}
 	}
 	for _, word := range rules {
-		if !u.rule(word) {
+		if !n.users[name].rule(word) {
 			return Error("ERR Error in ACL SETUSER modifier '" + word + "': Syntax error")
 		}
 	}
-	for _, s := range n.sessions {
-		if s.user != nil && s.user.name == name {
-			s.user = u
-		}
-	}
-	n.users[name] = u
 	return ""
 }
 

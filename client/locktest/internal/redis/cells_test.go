@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/functions"
@@ -21,9 +22,9 @@ const moment = 2 * time.Second
 // loss of its locks before it renews them.
 func inCluster(t *testing.T, w *redis.World, cfg client.Config) (a, b *client.Client) {
 	t.Helper()
-	opt := options(w, "a", "10.0.0.1:6379")
+	opt := bed.Options(w, "a", "10.0.0.1:6379")
 	opt.DisableCache = true
-	return openWith(t, opt, cfg), openWith(t, options(w, "b", "10.0.0.1:6379"), cfg)
+	return bed.Open(t, opt, cfg), bed.Open(t, bed.Options(w, "b", "10.0.0.1:6379"), cfg)
 }
 
 // replicated is a primary that is old and has a replica, in a Cluster of which two clients know.
@@ -69,7 +70,7 @@ func afterGuard(t *testing.T, c *client.Client, l *client.Lock) *client.Lock {
 	t.Helper()
 	began := time.Now()
 	require.LessOrEqual(t, nobodyYet(t, c, l.Name()), guard)
-	m := must(c.Acquire(ctx, l.Name()))
+	m := bed.Must(c.Acquire(ctx, l.Name()))
 	require.GreaterOrEqual(t, time.Since(began), guard)
 	require.Less(t, time.Since(began), guard+moment)
 	require.ErrorIs(t, context.Cause(l.Context()), client.ErrLost)
@@ -80,10 +81,10 @@ func afterGuard(t *testing.T, c *client.Client, l *client.Lock) *client.Lock {
 func TestASlotOfAYoungServerIsGrantedAtOnce(t *testing.T) {
 	slot := int(cluster.Slot("lock:x"))
 	type move func(t *testing.T, w *redis.World, c *client.Client, from, to *redis.Node)
-	each(t, map[string]move{
+	bed.Each(t, map[string]move{
 		"moved": func(t *testing.T, w *redis.World, c *client.Client, from, to *redis.Node) {
 			from.Restart(redis.Nothing)
-			load(t, from)
+			bed.Load(t, from)
 			time.Sleep(100 * time.Millisecond)
 			nobodyYet(t, c, "x")
 			w.Migrate(slot, to)
@@ -98,7 +99,7 @@ func TestASlotOfAYoungServerIsGrantedAtOnce(t *testing.T) {
 		old(t, nodes...)
 		a, b := inCluster(t, w, client.Config{Lease: lease, Guard: guard})
 		from, to := ownerOf(w, "lock:x", nodes)
-		l := must(a.Acquire(ctx, "x"))
+		l := bed.Must(a.Acquire(ctx, "x"))
 		move(t, w, b, from, to)
 		require.NoError(t, second(t, b, l).Release(ctx))
 	})
@@ -106,11 +107,11 @@ func TestASlotOfAYoungServerIsGrantedAtOnce(t *testing.T) {
 
 // The target of a move is lost before its replicas have the key, and what they have is not the lock.
 func TestALockIsLostWithTheTargetOfItsMove(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
 		nodes := w.Cluster(2, 1)
-		load(t, nodes[:2]...)
+		bed.Load(t, nodes[:2]...)
 		a, b := inCluster(t, w, client.Config{Lease: lease, Replicas: 1})
-		l := must(a.Acquire(ctx, "x"))
+		l := bed.Must(a.Acquire(ctx, "x"))
 		to, heir := nodes[0], nodes[2]
 		if w.Owner("lock:x") == to {
 			to, heir = nodes[1], nodes[3]
@@ -138,18 +139,18 @@ func promote(w *redis.World, heir *redis.Node) {
 
 // A slot moves to a node that has no library, and so no memory.
 func TestANodeThatIsGivenTheLibraryGrantsAfterGuard(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
 		nodes := w.Cluster(2, 0)
 		from, to := ownerOf(w, "lock:{x}held", nodes)
 		old(t, from)
 		a, b := inCluster(t, w, client.Config{Lease: lease, Guard: guard, AutoLoad: true})
-		l := must(a.Acquire(ctx, "{x}held"))
-		require.NoError(t, must(a.Acquire(ctx, "{x}free")).Release(ctx))
+		l := bed.Must(a.Acquire(ctx, "{x}held"))
+		require.NoError(t, bed.Must(a.Acquire(ctx, "{x}free")).Release(ctx))
 		w.Migrate(int(cluster.Slot("lock:{x}held")), to)
 		began := time.Now()
 		require.NoError(t, l.Renew(ctx))
 		require.LessOrEqual(t, nobodyYet(t, b, "{x}free"), guard)
-		m := must(b.Acquire(ctx, "{x}free"))
+		m := bed.Must(b.Acquire(ctx, "{x}free"))
 		require.GreaterOrEqual(t, time.Since(began), guard)
 		require.Less(t, time.Since(began), guard+moment)
 		require.NoError(t, m.Release(ctx))
@@ -171,7 +172,7 @@ func TestAServerForgetsAtEveryLevel(t *testing.T) {
 		n, r, a, b := replicated(t, w, lv.cfg)
 		n.Save()
 		r.Save()
-		l := must(a.Acquire(ctx, "x"))
+		l := bed.Must(a.Acquire(ctx, "x"))
 		time.Sleep(100 * time.Millisecond)
 		if f.replica {
 			r.StopReplication()
@@ -185,7 +186,7 @@ func TestAServerForgetsAtEveryLevel(t *testing.T) {
 		if f.disk == redis.Nothing {
 			_, err := b.TryAcquire(ctx, "x", client.WithFreshAnswer())
 			require.ErrorIs(t, err, client.ErrLibrary)
-			load(t, n)
+			bed.Load(t, n)
 		}
 		require.Nil(t, n.Hash("lock:x"))
 		take := second
@@ -205,7 +206,7 @@ func TestLeasesEndEarlyAtEveryLevel(t *testing.T) {
 			t.Skip("a promotion is a pause")
 		}
 		p, r, a, b := replicated(t, w, lv.cfg)
-		l := must(a.Acquire(ctx, "x"))
+		l := bed.Must(a.Acquire(ctx, "x"))
 		if successor {
 			r.SetClock(lease+time.Second, 0)
 			w.Failover(r, redis.Failover{})
@@ -220,14 +221,14 @@ func TestLeasesEndEarlyAtEveryLevel(t *testing.T) {
 
 // The pause ends by the server's clock.
 func TestAClockSteppedForwardShortensThePause(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := loaded(t, w, "a:1")
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := bed.Loaded(t, w, "a:1")
 		c := onServer(t, w, "a", n.Addr(), client.Config{Lease: lease, Guard: guard})
 		began := time.Now()
 		require.InDelta(t, guard, nobodyYet(t, c, "x"), float64(time.Second))
 		n.SetClock(guard/2, 0)
 		require.InDelta(t, guard/2, nobodyYet(t, c, "x"), float64(time.Second))
-		l := must(c.Acquire(ctx, "x"))
+		l := bed.Must(c.Acquire(ctx, "x"))
 		require.InDelta(t, guard/2, time.Since(began), float64(time.Second))
 		require.NoError(t, l.Release(ctx))
 	})
@@ -244,16 +245,16 @@ func TestLeasesLastLongerAtEveryLevel(t *testing.T) {
 		n := oldPrimary(t, w)
 		time.Sleep(step.age - guard)
 		c, dead := onServer(t, w, "a", n.Addr(), lv.cfg), onServer(t, w, "b", n.Addr(), lv.cfg)
-		held, left := must(c.Acquire(ctx, "held")), must(dead.Acquire(ctx, "left"))
+		held, left := bed.Must(c.Acquire(ctx, "held")), bed.Must(dead.Acquire(ctx, "left"))
 		began := time.Now()
 		dead.Close()
 		n.SetClock(-step.back, 0)
 		if lv.cfg.Guard > 0 && step.pause > 0 {
 			require.InDelta(t, step.pause, nobodyYet(t, c, "free"), float64(time.Second))
 		} else {
-			require.NoError(t, must(c.TryAcquire(ctx, "free")).Release(ctx))
+			require.NoError(t, bed.Must(c.TryAcquire(ctx, "free")).Release(ctx))
 		}
-		next := must(c.Acquire(ctx, "left"))
+		next := bed.Must(c.Acquire(ctx, "left"))
 		require.InDelta(t, lease+step.back, time.Since(began), float64(moment))
 		require.Greater(t, next.Fence(), left.Fence())
 		require.NoError(t, held.Release(ctx))
@@ -265,13 +266,13 @@ func TestTokensFallWithTheClockAtEveryLevel(t *testing.T) {
 	atEveryLevel(t, map[string]bool{"back": true}, func(t *testing.T, w *redis.World, lv level, _ bool) {
 		n := oldPrimary(t, w)
 		c := onServer(t, w, "a", n.Addr(), lv.cfg)
-		before := must(c.Acquire(ctx, "x"))
+		before := bed.Must(c.Acquire(ctx, "x"))
 		require.NoError(t, before.Release(ctx))
 		n.SetClock(-time.Hour, 0)
 		n.Restart(redis.Nothing)
-		load(t, n)
+		bed.Load(t, n)
 		time.Sleep(moment)
-		after := must(c.Acquire(ctx, "x"))
+		after := bed.Must(c.Acquire(ctx, "x"))
 		require.Less(t, after.Fence(), before.Fence())
 		require.NoError(t, after.Release(ctx))
 	})
@@ -300,10 +301,10 @@ func TestADeletedLockIsAnothersAtEveryLevel(t *testing.T) {
 	atEveryLevel(t, ways, func(t *testing.T, w *redis.World, lv level, e end) {
 		n := oldPrimary(t, w)
 		a, b := onServer(t, w, "a", n.Addr(), lv.cfg), onServer(t, w, "b", n.Addr(), lv.cfg)
-		l := must(a.Acquire(ctx, "x"))
+		l := bed.Must(a.Acquire(ctx, "x"))
 		time.Sleep(moment)
 		deletions[e.how](n, b)
-		m := must(b.TryAcquire(ctx, "x"))
+		m := bed.Must(b.TryAcquire(ctx, "x"))
 		require.Greater(t, m.Fence(), l.Fence())
 		require.Less(t, ends(t, l, e.kind), time.Second)
 		require.NoError(t, m.Context().Err())
@@ -313,13 +314,13 @@ func TestADeletedLockIsAnothersAtEveryLevel(t *testing.T) {
 
 // What freed a lock is lost by a failover: the lock is its holder's again, who has heard of nothing.
 func TestADeletionThatAFailoverLosesIsUndone(t *testing.T) {
-	each(t, deletions, func(t *testing.T, w *redis.World, free func(*redis.Node, *client.Client)) {
+	bed.Each(t, deletions, func(t *testing.T, w *redis.World, free func(*redis.Node, *client.Client)) {
 		p, r, a, b := replicated(t, w, client.Config{Lease: lease, Guard: guard})
-		l := must(a.Acquire(ctx, "x", client.WithOwner("job")))
+		l := bed.Must(a.Acquire(ctx, "x", client.WithOwner("job")))
 		time.Sleep(100 * time.Millisecond)
 		r.StopReplication()
 		free(p, b)
-		m := must(b.TryAcquire(ctx, "x"))
+		m := bed.Must(b.TryAcquire(ctx, "x"))
 		require.Greater(t, m.Fence(), l.Fence())
 		promote(w, r)
 		require.NoError(t, m.Context().Err())

@@ -33,18 +33,10 @@ type spec struct {
 
 // call is one run of a command.
 type call struct {
-	n      *Node
-	s      *session
-	spec   *spec
-	args   []string // without the command's own words
-	dirty  bool
-	effect [][]string // what replicas run instead of it
-}
-
-// edit announces a change of a key.
-func (c *call) edit(key string) {
-	c.dirty = true
-	c.n.edit(key)
+	n    *Node
+	s    *session
+	spec *spec
+	args []string // without the command's own words
 }
 
 var commands = map[string]*spec{}
@@ -124,7 +116,7 @@ func (n *Node) afterCommand(s *session, sp *spec) {
 	}
 	if sp.flags&write != 0 || sp.name == "FCALL" {
 		s.offset = n.offset
-		if n.unit != nil && len(n.unit.effects) > 0 {
+		if n.unit.changed() {
 			s.offset++ // commit counts the unit that is under way
 		}
 	}
@@ -191,18 +183,12 @@ func (n *Node) condition(s *session, sp *spec, args []string) Error {
 
 func (n *Node) full() bool { return n.conditions[Full] || n.config["maxmemory"] != "0" }
 
-// perform runs a command that nothing forbids, for a client, a function or a primary.
+// perform runs a command that nothing forbids, for a client or a function.
 func (n *Node) perform(c *call) any {
 	c.n.stats[c.spec.name]++
 	reply := c.spec.run(c)
 	if c.spec.flags&read != 0 {
 		n.remember(c)
-	}
-	if c.dirty && n.unit != nil {
-		if c.effect == nil {
-			c.effect = [][]string{append(strings.Split(c.spec.name, "|"), c.args...)}
-		}
-		n.unit.effects = append(n.unit.effects, c.effect...)
 	}
 	return reply
 }

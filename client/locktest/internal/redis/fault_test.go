@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 )
 
@@ -22,7 +23,7 @@ type raw struct {
 
 func dial(t *testing.T, w *redis.World, host, addr string) raw {
 	t.Helper()
-	c := must(w.Host(host).Dial(ctx, addr, nil, nil))
+	c := bed.Must(w.Host(host).Dial(ctx, addr, nil, nil))
 	t.Cleanup(func() { _ = c.Close() })
 	return raw{c, bufio.NewReader(c)}
 }
@@ -54,11 +55,11 @@ func (c raw) silent(t *testing.T, within time.Duration) {
 func (c raw) ping(t *testing.T) {
 	t.Helper()
 	c.send("PING")
-	expect(t, must(c.reply(time.Minute)), "+PONG")
+	expect(t, bed.Must(c.reply(time.Minute)), "+PONG")
 }
 
 func TestSilencedConnectionsAreNeverAnswered(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
 		n := w.Node("a:1")
 		before := dial(t, w, "h", "a:1")
 		w.Silence(redis.Path{Host: "h"}, true)
@@ -76,7 +77,7 @@ func TestSilencedConnectionsAreNeverAnswered(t *testing.T) {
 
 // Stalled packets arrive after Resume, and are lost by Drop.
 func TestResumeDeliversAndDropLoses(t *testing.T) {
-	each(t, map[string]bool{"resume": true, "drop": false}, func(t *testing.T, w *redis.World, resume bool) {
+	bed.Each(t, map[string]bool{"resume": true, "drop": false}, func(t *testing.T, w *redis.World, resume bool) {
 		n := w.Node("a:1")
 		c, p := dial(t, w, "h", "a:1"), redis.Path{Host: "h"}
 		w.Stall(p, redis.ToServer)
@@ -84,7 +85,7 @@ func TestResumeDeliversAndDropLoses(t *testing.T) {
 		c.silent(t, time.Minute)
 		if resume {
 			w.Resume(p)
-			expect(t, must(c.reply(time.Second)), "+OK")
+			expect(t, bed.Must(c.reply(time.Second)), "+OK")
 			expect(t, n.Do("EXISTS", "k"), int64(1))
 			return
 		}
@@ -101,7 +102,7 @@ func TestResumeDeliversAndDropLoses(t *testing.T) {
 }
 
 func TestDelay(t *testing.T) {
-	bubble(t, redis.Options{Latency: time.Millisecond}, func(t *testing.T, w *redis.World) {
+	bed.In(t, redis.Options{Latency: time.Millisecond}, func(t *testing.T, w *redis.World) {
 		w.Node("a:1")
 		p := redis.Path{Host: "h"}
 		old := dial(t, w, "h", "a:1")
@@ -130,7 +131,7 @@ func TestDelay(t *testing.T) {
 // A paused server accepts, answers nothing, deletes nothing, and then executes what it was sent.
 func TestPauseAndContinue(t *testing.T) {
 	var gone time.Time
-	bubble(t, redis.Options{Hooks: whenExpired(&gone)}, func(t *testing.T, w *redis.World) {
+	bed.In(t, redis.Options{Hooks: whenExpired(&gone)}, func(t *testing.T, w *redis.World) {
 		n := w.Node("a:1")
 		c := dial(t, w, "h", "a:1")
 		n.Do("SET", "old", "v", "PX", "1000")
@@ -142,8 +143,8 @@ func TestPauseAndContinue(t *testing.T) {
 		require.Nil(t, n.Hash("k"))
 		require.Zero(t, gone)
 		n.Continue()
-		expect(t, must(c.reply(time.Second)), "+OK")
-		expect(t, must(late.reply(time.Second)), "$-1")
+		expect(t, bed.Must(c.reply(time.Second)), "+OK")
+		expect(t, bed.Must(late.reply(time.Second)), "$-1")
 		n.Do("PING")
 		require.NotZero(t, gone)
 	})
@@ -151,7 +152,7 @@ func TestPauseAndContinue(t *testing.T) {
 
 // A stall holds up the end of a connection too, and no longer than it lasts.
 func TestTheEndOfAConnectionArrivesAfterAStall(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
 		n := w.Node("a:1")
 		c, p := dial(t, w, "h", "a:1"), redis.Path{Host: "h"}
 		w.Stall(p, redis.ToClient)
@@ -165,7 +166,7 @@ func TestTheEndOfAConnectionArrivesAfterAStall(t *testing.T) {
 }
 
 func TestAConnectionIsMadeWhenAStallIsOver(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
 		w.Node("a:1")
 		w.Stall(redis.Path{}, redis.ToServer)
 		time.AfterFunc(1500*time.Millisecond, func() { w.Resume(redis.Path{}) })

@@ -99,7 +99,7 @@ func functionLoad(c *call) any {
 	if err != "" {
 		return err
 	}
-	c.dirty = true
+	c.n.unit.libs = append(c.n.unit.libs, name)
 	return name
 }
 
@@ -108,13 +108,13 @@ func functionDelete(c *call) any {
 		return Error("ERR Library not found")
 	}
 	delete(c.n.libs, c.args[0])
-	c.dirty = true
+	c.n.unit.libs = c.args
 	return Status("OK")
 }
 
 func functionFlush(c *call) any {
+	c.n.unit.libs = append(c.n.unit.libs, sortedKeys(c.n.libs)...)
 	c.n.libs = map[string]*library{}
-	c.dirty = true
 	return Status("OK")
 }
 

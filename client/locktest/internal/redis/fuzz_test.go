@@ -3,8 +3,6 @@ package redis_test
 import (
 	"context"
 	"errors"
-	"io"
-	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/client/quorum"
 	"github.com/redis/rueidis"
@@ -74,7 +73,7 @@ func FuzzOptions(f *testing.F) {
 	f.Add("", "order", "", "", unloaded|giveUpEarly, second, second, second, int64(0), int64(0), int64(0), int64(0), int64(0), 0, 0, 0)
 	f.Fuzz(func(t *testing.T, prefix, name, owner, label string, how int,
 		lease, wait, interval, every, hold, grace, least, guard int64, tried, renewals, replicas int) {
-		bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
 			var nodes []*redis.Node
 			if how&voting != 0 {
 				nodes = []*redis.Node{w.Node("a:1"), w.Node("b:1"), w.Node("c:1")}
@@ -82,7 +81,7 @@ func FuzzOptions(f *testing.F) {
 				nodes = w.Cluster(2, 0)
 			}
 			if how&unloaded == 0 {
-				load(t, nodes...)
+				bed.Load(t, nodes...)
 			}
 			d := func(n int64) time.Duration { return time.Duration(n) }
 			if how&tame != 0 {
@@ -93,7 +92,7 @@ func FuzzOptions(f *testing.F) {
 					guard = max(lease&(1<<34-1), 2*least&(1<<34-1)) + guard&(1<<28-1)
 				}
 			}
-			cfg := client.Config{Prefix: prefix, NoPrefix: how&noPrefix != 0, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+			cfg := bed.Quiet(client.Config{Prefix: prefix, NoPrefix: how&noPrefix != 0})
 			var opts []client.Option
 			chosen := map[int]client.Option{
 				asOwner: client.WithOwner(owner), freshAnswer: client.WithFreshAnswer(), withoutReentry: client.WithoutReentry(),
@@ -128,13 +127,11 @@ func FuzzOptions(f *testing.F) {
 
 func connect(w *redis.World, nodes []*redis.Node, cfg client.Config, voting bool) (*client.Client, error) {
 	if !voting {
-		return client.Open(options(w, "client", nodes[0].Addr(), nodes[1].Addr()), cfg)
+		return client.Open(bed.Options(w, "client", nodes[0].Addr(), nodes[1].Addr()), cfg)
 	}
 	var all []rueidis.ClientOption
 	for _, n := range nodes {
-		one := options(w, "client", n.Addr())
-		one.ForceSingleClient = true
-		all = append(all, one)
+		all = append(all, bed.Single(w, "client", n.Addr()))
 	}
 	return quorum.Open(all, cfg)
 }

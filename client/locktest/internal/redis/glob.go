@@ -10,8 +10,12 @@ import (
 var unquoted = strings.NewReplacer(`\\\*`, `\*`, `\\\?`, `\?`, `\\\[`, `\[`,
 	`\*`, `.*`, `\?`, `.`, `\[\^`, `[^`, `\[`, `[`, `\]`, `]`)
 
-// glob matches as Redis' stringmatchlen does. A set without an end matches nothing.
+// glob matches as Redis' stringmatchlen does. A set without an end ends with the pattern.
 func glob(pattern, s string) bool {
-	all, err := regexp.Compile(`(?s)^` + unquoted.Replace(regexp.QuoteMeta(pattern)) + `$`)
-	return err == nil && all.MatchString(s)
+	for _, end := range []string{"$", "]$"} {
+		if all, err := regexp.Compile(`(?s)^` + unquoted.Replace(regexp.QuoteMeta(pattern)) + end); err == nil {
+			return all.MatchString(s)
+		}
+	}
+	return false
 }

@@ -74,7 +74,7 @@ func hset(c *call) any {
 		return wrongNumber("hset")
 	}
 	return onHash(func(c *call, h map[string]string) any {
-		c.edit(c.args[0])
+		c.n.edit(c.args[0])
 		if h == nil {
 			h = map[string]string{}
 			c.n.keys[c.args[0]] = &entry{kind: "hash", hash: h}
@@ -94,7 +94,7 @@ func hdel(c *call, h map[string]string) any {
 			continue
 		}
 		if removed == 0 {
-			c.edit(c.args[0])
+			c.n.edit(c.args[0])
 		}
 		removed++
 		delete(h, f)

@@ -39,7 +39,6 @@ type Call struct {
 type Published struct {
 	Node             *Node
 	Channel, Message string
-	Sharded          bool
 	Receivers        int
 	Forwarded        bool
 }

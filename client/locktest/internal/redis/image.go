@@ -1,35 +1,60 @@
 package redis
 
-// image is what a server has on disk, and what it sends to a new replica.
+import (
+	"iter"
+	"maps"
+)
+
+// image is what a server has on disk, and what it sends to a replica: all of it, or what has changed.
 type image struct {
-	keys    map[string]*entry
-	sources []string // of libraries, in the order of their names
+	keys map[string]*entry // nil: deleted
+	libs map[string]string // sources; empty: deleted
 }
 
-// snapshot copies the node's data.
-func (n *Node) snapshot() *image {
-	im := &image{keys: map[string]*entry{}}
-	for k, e := range n.keys {
-		im.keys[k] = e.clone()
+// copied returns a copy of these keys and libraries.
+func (n *Node) copied(keys, libs iter.Seq[string]) *image {
+	im := &image{map[string]*entry{}, map[string]string{}}
+	for key := range keys {
+		im.keys[key] = n.keys[key].clone()
 	}
-	for _, name := range sortedKeys(n.libs) {
-		im.sources = append(im.sources, n.libs[name].source)
+	for name := range libs {
+		im.libs[name] = ""
+		if lib := n.libs[name]; lib != nil {
+			im.libs[name] = lib.source
+		}
 	}
 	return im
 }
 
-// restore replaces the node's data. Libraries are loaded anew: their memory is lost.
+// snapshot copies all of the node's data.
+func (n *Node) snapshot() *image { return n.copied(maps.Keys(n.keys), maps.Keys(n.libs)) }
+
+// restore replaces the node's data.
 func (n *Node) restore(im *image) {
 	n.keys, n.libs = map[string]*entry{}, map[string]*library{}
-	for k, e := range im.keys {
-		n.keys[k] = e.clone()
-	}
-	for _, source := range im.sources {
-		if _, err := n.loadLibrary(source, true); err != "" {
-			panic("redis: a library of an image does not load: " + string(err))
+	n.begin()
+	n.take(im)
+	n.unit = nil
+	n.armSweep()
+}
+
+// take makes an image's changes. Libraries are loaded anew: their memory is lost.
+func (n *Node) take(im *image) {
+	for _, key := range sortedKeys(im.keys) {
+		n.edit(key)
+		delete(n.keys, key)
+		if e := im.keys[key]; e != nil {
+			n.keys[key] = e.clone()
 		}
 	}
-	n.armSweep()
+	for _, name := range sortedKeys(im.libs) {
+		delete(n.libs, name)
+		if source := im.libs[name]; source != "" {
+			if _, err := n.loadLibrary(source, true); err != "" {
+				panic("redis: a library of an image does not load: " + string(err))
+			}
+		}
+	}
 }
 
 // Save writes the data to the node's disk, for Restart(FromSave).

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 )
 
@@ -38,24 +39,24 @@ func TestTheKeyKeepsTheMinimum(t *testing.T) {
 		"the answer to the release is lost":       unheard(redis.ToClient),
 		"the library is loaded again": func(t *testing.T, _ *redis.World, n *redis.Node, l *client.Lock) {
 			require.NoError(t, l.Release(ctx))
-			load(t, n)
+			bed.Load(t, n)
 		},
 	}
 	for _, handedOver := range []bool{false, true} {
 		t.Run(fmt.Sprint("after a wait: ", handedOver), func(t *testing.T) {
-			each(t, ends, func(t *testing.T, w *redis.World, end end) {
-				n := loaded(t, w, "a:1")
+			bed.Each(t, ends, func(t *testing.T, w *redis.World, end end) {
+				n := bed.Loaded(t, w, "a:1")
 				c, other := open(t, w, "client", "a:1"), open(t, w, "other", "a:1")
 				defer w.Resume(silent)
 				if handedOver {
-					before := must(other.Acquire(ctx, "x"))
+					before := bed.Must(other.Acquire(ctx, "x"))
 					time.AfterFunc(time.Second, func() { _ = before.Release(ctx) })
 				}
-				l := must(c.Acquire(ctx, "x", client.WithMinHold(minHold)))
+				l := bed.Must(c.Acquire(ctx, "x", client.WithMinHold(minHold)))
 				granted := time.UnixMicro(l.Fence())
 				time.Sleep(time.Second)
 				end(t, w, n, l)
-				next := must(other.Acquire(ctx, "x"))
+				next := bed.Must(other.Acquire(ctx, "x"))
 				kept := time.UnixMicro(next.Fence()).Sub(granted)
 				require.GreaterOrEqual(t, kept, minHold)
 				require.Less(t, kept, minHold+50*time.Millisecond)
@@ -66,14 +67,14 @@ func TestTheKeyKeepsTheMinimum(t *testing.T) {
 
 // What nobody worked under keeps nobody out.
 func TestWhatIsGivenUpIsNotKept(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		loaded(t, w, "a:1")
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		bed.Loaded(t, w, "a:1")
 		c, other := open(t, w, "client", "a:1"), open(t, w, "other", "a:1")
 		over, cancel := context.WithCancel(ctx)
 		cancel()
 		_, err := c.Acquire(ctx, "x", client.WithMinHold(time.Minute), client.WithLockContext(over))
 		require.ErrorIs(t, err, context.Canceled)
 		time.Sleep(100 * time.Millisecond)
-		require.NoError(t, must(other.TryAcquire(ctx, "x")).Release(ctx))
+		require.NoError(t, bed.Must(other.TryAcquire(ctx, "x")).Release(ctx))
 	})
 }

@@ -36,7 +36,7 @@ func del(c *call) any {
 	removed := 0
 	for _, key := range c.args {
 		if c.n.lookup(key) != nil {
-			c.edit(key)
+			c.n.edit(key)
 			delete(c.n.keys, key)
 			removed++
 		}
@@ -84,18 +84,16 @@ func (c *call) expire(word, command string) any {
 	if e == nil {
 		return 0
 	}
-	c.edit(c.args[0])
+	c.n.edit(c.args[0])
 	now := c.n.readUS()
 	if word == "PXAT" {
 		now = c.n.stepUS()
 	}
-	if end <= now/1000 && !c.n.applying { // a time that is over deletes at once
+	if end <= now/1000 { // a time that is over deletes at once
 		delete(c.n.keys, c.args[0])
-		c.effect = [][]string{{"DEL", c.args[0]}}
 		return 1
 	}
 	c.n.setEnd(e, end)
-	c.effect = [][]string{{"PEXPIREAT", c.args[0], itoa(end)}}
 	return 1
 }
 
@@ -104,7 +102,7 @@ func persist(c *call) any {
 	if e == nil || e.end == 0 {
 		return 0
 	}
-	c.edit(c.args[0])
+	c.n.edit(c.args[0])
 	e.end = 0
 	return 1
 }
@@ -132,7 +130,6 @@ func scan(c *call) any {
 }
 
 func flush(c *call) any {
-	c.dirty = true
 	for _, key := range sortedKeys(c.n.keys) {
 		c.n.edit(key)
 	}
@@ -160,7 +157,7 @@ func (c *call) opaque(kind string) any {
 	if err != "" {
 		return err
 	}
-	c.edit(c.args[0])
+	c.n.edit(c.args[0])
 	if e == nil {
 		e = &entry{kind: kind}
 		c.n.keys[c.args[0]] = e

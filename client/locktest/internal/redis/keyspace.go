@@ -16,6 +16,9 @@ type entry struct {
 }
 
 func (e *entry) clone() *entry {
+	if e == nil {
+		return nil
+	}
 	c := *e
 	c.hash = maps.Clone(e.hash)
 	return &c
@@ -35,24 +38,34 @@ func (e *entry) fields() map[string]string {
 // unit is what one command, function or transaction changes: it is replicated and shown to the
 // hooks as a whole.
 type unit struct {
-	effects [][]string // what replicas run
-	keys    []string   // changed, in the order of their first change
-	before  map[string]map[string]string
-	expired map[string]bool
-	told    []*session // have messages to send
+	keys     []string                     // changed, in the order of their first change
+	before   map[string]map[string]string // what they were, if the hooks want to know
+	expired  map[string]bool
+	libs     []string // changed
+	messages []message
+	told     []*session // have messages to send
 }
+
+// message is one that replicas deliver too.
+type message struct {
+	kind          kind
+	channel, text string
+}
+
+// changed reports whether replicas have to hear of the unit.
+func (u *unit) changed() bool { return len(u.keys)+len(u.libs)+len(u.messages) > 0 }
 
 // begin starts a unit and freezes the time.
 func (n *Node) begin() {
-	n.unit = &unit{}
+	n.unit = &unit{before: map[string]map[string]string{}, expired: map[string]bool{}}
 	n.frozenUS = n.clock.us()
 }
 
 func (n *Node) commit() {
 	u := n.unit
 	n.unit = nil
-	if len(u.effects) > 0 {
-		n.propagate(u.effects)
+	if n.primary == nil && u.changed() {
+		n.propagate(u)
 	}
 	if f := n.world.opt.Hooks.Write; f != nil {
 		for _, key := range u.keys {
@@ -78,7 +91,7 @@ func (n *Node) nowMS() int64 { return n.frozenUS / 1000 }
 // lookup returns a key's value, nil if there is none or its time is over.
 func (n *Node) lookup(key string) *entry {
 	e := n.keys[key]
-	if e == nil || e.end == 0 || n.applying || n.nowMS() <= e.end {
+	if e == nil || e.end == 0 || n.nowMS() <= e.end {
 		return e
 	}
 	if n.primary == nil { // a replica waits for its primary's DEL
@@ -89,13 +102,7 @@ func (n *Node) lookup(key string) *entry {
 
 func (n *Node) expire(key string) {
 	n.edit(key)
-	if u := n.unit; u != nil {
-		if u.expired == nil {
-			u.expired = map[string]bool{}
-		}
-		u.expired[key] = true
-		u.effects = append(u.effects, []string{"DEL", key})
-	}
+	n.unit.expired[key] = true
 	delete(n.keys, key)
 }
 
@@ -103,15 +110,12 @@ func (n *Node) expire(key string) {
 func (n *Node) edit(key string) {
 	n.invalidate(key)
 	u := n.unit
-	if u == nil || n.world.opt.Hooks.Write == nil {
+	if _, known := u.before[key]; known {
 		return
 	}
-	if u.before == nil {
-		u.before = map[string]map[string]string{}
-	}
-	if _, known := u.before[key]; !known {
+	u.keys, u.before[key] = append(u.keys, key), nil
+	if n.world.opt.Hooks.Write != nil {
 		u.before[key] = n.keys[key].fields()
-		u.keys = append(u.keys, key)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/functions"
 )
@@ -35,7 +36,7 @@ var levels = []level{
 func atEveryLevel[C any](t *testing.T, cases map[string]C, test func(t *testing.T, w *redis.World, lv level, c C)) {
 	for _, lv := range levels {
 		t.Run(lv.name, func(t *testing.T) {
-			each(t, cases, func(t *testing.T, w *redis.World, c C) { test(t, w, lv, c) })
+			bed.Each(t, cases, func(t *testing.T, w *redis.World, c C) { test(t, w, lv, c) })
 		})
 	}
 }
@@ -64,7 +65,7 @@ func refusing(c redis.Condition) fault {
 func faults() map[string]fault {
 	full := refusing(redis.Full)
 	full.renew = nil
-	replace := func(t *testing.T, n *redis.Node) { load(t, n) }
+	replace := func(t *testing.T, n *redis.Node) { bed.Load(t, n) }
 	flush := func(_ *testing.T, n *redis.Node) { n.Do("FUNCTION", "FLUSH") }
 	user := func(rule string) func(*testing.T, *redis.Node) {
 		return func(_ *testing.T, n *redis.Node) { n.SetUser("default", rule) }
@@ -103,8 +104,8 @@ func (f fault) happens(t *testing.T, w *redis.World, lv level) {
 		clients = append(clients, c)
 	}
 	c := clients[0]
-	l, released := must(c.Acquire(ctx, "x")), must(c.Acquire(ctx, "released"))
-	must(c.Acquire(ctx, "broken"))
+	l, released := bed.Must(c.Acquire(ctx, "x")), bed.Must(c.Acquire(ctx, "released"))
+	bed.Must(c.Acquire(ctx, "broken"))
 	first := f.wait(t, clients[1])
 	time.Sleep(500 * time.Millisecond)
 	second := f.wait(t, clients[2])
@@ -127,7 +128,7 @@ func (f fault) happens(t *testing.T, w *redis.World, lv level) {
 		}
 		if i == 0 && f.renew == nil { // so do releasing and breaking
 			require.NoError(t, released.Release(ctx))
-			require.True(t, must(c.Break(ctx, "broken", "a test")).Held)
+			require.True(t, bed.Must(c.Break(ctx, "broken", "a test")).Held)
 			require.Equal(t, "0", n.Hash("lock:broken")["until"])
 		}
 		time.Sleep(f.lasts / times)
@@ -159,7 +160,7 @@ func (f fault) happens(t *testing.T, w *redis.World, lv level) {
 		}
 		require.NoError(t, m.Release(ctx))
 	}
-	require.NoError(t, must(c.TryAcquire(ctx, "free")).Release(ctx))
+	require.NoError(t, bed.Must(c.TryAcquire(ctx, "free")).Release(ctx))
 }
 
 // order is that of the line, if it is kept.
@@ -210,7 +211,7 @@ func (f fault) wait(t *testing.T, c *client.Client) <-chan *client.Lock {
 // old loads the library, and waits until the servers' memory is older than the guard.
 func old(t *testing.T, nodes ...*redis.Node) {
 	t.Helper()
-	load(t, nodes...)
+	bed.Load(t, nodes...)
 	for _, n := range nodes {
 		n.Do("FCALL", functions.Memory, "0")
 	}

@@ -8,18 +8,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/functions"
 )
 
 // The deadline of one call is not that of others which are on their way behind it.
 func TestADeadlineOfOneCallIsNotAnothers(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := loaded(t, w, "a:1")
-		opt := options(w, "h", "a:1")
-		opt.ForceSingleClient, opt.DisableCache = true, true
-		c := openWith(t, opt, client.Config{})
-		require.NoError(t, must(c.TryAcquire(ctx, "x")).Release(ctx))
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := bed.Loaded(t, w, "a:1")
+		opt := bed.Single(w, "h", "a:1")
+		opt.DisableCache = true
+		c := bed.Open(t, opt, client.Config{})
+		require.NoError(t, bed.Must(c.TryAcquire(ctx, "x")).Release(ctx))
 		n.Pause()
 		try := func(ctx context.Context, name string) <-chan error {
 			got := make(chan error, 1)
@@ -42,10 +43,10 @@ func TestADeadlineOfOneCallIsNotAnothers(t *testing.T) {
 
 // A renewal whose answer comes when the lease is over here does not say that the lock is held.
 func TestRenewOfALockThatIsLostMeanwhileFails(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := loaded(t, w, "a:1")
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := bed.Loaded(t, w, "a:1")
 		c := open(t, w, "client", "a:1")
-		l := must(c.Acquire(ctx, "x", client.WithLease(time.Second), client.WithoutRenewal()))
+		l := bed.Must(c.Acquire(ctx, "x", client.WithLease(time.Second), client.WithoutRenewal()))
 		time.Sleep(500 * time.Millisecond)
 		w.Stall(redis.Path{Node: n}, redis.Both)
 		time.AfterFunc(2*time.Second, func() { w.Resume(redis.Path{Node: n}) })
@@ -56,9 +57,9 @@ func TestRenewOfALockThatIsLostMeanwhileFails(t *testing.T) {
 // The message of a break arrives while a renewal is on its way, and the server refuses that too. Renew
 // must not say that the lock is held.
 func TestARenewalThatABreakOvertakesFails(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := loaded(t, w, "a:1")
-		l := must(open(t, w, "c", "a:1").Acquire(ctx, "x"))
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := bed.Loaded(t, w, "a:1")
+		l := bed.Must(open(t, w, "c", "a:1").Acquire(ctx, "x"))
 		time.Sleep(2 * time.Second) // it is tracked
 		n.Do("FCALL", functions.Break, "1", "lock:x", functions.OptReason, "a test")
 		err := l.Renew(ctx)
@@ -71,10 +72,10 @@ func TestARenewalThatABreakOvertakesFails(t *testing.T) {
 // then: also when its token is higher than that of the holder whom the server names, because the
 // server has lost its memory of the grant.
 func TestAGrantHeardBeforeTheQuestionIsOlderThanItsAnswer(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := loaded(t, w, "a:1")
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := bed.Loaded(t, w, "a:1")
 		a, b := open(t, w, "a", "a:1"), open(t, w, "b", "a:1")
-		l := must(a.Acquire(ctx, "x"))
+		l := bed.Must(a.Acquire(ctx, "x"))
 		got := make(chan error)
 		waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
@@ -99,11 +100,11 @@ func TestTokensGrowAfterADeletedRunAndAStepBack(t *testing.T) {
 		back   time.Duration
 		looked bool
 	}
-	each(t, map[string]step{
+	bed.Each(t, map[string]step{
 		"a step": {9 * time.Second, false}, "a step that a call notices": {9 * time.Second, true},
 		"less than a run": {300 * time.Microsecond, true},
 	}, func(t *testing.T, w *redis.World, s step) {
-		n := loaded(t, w, "a:1")
+		n := bed.Loaded(t, w, "a:1")
 		acquire := func(owner string) int64 {
 			return n.Do("FCALL", functions.Acquire, "1", "k", owner, "30000", functions.OptTokens, "1000").([]any)[1].(int64)
 		}

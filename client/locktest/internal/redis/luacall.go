@@ -48,33 +48,8 @@ func (lib *library) command(L *lua.LState) any {
 		if err := n.permits(s.by.user, sp, args, true); err != "" {
 			return err
 		}
-		if err := n.localOnly(s, sp, args); err != "" {
-			return err
-		}
 	}
 	return n.perform(&call{n: n, s: s.by, spec: sp, args: args})
-}
-
-// localOnly refuses keys and channels of other slots in a Cluster.
-func (n *Node) localOnly(s *script, sp *spec, args []string) Error {
-	if n.topo == nil {
-		return ""
-	}
-	slot := -1
-	if len(s.keys) > 0 {
-		slot = slotOf(s.keys[0])
-	}
-	for _, name := range sp.slotted(args) {
-		at := slotOf(name)
-		switch {
-		case !n.serves(at):
-			return "ERR Script attempted to access a non local key in a cluster node"
-		case slot >= 0 && at != slot:
-			return "ERR Script attempted to access keys that do not hash to the same slot"
-		}
-		slot = at
-	}
-	return ""
 }
 
 func (lib *library) aclCheck(L *lua.LState) int {

@@ -52,31 +52,8 @@ func (n *Node) moveKey(key string, to *Node) {
 	to.edit(key)
 	to.keys[key] = e
 	to.setEnd(e, e.end)
-	to.unit.effects = append(to.unit.effects, e.restore(key)...)
 	n.edit(key)
 	delete(n.keys, key)
-	n.unit.effects = append(n.unit.effects, []string{"DEL", key})
-}
-
-// restore is how a replica makes the same value.
-func (e *entry) restore(key string) [][]string {
-	out := [][]string{{"DEL", key}}
-	switch e.kind {
-	case "hash":
-		words := []string{"HSET", key}
-		for _, f := range sortedKeys(e.hash) {
-			words = append(words, f, e.hash[f])
-		}
-		out = append(out, words)
-	case "string":
-		out = append(out, []string{"SET", key, e.str})
-	default:
-		out = append(out, []string{map[string]string{"list": "RPUSH", "set": "SADD", "zset": "ZADD", "stream": "XADD"}[e.kind], key, e.str, "", ""})
-	}
-	if e.end != 0 {
-		out = append(out, []string{"PEXPIREAT", key, itoa(e.end)})
-	}
-	return out
 }
 
 // FinishMigration gives the slot to the target (SETSLOT NODE): source and target know at once, the

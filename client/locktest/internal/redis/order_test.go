@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 )
 
@@ -19,7 +20,7 @@ func TestMessagesOfAFunctionFollowIt(t *testing.T) {
 		}
 		early.Store(got.Load())
 	}}
-	bubble(t, redis.Options{Latency: -1, Hooks: hooks}, func(t *testing.T, w *redis.World) {
+	bed.In(t, redis.Options{Latency: -1, Hooks: hooks}, func(t *testing.T, w *redis.World) {
 		n := w.Node("a:1")
 		c := dial(t, w, "h", "a:1")
 		c.send("SUBSCRIBE", "ch")

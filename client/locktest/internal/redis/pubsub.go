@@ -74,12 +74,12 @@ func (s *session) subscribed() bool { return len(s.channels[ordinary])+len(s.cha
 // publish delivers a message here, and sends it on: to the replicas, or over the cluster's bus. It
 // returns how many connections of this node got it.
 func (c *call) publish(k kind) any {
-	n, channel, message := c.n, c.args[0], c.args[1]
-	got := n.deliver(k, channel, message, false)
+	n, channel, text := c.n, c.args[0], c.args[1]
+	got := n.deliver(k, channel, text, false)
 	if n.topo != nil {
-		n.forward(k, channel, message)
-	} else if len(n.replicas) > 0 && n.unit != nil {
-		n.unit.effects = append(n.unit.effects, []string{k.word("publish"), channel, message})
+		n.forward(k, channel, text)
+	} else if len(n.replicas) > 0 {
+		n.unit.messages = append(n.unit.messages, message{k, channel, text})
 	}
 	return got
 }
@@ -91,7 +91,7 @@ func (n *Node) deliver(k kind, channel, message string, forwarded bool) int {
 		s.pushMessage(push{k.word("message"), channel, message})
 	}
 	if f := n.world.opt.Hooks.Publish; f != nil {
-		f(Published{n, channel, message, k == ofShard, len(subscribers), forwarded})
+		f(Published{n, channel, message, len(subscribers), forwarded})
 	}
 	return len(subscribers)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/functions"
 )
@@ -40,9 +41,9 @@ func (f *twoFaced) turn(to *redis.Node) {
 func behindTwoFaces(t *testing.T, w *redis.World, n *redis.Node) (*twoFaced, *client.Client) {
 	f := &twoFaced{world: w}
 	f.now.Store(n)
-	opt := options(w, "client", "address:1")
-	opt.ForceSingleClient, opt.DialCtxFn = true, f.dial
-	return f, openWith(t, opt, client.Config{})
+	opt := bed.Single(w, "client", "address:1")
+	opt.DialCtxFn = f.dial
+	return f, bed.Open(t, opt, client.Config{})
 }
 
 // Who says that a lock is not its holder's need not be the one who granted it. That one keeps others
@@ -76,11 +77,11 @@ func TestWhatWasRefusedIsGivenBackWhereItWasGranted(t *testing.T) {
 			f.world.Resume(redis.Path{Node: granter})
 		},
 	}
-	each(t, ends, func(t *testing.T, w *redis.World, end end) {
+	bed.Each(t, ends, func(t *testing.T, w *redis.World, end end) {
 		granter, deposed := w.Node("a:1"), w.Node("b:1")
-		load(t, granter, deposed)
+		bed.Load(t, granter, deposed)
 		f, c := behindTwoFaces(t, w, granter)
-		l := must(c.Acquire(ctx, "x"))
+		l := bed.Must(c.Acquire(ctx, "x"))
 		end(t, f, granter, deposed, l)
 		f.turn(granter)
 		time.Sleep(4 * time.Second) // less than a lease
@@ -92,14 +93,14 @@ func TestWhatWasRefusedIsGivenBackWhereItWasGranted(t *testing.T) {
 // the new one granted.
 func TestAPlaceInLineAtTheWrongServerIsNotTheLock(t *testing.T) {
 	ways := map[string][]client.Option{"plain": nil, "a hold": {client.WithOwner("job")}}
-	each(t, ways, func(t *testing.T, w *redis.World, opts []client.Option) {
+	bed.Each(t, ways, func(t *testing.T, w *redis.World, opts []client.Option) {
 		granter, deposed := w.Node("a:1"), w.Node("b:1")
-		load(t, granter, deposed)
+		bed.Load(t, granter, deposed)
 		other := open(t, w, "other", "b:1")
-		must(other.Acquire(ctx, "x"))
+		bed.Must(other.Acquire(ctx, "x"))
 		f, c := behindTwoFaces(t, w, deposed)
 		got := make(chan *client.Lock)
-		go func() { got <- must(c.Acquire(ctx, "x", opts...)) }()
+		go func() { got <- bed.Must(c.Acquire(ctx, "x", opts...)) }()
 		time.Sleep(3 * time.Second) // it stands in line
 		f.turn(granter)
 		l := <-got
@@ -127,14 +128,14 @@ func (p slowParent) Done() <-chan struct{} {
 
 // A lock that is refused while it is passed on within the process has no holder who could release it.
 func TestALockThatIsRefusedOnItsWayIsGivenBack(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
 		granter, deposed := w.Node("a:1"), w.Node("b:1")
-		load(t, granter, deposed)
+		bed.Load(t, granter, deposed)
 		other := open(t, w, "other", "a:1")
-		before := must(other.Acquire(ctx, "x"))
+		before := bed.Must(other.Acquire(ctx, "x"))
 		f, c := behindTwoFaces(t, w, granter)
 		go func() {
-			l := must(c.Acquire(ctx, "x"))
+			l := bed.Must(c.Acquire(ctx, "x"))
 			time.Sleep(100 * time.Microsecond)
 			_ = l.Release(ctx)
 		}()
@@ -149,7 +150,7 @@ func TestALockThatIsRefusedOnItsWayIsGivenBack(t *testing.T) {
 			refused = time.Now()
 		}}
 		got := make(chan *client.Lock)
-		go func() { got <- must(c.Acquire(ctx, "x", client.WithLockContext(parent))) }()
+		go func() { got <- bed.Must(c.Acquire(ctx, "x", client.WithLockContext(parent))) }()
 		time.Sleep(time.Second)
 		_ = before.Release(ctx)
 		l := <-got
@@ -162,24 +163,24 @@ func TestALockThatIsRefusedOnItsWayIsGivenBack(t *testing.T) {
 // Close does not wait for locks that were lost, nor for the giving back that is denied meanwhile.
 func TestCloseDoesNotWaitForWhatWasRefused(t *testing.T) {
 	for _, minHold := range []time.Duration{0, time.Minute} {
-		each(t, map[string]func(l *client.Lock){
+		bed.Each(t, map[string]func(l *client.Lock){
 			"at once":         func(*client.Lock) {},
 			"after a release": func(l *client.Lock) { _ = l.Release(ctx) },
 			"after a denial":  func(l *client.Lock) { _ = l.Release(ctx); time.Sleep(100 * time.Millisecond) },
 		}, func(t *testing.T, w *redis.World, before func(l *client.Lock)) {
-			n, c := loaded(t, w, "a:1"), open(t, w, "client", "a:1")
-			l := must(c.Acquire(ctx, "x", client.WithMinHold(minHold)))
+			n, c := bed.Loaded(t, w, "a:1"), open(t, w, "client", "a:1")
+			l := bed.Must(c.Acquire(ctx, "x", client.WithMinHold(minHold)))
 			n.Do("DEL", "lock:x")
 			<-l.Context().Done()
 			before(l)
 			soon(t, c)
 		})
 	}
-	each(t, map[string]bool{"held": false, "gone": true}, func(t *testing.T, w *redis.World, gone bool) {
-		n := loaded(t, w, "a:1")
+	bed.Each(t, map[string]bool{"held": false, "gone": true}, func(t *testing.T, w *redis.World, gone bool) {
+		n := bed.Loaded(t, w, "a:1")
 		for late := range 20 {
 			c := open(t, w, "client", "a:1")
-			l := must(c.Acquire(ctx, "x"))
+			l := bed.Must(c.Acquire(ctx, "x"))
 			if gone {
 				n.Do("DEL", "lock:x")
 			}
@@ -200,16 +201,16 @@ func soon(t *testing.T, c *client.Client) {
 
 // Who ends the holds of an owner does not tell of the loss of one that was released before.
 func TestAReleasedHoldIsNotLostAgain(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := loaded(t, w, "a:1")
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := bed.Loaded(t, w, "a:1")
 		var log strings.Builder
 		c := onServer(t, w, "client", "a:1", client.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		l := must(c.Acquire(ctx, "x", client.WithOwner("job")))
+		l := bed.Must(c.Acquire(ctx, "x", client.WithOwner("job")))
 		n.LoseReply(func(cmd []string) bool { return slices.Contains(cmd, functions.Release) })
 		time.AfterFunc(time.Millisecond, func() { n.LoseReply(nil) })
 		require.NoError(t, l.Release(ctx))
 		time.Sleep(50 * time.Millisecond) // the giving back was denied
-		m := must(c.Acquire(ctx, "x", client.WithOwner("job")))
+		m := bed.Must(c.Acquire(ctx, "x", client.WithOwner("job")))
 		require.NoError(t, c.ReleaseOwner(ctx, "x", "job"))
 		<-m.Context().Done()
 		synctest.Wait() // it is logged

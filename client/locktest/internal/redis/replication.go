@@ -2,6 +2,7 @@ package redis
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,7 +13,6 @@ func init() {
 	register(
 		&spec{"WAIT", 3, noScript, 0, wait},
 		&spec{"ROLE", 1, noScript | always, 0, role},
-		&spec{"REPLCONF", -1, noScript | always, 0, ok},
 	)
 }
 
@@ -23,7 +23,6 @@ type replication struct {
 	acked    map[*Node]int64
 	offset   int64 // how many units this history has
 	replID   string
-	applying bool // it runs what its primary sent
 	feed     *feed
 }
 
@@ -32,22 +31,24 @@ type feed struct {
 	node *Node
 
 	mu      sync.Mutex
-	queue   []packetOfUnits
+	queue   []shipment
 	stopped bool
 	timer   *time.Timer
 	last    time.Time
 }
 
-type packetOfUnits struct {
-	at      time.Time
-	from    *Node
-	effects [][]string
-	offset  int64
-	full    *image // a full synchronisation
-	replID  string
+// shipment is a unit, or a full synchronisation.
+type shipment struct {
+	at       time.Time
+	from     *Node
+	offset   int64
+	data     *image
+	messages []message
+	full     bool
+	replID   string
 }
 
-func (f *feed) send(p packetOfUnits) {
+func (f *feed) send(p shipment) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p.at = time.Now().Add(lag + time.Duration(f.node.index%97+1)*7)
@@ -74,7 +75,7 @@ func (f *feed) arm() {
 }
 
 // due takes what has arrived, or all of it.
-func (f *feed) due(all bool) []packetOfUnits {
+func (f *feed) due(all bool) []shipment {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.stopped && !all {
@@ -116,12 +117,14 @@ func (n *Node) Primary() *Node { n.mu.Lock(); defer n.mu.Unlock(); return n.prim
 func (n *Node) Offset() int64 { n.mu.Lock(); defer n.mu.Unlock(); return n.offset }
 
 // propagate sends a unit to the replicas.
-func (n *Node) propagate(effects [][]string) {
-	if n.primary == nil {
-		n.offset++
+func (n *Node) propagate(u *unit) {
+	n.offset++
+	if len(n.replicas) == 0 {
+		return
 	}
+	s := shipment{from: n, offset: n.offset, data: n.copied(slices.Values(u.keys), slices.Values(u.libs)), messages: u.messages}
 	for _, r := range n.replicas {
-		r.feed.send(packetOfUnits{from: n, effects: effects, offset: n.offset})
+		r.feed.send(s)
 	}
 }
 
@@ -142,29 +145,24 @@ func (n *Node) drain() {
 	from.cond.Broadcast()
 }
 
-func (n *Node) apply(packets []packetOfUnits) {
-	for _, p := range packets {
+func (n *Node) apply(shipments []shipment) {
+	for _, p := range shipments {
 		if p.from != n.primary {
 			continue
 		}
 		n.offset = p.offset
-		if p.full != nil {
+		if p.full {
 			n.replID = p.replID
 			n.invalidateAll()
-			n.restore(p.full)
+			n.restore(p.data)
 			continue
 		}
-		n.applying = true
 		n.begin()
-		s := &session{node: n, internal: true, user: n.users["default"]}
-		for _, words := range p.effects {
-			if sp, args, _ := find(words); sp != nil {
-				_ = n.perform(&call{n: n, s: s, spec: sp, args: args})
-			}
+		n.take(p.data)
+		for _, m := range p.messages {
+			n.deliver(m.kind, m.channel, m.text, false)
 		}
-		n.unit.effects = nil
 		n.commit()
-		n.applying = false
 	}
 }
 
@@ -192,9 +190,9 @@ func (w *World) follow(r, primary *Node, full bool) {
 		return
 	}
 	primary.replicas = append(primary.replicas, r)
-	p := packetOfUnits{from: primary, offset: primary.offset, replID: primary.replID}
+	p := shipment{from: primary, offset: primary.offset, replID: primary.replID, full: full, data: &image{}}
 	if full {
-		p.full = primary.snapshot()
+		p.data = primary.snapshot()
 	}
 	r.feed.send(p)
 }

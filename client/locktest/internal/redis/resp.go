@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// The kinds of replies that are not Go's own: nil, string (bulk), int, int64, float64, bool and
-// []any stand for themselves.
+// The kinds of replies that are not Go's own: nil, string (bulk), int, int64 and []any stand
+// for themselves.
 type (
 	// Status is a simple string.
 	Status string

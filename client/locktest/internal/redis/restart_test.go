@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/stretchr/testify/require"
@@ -16,7 +16,7 @@ import (
 func TestDrift(t *testing.T) {
 	for _, drift := range []float64{0.1, -0.1} {
 		var gone time.Time
-		bubble(t, redis.Options{Hooks: whenExpired(&gone), Early: true}, func(t *testing.T, w *redis.World) {
+		bed.In(t, redis.Options{Hooks: whenExpired(&gone), Early: true}, func(t *testing.T, w *redis.World) {
 			n := w.Node("a:1")
 			n.SetClock(time.Hour, drift)
 			start := time.Now()
@@ -34,7 +34,7 @@ func TestDrift(t *testing.T) {
 
 // A jump of the clock forward ends what it jumps over; one back prolongs it.
 func TestClockJumps(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
 		n := w.Node("a:1")
 		n.Do("SET", "k", "v", "PX", "60000")
 		n.SetClock(59*time.Second, 0)
@@ -49,12 +49,12 @@ func TestClockJumps(t *testing.T) {
 
 // What a restart finds: everything, the last save without what is over by now, or nothing.
 func TestRestartFromDisk(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
 		n := w.Node("a:1")
 		n.Do("SET", "k", "v")
 		n.Restart(redis.FromSave)
 		expect(t, n.Do("EXISTS", "k"), int64(0))
-		load(t, n)
+		bed.Load(t, n)
 		call := func() any { return n.Do("FCALL", "holdfast_version", "0") }
 		n.Do("HSET", "k", "f", "saved")
 		n.Do("SET", "short", "v", "PX", "1000")
@@ -80,7 +80,7 @@ func TestRestartFromDisk(t *testing.T) {
 
 // A primary that was deposed behind its back goes on, until it is told: then its writes are gone.
 func TestDepose(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
 		p := w.Node("a:1")
 		r := w.Replica("b:1", p)
 		time.Sleep(time.Second)
@@ -88,7 +88,7 @@ func TestDepose(t *testing.T) {
 		expect(t, w.Failover(r, redis.Failover{Force: true, Isolated: true}) == p, true)
 		time.Sleep(time.Minute)
 		c.send("SET", "k", "old")
-		expect(t, must(c.reply(time.Second)), "+OK")
+		expect(t, bed.Must(c.reply(time.Second)), "+OK")
 		expect(t, r.Do("SET", "k", "new"), redis.Status("OK"))
 		w.Depose(p, r)
 		_, err := c.reply(time.Second)
@@ -100,32 +100,4 @@ func TestDepose(t *testing.T) {
 		time.Sleep(time.Second)
 		expect(t, p.Do("GET", "k"), "newer")
 	})
-}
-
-// Locks are handed over by a message, to clients of both protocols.
-func TestLocksAreHandedOverByMessage(t *testing.T) {
-	for _, flavour := range []redis.Flavour{redis.Redis70, redis.Redis80, redis.Valkey} {
-		for _, resp2 := range []bool{false, true} {
-			bubble(t, redis.Options{Latency: -1, Flavour: flavour}, func(t *testing.T, w *redis.World) {
-				n := loaded(t, w, "a:1")
-				open := func(host string) *client.Client {
-					opt := options(w, host, "a:1")
-					opt.ForceSingleClient, opt.AlwaysRESP2, opt.DisableCache = true, resp2, resp2
-					return openWith(t, opt, client.Config{})
-				}
-				a, b := open("a"), open("b")
-				l := must(a.Acquire(ctx, "x"))
-				got := make(chan *client.Lock)
-				go func() { got <- must(b.Acquire(ctx, "x")) }()
-				time.Sleep(12 * time.Second)
-				start := time.Now()
-				require.NoError(t, l.Release(ctx))
-				m := <-got
-				require.LessOrEqual(t, time.Since(start), 5*time.Millisecond)
-				require.Greater(t, m.Fence(), l.Fence())
-				require.NoError(t, m.Release(ctx))
-				expect(t, n.Do("EXISTS", "lock:x"), int64(0))
-			})
-		}
-	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 )
 
@@ -33,7 +34,7 @@ func whenExpired(at *time.Time) redis.Hooks {
 func TestExpiryEarlyAndLate(t *testing.T) {
 	for _, early := range []bool{true, false} {
 		var gone time.Time
-		bubble(t, redis.Options{Early: early, Hooks: whenExpired(&gone)}, func(t *testing.T, w *redis.World) {
+		bed.In(t, redis.Options{Early: early, Hooks: whenExpired(&gone)}, func(t *testing.T, w *redis.World) {
 			n := w.Node("a:1")
 			n.Do("SET", "k", "v", "PX", "1000")
 			end := time.Now().Add(time.Second)
@@ -59,43 +60,19 @@ func TestExpiryEarlyAndLate(t *testing.T) {
 func TestTimeInFunctions(t *testing.T) {
 	body := "local a = redis.call('TIME') local b = redis.call('TIME') return (b[1] - a[1]) * 1000000 + b[2] - a[2]"
 	for flavour, want := range map[redis.Flavour]int64{redis.Redis70: 50_000, redis.Redis80: 0, redis.Valkey: 0} {
-		bubble(t, redis.Options{Flavour: flavour, Step: 50 * time.Millisecond}, func(t *testing.T, w *redis.World) {
+		bed.In(t, redis.Options{Flavour: flavour, Step: 50 * time.Millisecond}, func(t *testing.T, w *redis.World) {
 			expect(t, run(t, w.Node("a:1"), body), want)
 		})
 	}
-	bubble(t, redis.Options{Step: 50 * time.Millisecond}, func(t *testing.T, w *redis.World) {
+	bed.In(t, redis.Options{Step: 50 * time.Millisecond}, func(t *testing.T, w *redis.World) {
 		got := run(t, w.Node("a:1"), `local t = redis.call('TIME') redis.call('HSET', keys[1], 'f', 'v')
 			redis.call('PEXPIREAT', keys[1], t[1] * 1000 + math.floor(t[2] / 1000) + 20) return redis.call('EXISTS', keys[1])`, "k")
 		expect(t, got, int64(0)) // 7.0 deletes it in the middle of the function
 	})
 }
 
-func TestErrorsOfFunctions(t *testing.T) {
-	raised := func(text string) redis.Error { return redis.Error(text + " script: t, on @user_function:2.") }
-	for body, want := range map[string]any{
-		"return redis.call('GET', keys[1])":     raised(wrongType),
-		"return redis.pcall('GET', keys[1])":    redis.Error(wrongType),
-		"return redis.call('GET')":              raised("ERR Wrong number of args calling Redis command from script"),
-		"x = 1":                                 raised("ERR user_function:2: Attempt to modify a readonly table"),
-		"return redis.error_reply('foo')":       redis.Error("ERR foo"),
-		"return redis.call('SET', keys[1], {})": raised("ERR Lua redis lib command arguments must be strings or integers"),
-		"return redis.acl_check_cmd('NOPE')":    raised("ERR Invalid command passed to redis.acl_check_cmd()"),
-		"return redis.call('MULTI')":            raised("ERR This Redis command is not allowed from script"),
-
-		"local ok, e = pcall(redis.call, 'GET', keys[1]) return e": wrongType,
-
-		"return nope": raised("ERR user_function:2: Script attempted to access nonexistent global variable 'nope'"),
-	} {
-		n := redis.New(redis.Options{}).Node("a:1")
-		n.Do("RPUSH", "k", "x")
-		require.Equal(t, want, run(t, n, body, "k"), body)
-	}
-}
-
-const wrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
-
 func TestDialErrorsLookLikeThoseOfTCP(t *testing.T) {
-	bubble(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
 		n := w.Node("a:1")
 		check := func(what string, took time.Duration) {
 			t.Helper()
@@ -119,7 +96,7 @@ func TestDialErrorsLookLikeThoseOfTCP(t *testing.T) {
 
 // A message reaches subscribers at replicas, and counts only those here.
 func TestMessagesReachReplicas(t *testing.T) {
-	each(t, map[string]func(w *redis.World) (p, r *redis.Node){
+	bed.Each(t, map[string]func(w *redis.World) (p, r *redis.Node){
 		"replica": func(w *redis.World) (p, r *redis.Node) { p = w.Node("a:1"); return p, w.Replica("b:1", p) },
 		"cluster": func(w *redis.World) (p, r *redis.Node) { both := w.Cluster(1, 1); return both[0], both[1] },
 	}, func(t *testing.T, w *redis.World, nodes func(w *redis.World) (p, r *redis.Node)) {
@@ -130,7 +107,7 @@ func TestMessagesReachReplicas(t *testing.T) {
 		expect(t, r.Do("PUBSUB", "SHARDNUMSUB", "ch"), []any{"ch", int64(1)})
 		expect(t, p.Do("SPUBLISH", "ch", "hello"), int64(0))
 		for got := ""; got != "hello"; {
-			got = must(c.reply(time.Second))
+			got = bed.Must(c.reply(time.Second))
 		}
 	})
 }

@@ -118,19 +118,14 @@ func set(c *call) any {
 	case keep && e != nil:
 		end = e.end
 	}
-	c.edit(key)
-	if end != 0 && end <= c.n.nowMS() && c.n.world.opt.Flavour == Valkey && !c.n.applying {
+	c.n.edit(key)
+	if end != 0 && end <= c.n.nowMS() && c.n.world.opt.Flavour == Valkey {
 		delete(c.n.keys, key) // the others keep it until it is looked at
-		c.effect = [][]string{{"DEL", key}}
 		return Status("OK")
 	}
 	e = &entry{kind: "string", str: value}
 	c.n.keys[key] = e
 	c.n.setEnd(e, end)
-	c.effect = [][]string{{"SET", key, value}}
-	if end != 0 {
-		c.effect[0] = append(c.effect[0], "PXAT", itoa(end))
-	}
 	return Status("OK")
 }
 
@@ -162,7 +157,7 @@ func appendText(c *call, e *entry) any {
 
 // write changes the string at the first argument's key and keeps its time.
 func (c *call) write(value string) {
-	c.edit(c.args[0])
+	c.n.edit(c.args[0])
 	if e := c.n.keys[c.args[0]]; e != nil {
 		e.str = value
 		return

@@ -13,34 +13,10 @@ import (
 	"github.com/holdfast-go/holdfast/functions"
 )
 
-// A break ends the holder's context with its reason, at its next renewal, and a waiter has the lock.
-func TestALockOnSeveralServersIsBroken(t *testing.T) {
-	on(t, 5, func(b *bed) {
-		c, next := b.two()
-		l := b.hold(c, "x")
-		time.Sleep(lease)
-		waited := b.waits(next, "x")
-		time.Sleep(time.Second)
-		info, err := b.client(client.Config{}).Break(b.Context(), "x", "runaway")
-		require.NoError(b, err)
-		assert.Equal(b, l.Owner(), info.Holder.Owner)
-		m := <-waited
-		broken := time.Now()
-		<-l.Context().Done()
-		assert.LessOrEqual(b, time.Since(broken), lease/3)
-		var lost *client.LostError
-		require.ErrorAs(b, context.Cause(l.Context()), &lost)
-		assert.ErrorIs(b, lost, client.ErrBroken)
-		assert.Contains(b, lost.Reason, "runaway")
-		assert.Equal(b, 5, b.votes("x", m.Owner()))
-		b.release(m)
-	})
-}
-
 // A server that could not be reached when a lock was broken gives its vote to the next holder when the one
 // before has learned of it, at its next renewal, and released. Else the loss of one more would cost that one its lock.
 func TestABrokenLockKeepsNoVote(t *testing.T) {
-	on(t, 3, func(b *bed) {
+	on(t, 3, func(b *several) {
 		long := client.Config{Guard: 11 * time.Minute}
 		c, other := b.client(long), b.client(long)
 		time.Sleep(12 * time.Minute)
@@ -67,7 +43,7 @@ func TestABrokenLockKeepsNoVote(t *testing.T) {
 // A vote that is broken before the others are asked is no outage: the others are enough.
 func TestALockIsBrokenBetweenTheRounds(t *testing.T) {
 	for _, wait := range []bool{false, true} {
-		on(t, 5, func(b *bed) {
+		on(t, 5, func(b *several) {
 			c, rival := b.two()
 			held := b.hold(rival, "x")
 			_, err := c.TryAcquire(b.Context(), "x")
@@ -91,11 +67,29 @@ func TestALockIsBrokenBetweenTheRounds(t *testing.T) {
 	}
 }
 
+// ReleaseOwner that fails is over: the holder goes on, and keeps what it has.
+func TestAReleaseByAnotherThatFailsIsNotRepeated(t *testing.T) {
+	on(t, 3, func(b *several) {
+		c, other := b.two()
+		l := b.hold(c, "x")
+		for _, n := range b.nodes[1:] {
+			b.world.Refuse(redis.Path{Node: n}, true)
+			b.world.Reset(redis.Path{Node: n})
+		}
+		assert.ErrorIs(b, other.ReleaseOwner(b.Context(), "x", l.Owner()), client.ErrUnreachable)
+		b.world.Refuse(redis.Path{}, false)
+		time.Sleep(2 * lease)
+		require.NoError(b, l.Context().Err())
+		assert.Equal(b, 3, b.votes("x", l.Owner()))
+		b.release(l)
+	})
+}
+
 // Who took a lock while it could not reach one of three servers has it at two. When one of those is
 // lost, what is left of it is at one server: an operator must be told that it is held, and by whom,
 // and may break it.
 func TestALockThatMayBeHeldIsBroken(t *testing.T) {
-	on(t, 3, func(b *bed) {
+	on(t, 3, func(b *several) {
 		one, operator := b.two()
 		away := redis.Path{Host: "h1", Node: b.from("x", 1)}
 		b.world.Refuse(away, true)
@@ -115,23 +109,5 @@ func TestALockThatMayBeHeldIsBroken(t *testing.T) {
 		assert.False(b, info.Held)
 		time.Sleep(lease)
 		assert.Error(b, l.Context().Err())
-	})
-}
-
-// ReleaseOwner that fails is over: the holder goes on, and keeps what it has.
-func TestAReleaseByAnotherThatFailsIsNotRepeated(t *testing.T) {
-	on(t, 3, func(b *bed) {
-		c, other := b.two()
-		l := b.hold(c, "x")
-		for _, n := range b.nodes[1:] {
-			b.world.Refuse(redis.Path{Node: n}, true)
-			b.world.Reset(redis.Path{Node: n})
-		}
-		assert.ErrorIs(b, other.ReleaseOwner(b.Context(), "x", l.Owner()), client.ErrUnreachable)
-		b.world.Refuse(redis.Path{}, false)
-		time.Sleep(2 * lease)
-		require.NoError(b, l.Context().Err())
-		assert.Equal(b, 3, b.votes("x", l.Owner()))
-		b.release(l)
 	})
 }

@@ -13,7 +13,7 @@ import (
 // A clock that is wrong by minutes costs a vote, and no more.
 func TestAClockIsFarOff(t *testing.T) {
 	for _, wrong := range []time.Duration{time.Hour, -time.Hour, 70 * time.Second, -70 * time.Second, 55 * time.Second, time.Second} {
-		on(t, 3, func(b *bed) {
+		on(t, 3, func(b *several) {
 			b.nodes[1].SetClock(wrong, 0)
 			time.Sleep(2 * lease)
 			last := int64(0)
@@ -30,7 +30,7 @@ func TestAClockIsFarOff(t *testing.T) {
 // One after the other is without one server, and the clocks differ: what the last holder had is
 // known to somebody, because its token was raised at a majority.
 func TestTokensGrowWhateverTheClocksSay(t *testing.T) {
-	on(t, 3, func(b *bed) {
+	on(t, 3, func(b *several) {
 		for i, n := range b.nodes {
 			n.SetClock(time.Duration(10*i)*time.Second, 0)
 		}
@@ -51,7 +51,7 @@ func TestTokensGrowWhateverTheClocksSay(t *testing.T) {
 // The holder dies. The clock of the server that is asked first was set back: the others' votes are a
 // majority, one lease later.
 func TestTheFirstServersClockIsSetBack(t *testing.T) {
-	on(t, 3, func(b *bed) {
+	on(t, 3, func(b *several) {
 		c, w := b.two()
 		b.hold(c, "x")
 		time.Sleep(2 * time.Second)
@@ -68,7 +68,7 @@ func TestTheFirstServersClockIsSetBack(t *testing.T) {
 // may ask again.
 func TestAWrongClockIsNoErrorOfTheCaller(t *testing.T) {
 	for _, off := range []time.Duration{70 * time.Second, -70 * time.Second, -time.Hour} {
-		on(t, 3, func(b *bed) {
+		on(t, 3, func(b *several) {
 			b.from("x", 1).SetClock(off, 0)
 			c := b.client(client.Config{})
 			b.release(b.hold(c, "x"))

@@ -26,7 +26,7 @@ func TestATimeoutWhileTheFirstServerIsLost(t *testing.T) {
 	for _, way := range []string{"killed", "paused", "mute"} {
 		for _, wait := range []time.Duration{300 * time.Millisecond, time.Second, 8 * time.Second} {
 			for _, before := range []bool{false, true} {
-				on(t, 5, func(b *bed) {
+				on(t, 5, func(b *several) {
 					c, other := b.two()
 					l := b.hold(c, "x")
 					if before {
@@ -47,7 +47,7 @@ func TestATimeoutWhileTheFirstServerIsLost(t *testing.T) {
 // With a majority gone, all calls say ErrUnreachable, in time, and so they do a while later.
 func TestAMajorityIsGone(t *testing.T) {
 	for way, lose := range ways {
-		on(t, 3, func(b *bed) {
+		on(t, 3, func(b *several) {
 			c := b.client(client.Config{})
 			lose(b, b.nodes[0])
 			lose(b, b.nodes[2])
@@ -78,7 +78,7 @@ func TestAMajorityIsGone(t *testing.T) {
 
 // Servers that grant nothing yet do answer: who stops waiting for them did not meet an outage.
 func TestServersThatAreTooYoungAreNoOutage(t *testing.T) {
-	on(t, 3, func(b *bed) {
+	on(t, 3, func(b *several) {
 		for _, n := range b.nodes {
 			n.Kill()
 			n.Restart(redis.Everything)
@@ -92,7 +92,7 @@ func TestServersThatAreTooYoungAreNoOutage(t *testing.T) {
 
 // What is no list of servers is refused with ErrArgument, also while some of them are down.
 func TestMembersAreChecked(t *testing.T) {
-	on(t, 9, func(b *bed) {
+	on(t, 9, func(b *several) {
 		all := b.options("h")
 		refused := func(what string, o []rueidis.ClientOption, cfg client.Config) {
 			_, err := quorum.Open(o, cfg)
@@ -121,7 +121,7 @@ func TestMembersAreChecked(t *testing.T) {
 		}
 	})
 	for _, n := range []int{3, 7, 9} {
-		on(t, n, func(b *bed) {
+		on(t, n, func(b *several) {
 			c := b.client(client.Config{})
 			assert.Nil(b, c.Redis())
 			l := b.hold(c, "x")
@@ -133,7 +133,7 @@ func TestMembersAreChecked(t *testing.T) {
 
 // A bad option of a call is ErrArgument.
 func TestOptionsOfACallAreChecked(t *testing.T) {
-	on(t, 3, func(b *bed) {
+	on(t, 3, func(b *several) {
 		c := b.client(client.Config{})
 		for what, o := range map[string]client.Option{
 			"owner": client.WithOwner("me"), "replicas": client.WithReplicas(1, 0), "no guard": client.WithGuard(0),
@@ -156,7 +156,7 @@ func TestOptionsOfACallAreChecked(t *testing.T) {
 // A server that has two names has no second vote, also where it cannot say at first which server it
 // is. The log says what is wrong.
 func TestAServerWithTwoNamesHasOneVote(t *testing.T) {
-	on(t, 5, func(b *bed) {
+	on(t, 5, func(b *several) {
 		options := b.options("h")
 		dial := options[4].DialCtxFn
 		options[4].InitAddress = []string{"alias:6379"}

@@ -19,7 +19,7 @@ import (
 // long before leases end, and those who hold do so still. Leases of the simulation end before that.
 func TestNothingIsLeftWhereItCanBeReached(t *testing.T) {
 	for seed := range uint64(3) {
-		on(t, 5, func(b *bed) {
+		on(t, 5, func(b *several) {
 			names := []string{"x", "y", "z"}
 			var clients []*client.Client
 			for range 3 {

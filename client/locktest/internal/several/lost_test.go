@@ -17,7 +17,7 @@ import (
 // and can do without another one then. The waiter is told nothing of that, and has its turn.
 func TestServersAreReplacedOneAfterTheOther(t *testing.T) {
 	for _, servers := range []int{3, 5} {
-		on(t, servers, func(b *bed) {
+		on(t, servers, func(b *several) {
 			c, other := b.two()
 			l := b.hold(c, "x")
 			got := b.waits(other, "x")
@@ -43,7 +43,7 @@ func TestServersAreReplacedOneAfterTheOther(t *testing.T) {
 // A server that was restarted empty votes again after Guard and two renewals, also if nobody takes a
 // lock meanwhile: its memory begins at the first of them.
 func TestAllMayBeRestartedUnderALock(t *testing.T) {
-	on(t, 3, func(b *bed) {
+	on(t, 3, func(b *several) {
 		l := b.hold(b.client(client.Config{}), "x")
 		for _, n := range b.nodes {
 			n.Kill()
@@ -54,36 +54,6 @@ func TestAllMayBeRestartedUnderALock(t *testing.T) {
 			assert.Equal(b, 3, b.votes("x", l.Owner()))
 		}
 		b.release(l)
-	})
-}
-
-// Servers that come back empty do not vote while what they forgot may be held: also if a majority
-// has forgotten.
-func TestAMajorityComesBackEmpty(t *testing.T) {
-	on(t, 5, func(b *bed) {
-		c, other := b.two()
-		l := b.hold(c, "x")
-		for _, n := range b.nodes[:3] {
-			n.Kill()
-		}
-		_, err := other.TryAcquire(b.Context(), "x")
-		assert.Error(b, err) // one server's word is enough at first
-		time.Sleep(200 * time.Millisecond)
-		_, err = other.TryAcquire(b.Context(), "x")
-		assert.ErrorIs(b, err, client.ErrUnreachable)
-		for _, n := range b.nodes[:3] {
-			n.Restart(redis.Nothing)
-			b.load(n)
-		}
-		back := time.Now()
-		_, err = other.TryAcquire(b.Context(), "x")
-		assert.ErrorIs(b, err, client.ErrBusy)
-		m := <-b.waits(other, "x")
-		assert.Error(b, l.Context().Err())
-		assert.GreaterOrEqual(b, time.Since(back), lease)
-		assert.Less(b, time.Since(back), lease+time.Second)
-		assert.Greater(b, m.Fence(), l.Fence())
-		b.release(m)
 	})
 }
 
@@ -100,7 +70,7 @@ func TestAMajorityComesBack(t *testing.T) {
 		"with its data":   {(*redis.Node).Kill, func(n *redis.Node) { n.Restart(redis.Everything) }, lease},
 	} {
 		t.Run(name, func(t *testing.T) {
-			on(t, 5, func(b *bed) {
+			on(t, 5, func(b *several) {
 				holder, waiter := b.two()
 				other := b.client(client.Config{})
 				l := b.hold(holder, "x")
@@ -131,7 +101,7 @@ func TestAMajorityComesBack(t *testing.T) {
 
 // A server that refuses at once is no reason to wait less for one that is far away.
 func TestRenewalsWaitForServersThatAreFar(t *testing.T) {
-	on(t, 5, func(b *bed) {
+	on(t, 5, func(b *several) {
 		c := b.client(client.Config{})
 		for _, n := range b.nodes[:2] {
 			b.world.Delay(redis.Path{Node: n}, 100*time.Millisecond)

@@ -16,34 +16,9 @@ import (
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 )
 
-// TryAcquire "takes the lock if it is free": one of many that try at once has it, as on one server.
-func TestOneOfManyWhoTryHasIt(t *testing.T) {
-	on(t, 5, func(b *bed) {
-		for range 10 {
-			b.client(client.Config{})
-		}
-		for range 20 {
-			var all sync.WaitGroup
-			var won atomic.Int32
-			for _, c := range b.clients {
-				all.Go(func() {
-					l, err := c.TryAcquire(b.Context(), "x", client.WithFreshAnswer(), client.WithMinHold(time.Second))
-					if err == nil {
-						won.Add(1)
-						assert.NoError(b, l.Release(b.Context()))
-					}
-				})
-			}
-			all.Wait()
-			assert.EqualValues(b, 1, won.Load())
-			time.Sleep(5 * time.Second)
-		}
-	})
-}
-
 // A key that is deleted at a minority is written again, a lease later.
 func TestAKeyIsDeletedAtAMinority(t *testing.T) {
-	on(t, 5, func(b *bed) {
+	on(t, 5, func(b *several) {
 		l := b.hold(b.client(client.Config{}), "x")
 		for _, n := range b.nodes[:2] {
 			n.Do("DEL", "lock:x")
@@ -68,7 +43,7 @@ func TestAKeyIsLostThatTheHolderCountsOn(t *testing.T) {
 		"the clock is stepped": func(n *redis.Node) { n.SetClock(lease+time.Second, 0) },
 	} {
 		for _, missing := range []bool{true, false} {
-			on(t, 3, func(b *bed) {
+			on(t, 3, func(b *several) {
 				holder, other := b.two()
 				if missing {
 					path := redis.Path{Host: "h1", Node: b.from("x", 1)}
@@ -101,7 +76,7 @@ func TestAKeyIsLostThatTheHolderCountsOn(t *testing.T) {
 // A holder that lost a majority works until it hears of that: what it still has must keep others out
 // until then.
 func TestVotesAreKeptUntilTheContextEnds(t *testing.T) {
-	on(t, 3, func(b *bed) {
+	on(t, 3, func(b *several) {
 		l := b.hold(b.client(client.Config{}), "x")
 		for _, n := range b.nodes[1:] {
 			require.Equal(b, int64(1), n.Do("DEL", "lock:x"))
@@ -122,7 +97,7 @@ func TestVotesAreKeptUntilTheContextEnds(t *testing.T) {
 
 // A server votes after the caller has gone: the vote is given back as soon as it comes.
 func TestAVoteThatComesLateIsGivenBack(t *testing.T) {
-	on(t, 3, func(b *bed) {
+	on(t, 3, func(b *several) {
 		c := b.client(client.Config{})
 		b.world.Delay(redis.Path{Node: b.nodes[2]}, 3*time.Second)
 		l, err := c.TryAcquire(b.Context(), "x")
@@ -144,7 +119,7 @@ func TestAVoteThatComesLateIsGivenBack(t *testing.T) {
 
 // A free lock is had in one round trip, and given back in another one: all servers are asked at once.
 func TestAFreeLockTakesOneRoundTrip(t *testing.T) {
-	on(t, 5, func(b *bed) {
+	on(t, 5, func(b *several) {
 		c := b.client(client.Config{})
 		const way = 7 * time.Millisecond
 		b.world.Delay(redis.Path{}, way)
@@ -161,7 +136,7 @@ func TestAFreeLockTakesOneRoundTrip(t *testing.T) {
 // A vote at the first server, of one who has it nowhere else: the lock is to be had all the same, and a
 // moment later by those who have met rivals.
 func TestAVoteThatIsNobodysIsInNobodysWay(t *testing.T) {
-	on(t, 3, func(b *bed) {
+	on(t, 3, func(b *several) {
 		c, waits := b.two()
 		held := b.hold(waits, "x")
 		_, err := c.TryAcquire(b.Context(), "x")
@@ -183,7 +158,7 @@ func TestAVoteThatIsNobodysIsInNobodysWay(t *testing.T) {
 // Two servers vote late, so their tokens are higher than the holder's, and are among the first to answer
 // when the holder looks at its lock, a second later: it is the holder's all the same.
 func TestLateVotersAreLookedAtFirst(t *testing.T) {
-	on(t, 5, func(b *bed) {
+	on(t, 5, func(b *several) {
 		c := b.client(client.Config{})
 		delay := func(d time.Duration, servers ...int) {
 			for _, i := range servers {
@@ -207,7 +182,7 @@ func TestLateVotersAreLookedAtFirst(t *testing.T) {
 
 // What cannot be given back to a server that is gone is nobody's trouble: the log says nothing.
 func TestALostServerIsNotAnOutage(t *testing.T) {
-	on(t, 3, func(b *bed) {
+	on(t, 3, func(b *several) {
 		var text strings.Builder
 		c := b.client(client.Config{Logger: slog.New(slog.NewTextHandler(&text, nil))})
 		l := b.hold(c, "x")
@@ -218,5 +193,31 @@ func TestALostServerIsNotAnOutage(t *testing.T) {
 		time.Sleep(2 * lease)
 		b.release(l)
 		assert.Empty(b, text.String())
+	})
+}
+
+// TryAcquire "takes the lock if it is free": one of many that try at once has it, as on one server.
+func TestOneOfManyWhoTryHasIt(t *testing.T) {
+	on(t, 5, func(b *several) {
+		var clients []*client.Client
+		for range 10 {
+			clients = append(clients, b.client(client.Config{}))
+		}
+		for range 20 {
+			var all sync.WaitGroup
+			var won atomic.Int32
+			for _, c := range clients {
+				all.Go(func() {
+					l, err := c.TryAcquire(b.Context(), "x", client.WithFreshAnswer(), client.WithMinHold(time.Second))
+					if err == nil {
+						won.Add(1)
+						assert.NoError(b, l.Release(b.Context()))
+					}
+				})
+			}
+			all.Wait()
+			assert.EqualValues(b, 1, won.Load())
+			time.Sleep(5 * time.Second)
+		}
 	})
 }

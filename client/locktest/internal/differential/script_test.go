@@ -1,0 +1,128 @@
+package differential
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+// transactions are refused, when their commands are queued or when they are to run. '!' is a command
+// of another connection.
+var transactions = map[string]string{
+	"a wrong number of words":   "MULTI; HGET diff:a; HSET diff:a f v; EXEC; EXEC",
+	"too many words for EXEC":   "MULTI; DBSIZE; EXEC x; EXEC",
+	"for DISCARD":               "MULTI; DBSIZE; DISCARD x; EXEC",
+	"for MULTI":                 "MULTI x; DBSIZE; EXEC",
+	"nested":                    "MULTI; MULTI; DBSIZE; EXEC",
+	"no right to queue":         "! ACL SETUSER tenant +multi +exec; AUTH tenant pw; MULTI; PTTL x:a; PTTL diff:a; EXEC",
+	"no right to EXEC":          "! ACL SETUSER tenant +multi -exec; AUTH tenant pw; MULTI; PTTL diff:a; EXEC; PTTL diff:a",
+	"subscribed":                "SUBSCRIBE diff:c1; EXEC",
+	"no memory for the queue":   "MULTI; ! CONFIG SET maxmemory 1; DBSIZE; EXEC",
+	"no memory for a write":     "MULTI; DBSIZE; HSET diff:a f v; ! CONFIG SET maxmemory 1; EXEC; EXEC",
+	"no memory for a function":  "MULTI; FCALL holdfast_acquire 1 diff:a o 60000; ! CONFIG SET maxmemory 1; EXEC",
+	"one that needs no memory":  "MULTI; FCALL holdfast_release 1 diff:a o; ! CONFIG SET maxmemory 1; EXEC",
+	"reading needs none either": "MULTI; DBSIZE; ! CONFIG SET maxmemory 1; EXEC",
+}
+
+func TestTransactionsThatAreRefused(t *testing.T) {
+	alike(t, transactions, func(t *testing.T, s *side, script string) any { return s.script(t, script) })
+}
+
+// bodies are those of functions that are called with the key of a list.
+var bodies = map[string]string{
+	"a wrong type":         "return redis.call('GET', keys[1])",
+	"one that is returned": "return redis.pcall('GET', keys[1])",
+	"one that is caught":   "local ok, e = pcall(redis.call, 'GET', keys[1]) return e",
+	"too few words":        "return redis.call('GET')",
+	"a word of no kind":    "return redis.call('SET', keys[1], {})",
+	"not from functions":   "return redis.call('MULTI')",
+	"an error's code":      "return redis.error_reply('foo')",
+	"no command":           "return redis.acl_check_cmd('NOPE')",
+	"a new global":         "x = 1",
+	"no such global":       "return nope",
+	"numbers": `local out = {}
+		for i, text in ipairs({ '18446744073709551616', '9007199254740993', '007', '12x', '', '1e3', ' 5 ', '0x10', '-3', 'inf' }) do
+			local n = tonumber(text)
+			out[i] = n and (n == 1/0 and 'inf' or string.format('%.17g', n)) or 'nil'
+		end
+		for _, n in ipairs({ -7, 2^60 + 512, 0 }) do out[#out + 1] = ('%d'):format(n) end
+		return out`,
+	// Those that the embedded Redis matches by itself, and others.
+	"patterns": `local out = {}
+		for _, pattern in ipairs({ '^%C*$', '^%C+$', '^%d+$', '^%w+$', '^[1-9]%d*$', '^%s*$' }) do
+			for _, s in ipairs({ '', '0', '10', '1x', 'xY9', 'a b', '12\n', '\1', '\127', 'h\195\169llo', '\2551' }) do
+				local from, to = s:find(pattern)
+				out[#out + 1] = tostring(from) .. ' ' .. tostring(to)
+			end
+		end
+		return out`,
+}
+
+func TestFunctions(t *testing.T) {
+	alike(t, bodies, func(t *testing.T, s *side, body string) any {
+		source := "#!lua name=t\nredis.register_function('t', function(keys, args) " + body + " end)"
+		return []any{s.script(t, "RPUSH diff:a x"), s.asks(t, "FUNCTION", "LOAD", "REPLACE", source), s.asks(t, "FCALL", "t", "1", "diff:a")}
+	})
+}
+
+func TestPatternsOfKeys(t *testing.T) {
+	patterns := map[string]string{}
+	for _, p := range []string{"lock:*", "a?c", "[a-c]x", "[^a-c]x", `a\*`, "a.b", "{x}(1)", "^a$", "**b", "[a"} {
+		patterns[p] = p
+	}
+	alike(t, patterns, func(t *testing.T, s *side, pattern string) any {
+		out := s.script(t, "DBSIZE")
+		for _, key := range []string{"lock:a\nb", "log:a", "abc", "ac", "bx", "dx", "a*", "ab", "a.b", "axb", "{x}(1)", "x1", "^a$", "a", "aab", "aa"} {
+			s.asks(t, "SET", key, "v")
+			out = append(out, s.asks(t, "KEYS", pattern))
+			s.asks(t, "DEL", key)
+		}
+		return out
+	})
+}
+
+// alike plays something at both sides, and fails the test if they answer differently.
+func alike(t *testing.T, all map[string]string, play func(t *testing.T, s *side, what string) any) {
+	t.Helper()
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		m := newMatch(t, f)
+		for name, what := range all {
+			t.Run(name, func(t *testing.T) {
+				if a, b := show(play(t, m.real, what)), show(play(t, m.embedded, what)); a != b {
+					t.Errorf("%s\nreal      %s\nembedded  %s", what, a, b)
+				}
+			})
+		}
+	})
+}
+
+// asks sends a command and returns what arrives first.
+func (s *side) asks(t *testing.T, words ...string) any {
+	t.Helper()
+	reply, err := s.conns[control].one(words...)
+	if err != nil {
+		t.Fatalf("%s: %q: %v", s.name, words, err)
+	}
+	return reply
+}
+
+// script sends commands one by one to an empty server, and returns the replies.
+func (s *side) script(t *testing.T, text string) (out []any) {
+	t.Helper()
+	if err := s.begin(); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.SplitSeq(text+"; ! CONFIG SET maxmemory 0", "; ") {
+		conn := plain
+		if words, other := strings.CutPrefix(line, "! "); other {
+			conn, line = control, words
+		}
+		reply, err := s.conns[conn].one(strings.Fields(line)...)
+		if err != nil {
+			t.Fatalf("%s: %s: %v", s.name, line, err)
+		}
+		out = append(out, reply)
+	}
+	return out
+}
