@@ -34,22 +34,23 @@ func TestAPromptPromotionNeedsMoreThanAGuard(t *testing.T) {
 
 // renewsAndGrants reports whether, after the promotion, the new primary renews a lock and then the
 // old one grants it to another, and the new one never grants anything.
-func (s scenario) renewsAndGrants(trace *Trace[Action]) bool {
+func (s *scenario) renewsAndGrants(trace *Trace) bool {
 	state := s.first()
 	renewed, granted := false, false
 	for _, a := range trace.Actions {
 		failed, old := state.Failed > 0, state.Clients[a.Client].Link == 1
-		s.apply(&state, a, func(lock Lock, _ Env, r Request, e Effect) {
+		s.saw = func(lock Lock, r Request, e Effect) {
 			switch {
 			case !failed:
 			case !old && e.Granted != 0:
 				renewed = false
-			case !old && e.Lease > 0:
+			case !old && e.Yes && e.Fence != 0:
 				renewed = lock.Owner == r.Owner
 			case old && e.Granted != 0:
 				granted = renewed
 			}
-		})
+		}
+		s.apply(&state, a)
 		s.normalize(&state)
 	}
 	return granted
