@@ -117,8 +117,10 @@ func untakenMinimum(b *bed, k string) {
 }
 
 func releaseKeeps(b *bed, k string) {
+	ch := b.key("channel")
+	b.subscribe(ch) // else the release does not go straight
 	b.take(k, "a", long)
-	want(b.tb, b.call(functions.Wait, k, "b", long, "MINHOLD", long).([]any)[3], 1)
+	want(b.tb, b.call(functions.Wait, k, "b", long, functions.OptChannel, ch, "MINHOLD", long).([]any)[3], 1)
 	want(b.tb, b.call(functions.Release, k, "a"), 1)
 	want(b.tb, b.call(functions.Release, k, "b"), 1)
 	want(b.tb, b.call(functions.Acquire, k, "c", long), []any{0, left, "b", 0, functions.WhyKept})
@@ -204,13 +206,16 @@ func bigFields(b *bed, k string) {
 	b.c.do("DEL", k)
 }
 
-// Who releases too late hears it, and the line is served all the same.
+// Who releases or renews too late hears it, and the line is served all the same.
 func endedLeaseIsSettled(b *bed, k string) {
 	ch := b.key("channel")
 	sub := b.subscribe(ch)
-	b.take(k, "a", long)
-	b.wait(k, "b", ch, 1)
-	b.end(k)
-	want(b.tb, b.call(functions.Release, k, "a"), []any{0, between{1, 2001}, "b", 0, functions.WhyHeld})
-	want(b.tb, grant(b.tb, sub.message()).owner, "b")
+	for _, late := range [][]string{{functions.Release, "a"}, {functions.Renew, "a", long}} {
+		b.take(k, "a", long)
+		b.wait(k, "b", ch, 1)
+		b.end(k)
+		want(b.tb, b.call(late[0], k, late[1:]...), []any{0, between{1, 2001}, "b", 0, functions.WhyHeld})
+		want(b.tb, grant(b.tb, sub.message()).owner, "b")
+		b.call(functions.Release, k, "b")
+	}
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -72,6 +73,9 @@ var flaws = []flawed{
 	{"a young memory hands over", Exclusion, []func(*Config){fails(Promotion), guarded(2)}, []string{
 		"  lock.closed = has_line(lock) and too_young(lock.guard, us) or 0\n", "  lock.closed = 0\n",
 	}},
+	{"a memory does not begin anew with a replication id", Exclusion, []func(*Config){fails(Promotion), guarded(2)}, []string{
+		"  if id ~= history or us < born then", "  if history == '' or us < born then",
+	}},
 	{"a young memory grants one more hold", Exclusion, []func(*Config){joint, guarded(2)}, []string{
 		"      if lock.closed > 0 then return { 0, lock.closed, lock.owner, lock.count, 'settling' } end\n", "",
 	}},
@@ -88,28 +92,52 @@ func TestFlawsAreFound(t *testing.T) {
 	}
 }
 
-// moments are changes of the library by a millisecond. They break no invariant where time is ticks, but what
-// a call does is another thing at two moments of a tick then, or takes a part of one.
-var moments = map[string][]string{
-	"a longer provisional lease": {"local PROVISIONAL_MS = 2000 ", "local PROVISIONAL_MS = 2001 "},
+// wrongs are changes of the library that need break no invariant where time is ticks. But what a call does is
+// another thing at two moments of a tick then, or it takes a part of one, or leaves what is no lock of the model.
+var wrongs = map[string][]string{
+	"a longer provisional lease":           {"local PROVISIONAL_MS = 2000 ", "local PROVISIONAL_MS = 2001 "},
+	"a line lives longer":                  {"local LINE_MS = 60000 ", "local LINE_MS = 80001 "},
+	"the lease ends early":                 {"not lock.absent and ms(us) >= lock.ends then", "not lock.absent and ms(us) + 1 >= lock.ends then"},
+	"the lease ends late":                  {"not lock.absent and ms(us) >= lock.ends then", "not lock.absent and ms(us) > lock.ends then"},
+	"busy for longer":                      {"or not ends or now >= ends then", "or not ends or now > ends then"},
+	"plain renewal of an ended lease":      {"  if now >= ends or fence > us and", "  if now > ends or fence > us and"},
+	"plain hand-over of an ended lease":    {"not fence or now >= ends or us <= top", "not fence or now > ends or us <= top"},
+	"the key outlives the lease":           {"  local stays = max(lock.ends, remains", "  local stays = max(lock.ends + 1, remains"},
+	"a memory is old enough early":         {"  return max(0, guard - ms(age(us)))", "  return max(0, guard - 1 - ms(age(us)))"},
+	"a memory is old enough late":          {"  return max(0, guard - ms(age(us)))", "  return max(0, guard + 1 - ms(age(us)))"},
+	"the guard is not kept in the lock":    {"  local guard, kept = lock.guard, w.minimum", "  local guard, kept = 0, w.minimum"},
+	"the guard is not kept with a line":    {"lock.expires, lock.holds, lock.guard,\n", "lock.expires, lock.holds, 0,\n"},
+	"a line that is left does not live on": {"return max(stays, ms(us)) + LINE_MS end", "return stays + LINE_MS end"},
 }
 
-func TestMomentsAreNoticed(t *testing.T) {
-	for name, source := range moments {
+func TestWrongsAreNoticed(t *testing.T) {
+	kinds := map[string]func(*Config){"plain": healthy, "guarded": guarded(2), "coarse": coarse}
+	for name, source := range wrongs {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cfg := base(name, clients(2), atMost(50_000))
-				cfg.server = serve(t, change(t, source...))
-				defer func() {
-					if wrong := recover(); wrong == nil {
-						t.Error("not noticed")
-					} else {
-						t.Logf("%.300s", fmt.Sprint(wrong))
-					}
-				}()
-				r, err := Explore(&cfg)
-				t.Log(r, err)
-			})
+			for kind, change := range kinds {
+				if text := notice(t, source, base(name, clients(2), fails(Promotion), admit(Exclusion, Tokens), change, atMost(20_000))); text != "" {
+					t.Logf("%s: %.200s", kind, text)
+					return
+				}
+			}
+			t.Error("not noticed")
 		})
 	}
+}
+
+// notice explores with a changed library, and returns what is wrong.
+func notice(t *testing.T, source []string, cfg Config) (text string) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg.server = serve(t, change(t, source...))
+		defer func() {
+			if wrong := recover(); wrong != nil {
+				text = fmt.Sprint(wrong)
+			}
+		}()
+		r, err := Explore(&cfg)
+		if t.Log(r); err != nil && !errors.Is(err, errMore) {
+			t.Fatal(err)
+		}
+	})
+	return text
 }
