@@ -47,31 +47,31 @@ func guarded(t *testing.T, test func(b *bed, k string)) {
 
 var notYet = []any{0, left, "", 0, functions.WhySettling}
 
-func TestAYoungMemoryGrantsNothingGuarded(t *testing.T) {
-	guarded(t, func(b *bed, k string) {
-		tries := []step{
-			{functions.Acquire, []string{"a", long, "GUARD", guard}, token},
-			{functions.AcquireReentrant, []string{"a", long, "h", "GUARD", guard}, []any{1, token, 1}},
-			{functions.Wait, []string{"a", long, "GUARD", guard}, token},
-			{functions.Wait, []string{"a", long, "HOLD", "h", "GUARD", guard}, []any{1, token, 1}},
+func TestAYoungMemoryGrantsNothingGuarded(t *testing.T) { guarded(t, youngMemory) }
+
+func youngMemory(b *bed, k string) {
+	tries := []step{
+		{functions.Acquire, []string{"a", long, "GUARD", guard}, token},
+		{functions.AcquireReentrant, []string{"a", long, "h", "GUARD", guard}, []any{1, token, 1}},
+		{functions.Wait, []string{"a", long, "GUARD", guard}, token},
+		{functions.Wait, []string{"a", long, "HOLD", "h", "GUARD", guard}, []any{1, token, 1}},
+	}
+	for _, try := range tries {
+		refused := notYet
+		if try.function == functions.Wait {
+			refused = append(slices.Clone(notYet), serverMS, 0, 0)
 		}
-		for _, try := range tries {
-			refused := notYet
-			if try.function == functions.Wait {
-				refused = append(slices.Clone(notYet), serverMS, 0, 0)
-			}
-			want(b.tb, b.c.run(try, k), refused)
-			b.expectFree(k)
-		}
-		b.take(k, "a", long)
-		want(b.tb, b.call(functions.Release, k, "a"), 1)
-		b.age()
-		for _, try := range tries {
-			want(b.tb, b.c.run(try, k), try.reply)
-			want(b.tb, b.call(functions.Release, k, "a", "ALL"), 1)
-			b.expectFree(k)
-		}
-	})
+		want(b.tb, b.c.run(try, k), refused)
+		b.expectFree(k)
+	}
+	b.take(k, "a", long)
+	want(b.tb, b.call(functions.Release, k, "a"), 1)
+	b.age()
+	for _, try := range tries {
+		want(b.tb, b.c.run(try, k), try.reply)
+		want(b.tb, b.call(functions.Release, k, "a", "ALL"), 1)
+		b.expectFree(k)
+	}
 }
 
 func TestAMemoryGrowsOld(t *testing.T) {
@@ -148,18 +148,19 @@ func TestAMemoryIsThePrimarys(t *testing.T) {
 }
 
 // The pause goes by also while the lock is held, and whoever asks for it lets it begin.
-func TestAPauseBeginsWithTheFirstGuardedCall(t *testing.T) {
-	guarded(t, func(b *bed, k string) {
-		b.take(k, "a", long)
-		for _, call := range [][]string{{functions.Acquire, "b", long, "GUARD", guard}, {functions.Wait, "b", long, "GUARD", guard}, {functions.Renew, "b", long, "RAISE", "1"}} {
-			b.load()
-			b.call(call[0], k, call[1:]...)
-			now := b.now()
-			if since := number(b.memory()[2]); since > now {
-				b.tb.Fatalf("%s did not let a memory begin: it is since %d, and before it was %d", call[0], since, now)
-			}
+func TestAPauseBeginsWithTheFirstGuardedCall(t *testing.T) { guarded(t, pauseBegins) }
+
+func pauseBegins(b *bed, k string) {
+	b.take(k, "a", long)
+	for _, call := range [][]string{{functions.Acquire, "b", long, "GUARD", guard}, {functions.Wait, "b", long, "GUARD", guard},
+		{functions.Renew, "b", long, "RAISE", "1"}, {functions.Renew, "a", long}} {
+		b.load()
+		b.call(call[0], k, call[1:]...)
+		now := b.now()
+		if since := number(b.memory()[2]); since > now {
+			b.tb.Fatalf("%s did not let a memory begin: it is since %d, and before it was %d", call[0], since, now)
 		}
-	})
+	}
 }
 
 // A lock keeps the longest guard and the longest lease that was asked for, and nobody's call fails
@@ -167,15 +168,17 @@ func TestAPauseBeginsWithTheFirstGuardedCall(t *testing.T) {
 func TestALockKeepsTheLongestGuard(t *testing.T) { guarded(t, longestGuard) }
 
 func longestGuard(b *bed, k string) {
-	b.take(k, "a", long)
-	want(b.tb, b.call(functions.Wait, k, "b", "200", "GUARD", "250"), inLine("a", 1))
-	want(b.tb, b.call(functions.Renew, k, "a", long), token)
-	want(b.tb, b.call(functions.Acquire, k, "a", "700000"), token)
-	want(b.tb, b.call(functions.Release, k, "a"), 1)
-	b.age()
-	b.expectOwner(k, "") // only a call serves the line
-	b.forget()
-	want(b.tb, b.call(functions.Acquire, k, "c", "200"), []any{0, between{600_000, 700_000}, "", 1, functions.WhySettling})
+	for _, longest := range []string{functions.Acquire, functions.Renew} {
+		b.take(k, "a", long)
+		want(b.tb, b.call(functions.Wait, k, "b", "200", "GUARD", "250"), inLine("a", 1))
+		want(b.tb, b.call(longest, k, "a", "700000"), token)
+		want(b.tb, b.call(functions.Release, k, "a"), 1)
+		b.age()
+		b.expectOwner(k, "") // only a call serves the line
+		b.forget()
+		want(b.tb, b.call(functions.Acquire, k, "c", "200"), []any{0, between{650_000, 700_000}, "", 1, functions.WhySettling})
+		b.c.do("DEL", k)
+	}
 }
 
 func TestAMemoryIsCarriedOverALoad(t *testing.T) {

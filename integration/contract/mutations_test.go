@@ -45,6 +45,11 @@ var mutations = []mutation{
 	{"a repeated RAISE is refused", "    and (not fence or fence == lock.fence or raise == lock.fence) -- the last: it is a repeat\n", "    and (not fence or fence == lock.fence)\n", "a raised token can be asked for again"},
 	{"a run is not ended by LAST", "lock.top = max(lock.fence, min(lock.top, used or lock.top))", "lock.top = lock.fence", "a run ends with what was used of it"},
 	{"a mark is not checked", "return nil, to and to > n and to + 1 or n + 1", "return nil, to and to + 1 or n + 1", "crafted"},
+	{"the dead are not swept out", "  sweep(lock, us)\n", "", "swept"},
+	{"a raise begins no memory", "  if raise and not held_by(lock, owner) then age(us) end\n", "", "pause"},
+	{"a renewal begins no memory", "    too_young(lock.guard, us)\n", "", "pause"},
+	{"a renewal is longer than the guard", "    lock.guard = longest_guard(lock, 0, ttl)\n", "", "guard"},
+	{"who must wait is not told for how long", "return '', lock.closed, 'settling'", "return '', 0, 'settling'", "young"},
 	// the plain cases
 	{"plain take: no expiry", "create(key, ends, 'owner', owner, 'until', ends", "create(key, digits(2 * number(ends, MAX_MS)), 'owner', owner, 'until', ends", ""},
 	{"plain busy: not who is refused", "or holder == owner or #holder > MAX_BYTES", "or #holder > MAX_BYTES", ""},
@@ -106,6 +111,9 @@ var special = map[string]func(b *bed){
 	"refused": refusedPublish,
 	"guard":   func(b *bed) { b.forget(); longestGuard(b, b.key("k")) },
 	"crafted": func(b *bed) { marksPointForward(b, b.key("k")) },
+	"swept":   func(b *bed) { sweepsHead(b, b.key("k")) },
+	"pause":   func(b *bed) { pauseBegins(b, b.key("k")) },
+	"young":   func(b *bed) { b.forget(); youngMemory(b, b.key("k")) },
 	"": func(b *bed) {
 		for seed := range uint64(12) {
 			its := *b // keys and channels of its own: what the last one left would be taken for a mistake
