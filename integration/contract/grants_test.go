@@ -16,7 +16,7 @@ import (
 func TestWaiterSubscribedAtAReplicaIsNeverGranted(t *testing.T) {
 	server.Each(t, func(t *testing.T, f server.Flavour) {
 		b := lay(t, server.Replicated(t, 1, server.WithFlavour(f)))
-		replica := dial(t, b.d.Nodes()[1].Addr, 2)
+		replica := dial(t, b.d.Nodes()[1].Addr)
 		k, ch := b.key("k"), b.key("channel")
 		want(t, replica.do("SSUBSCRIBE", ch), []any{"ssubscribe", ch, 1})
 		fence := b.take(k, "a", long)

@@ -127,7 +127,7 @@ func TestAMemoryIsThePrimarys(t *testing.T) {
 		k := b.key("k")
 		b.age()
 		host, port, _ := strings.Cut(b.addr, ":")
-		replica := dial(t, other.Addrs()[0], 2)
+		replica := dial(t, other.Addrs()[0])
 		for _, command := range [][]string{{"CONFIG", "SET", "replica-announce-ip", "master_replid:abcdef0"}, {"CONFIG", "SET", "replica-read-only", "no"}, {"REPLICAOF", host, port}} {
 			want(t, replica.do(command...), "OK")
 		}

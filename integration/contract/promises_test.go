@@ -11,27 +11,24 @@ import (
 // promises are what the model does not show, because it takes time, a clock that is set back, tokens
 // that are ahead of it, or the hands of others.
 var promises = map[string]func(b *bed, k string){
-	"a renewal sets the expiry that it grants":   renewalSetsExpiry,
-	"a key moves nobody else's tokens":           keyMovesNoTokens,
-	"a token ahead of the clock is remembered":   tokenAheadIsRemembered,
-	"a run ends with what was used of it":        runEnds,
-	"runs are given from the clock only":         runsFromTheClock,
-	"a run outlives a clock that was set back":   runOutlivesTheClock,
-	"tokens are the time":                        tokensAreTheTime,
-	"a raised token can be asked for again":      raiseRepeats,
-	"a lease is no longer than was asked for":    leaseIsCapped,
-	"a minimum outlives its lease":               minimumOutlivesTheLease,
-	"a minimum counts from the grant":            minimumCountsFromTheGrant,
-	"a grant that nobody took up closes nothing": untakenMinimum,
-	"release of a grant keeps":                   releaseKeeps,
-	"a record has its time":                      recordHasItsTime,
-	"the reason is for who was broken":           reasonIsForTheBroken,
-	"bounded waiting by measured turns":          measuredTurns,
-	"a grant names a key of bounded length":      grantNamesItsLock,
-	"an unconfirmed grant goes on":               unconfirmedGrantGoesOn,
-	"big fields are read once":                   bigFields,
-	"a run is told to the last in line":          handOverToARun,
-	"an ended lease is settled first":            endedLeaseIsSettled,
+	"a renewal sets the expiry that it grants": renewalSetsExpiry,
+	"a key moves nobody else's tokens":         keyMovesNoTokens,
+	"a token ahead of the clock is remembered": tokenAheadIsRemembered,
+	"a run ends with what was used of it":      runEnds,
+	"runs are given from the clock only":       runsFromTheClock,
+	"a run outlives a clock that was set back": runOutlivesTheClock,
+	"tokens are the time":                      tokensAreTheTime,
+	"a raised token can be asked for again":    raiseRepeats,
+	"a lease is no longer than was asked for":  leaseIsCapped,
+	"a minimum outlives its lease":             minimumOutlivesTheLease,
+	"a minimum counts from the grant":          minimumCountsFromTheGrant,
+	"release of a grant keeps":                 releaseKeeps,
+	"a record has its time":                    recordHasItsTime,
+	"bounded waiting by measured turns":        measuredTurns,
+	"a grant names a key of bounded length":    grantNamesItsLock,
+	"big fields are read once":                 bigFields,
+	"a run is told to the last in line":        handOverToARun,
+	"an ended lease is settled first":          endedLeaseIsSettled,
 }
 
 func TestPromises(t *testing.T) {
@@ -108,14 +105,6 @@ func minimumCountsFromTheGrant(b *bed, k string) {
 	want(b.tb, b.call(functions.Acquire, k, "c", long), []any{0, between{1, 800}, "b", 0, functions.WhyKept})
 }
 
-func untakenMinimum(b *bed, k string) {
-	b.take(k, "a", long)
-	want(b.tb, b.call(functions.Wait, k, "b", "50", "MINHOLD", long).([]any)[3], 1)
-	want(b.tb, b.call(functions.Release, k, "a"), 1)
-	b.pause(51)
-	b.take(k, "c", long)
-}
-
 func releaseKeeps(b *bed, k string) {
 	ch := b.key("channel")
 	b.subscribe(ch) // else the release does not go straight
@@ -135,18 +124,6 @@ func recordHasItsTime(b *bed, k string) {
 		want(b.tb, b.call(functions.Break, k, "FORGET"), []any{1, "a", token})
 		b.expectFree(k)
 	}
-}
-
-func reasonIsForTheBroken(b *bed, k string) {
-	first := b.take(k, "a", long)
-	b.call(functions.Break, k, "REASON", "it hung")
-	second := b.take(k, "a", long) // the same owner takes it again
-	reason := append(busy("a", 0)[:4:4], "broken it hung")
-	want(b.tb, b.call(functions.Renew, k, "a", long, "FENCE", itoa(first)), reason)
-	want(b.tb, b.call(functions.Leave, k, "a", "FENCE", itoa(first)), reason)
-	want(b.tb, b.call(functions.Renew, k, "a", long, "FENCE", itoa(second)), second)
-	want(b.tb, b.call(functions.Break, k, "OWNER", "b", "FORGET"), busy("a", 0))
-	want(b.tb, b.call(functions.Renew, k, "a", long, "FENCE", itoa(first)), reason)
 }
 
 func measuredTurns(b *bed, k string) {
@@ -176,16 +153,6 @@ func grantNamesItsLock(b *bed, k string) {
 		want(b.tb, told.until-reply[5].(int64), between{700, 5700}) // a bound by the server's clock
 		b.c.do("DEL", name)
 	}
-}
-
-func unconfirmedGrantGoesOn(b *bed, k string) {
-	b.take(k, "a", long)
-	want(b.tb, b.call(functions.Wait, k, "dead", "30").([]any)[3], 1)
-	b.wait(k, "c", "", 2)
-	want(b.tb, b.call(functions.Release, k, "a"), 1)
-	b.pause(31)
-	want(b.tb, b.call(functions.Inspect, k), []any{0, "", 0, 0, 0, 1, functions.WhyServing})
-	want(b.tb, b.call(functions.Renew, k, "dead", long), []any{0, between{1, 2001}, "c", 0, functions.WhyHeld})
 }
 
 // A call reads a field that somebody made large as often as it reads any, and answers none.

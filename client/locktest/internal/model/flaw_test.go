@@ -46,7 +46,6 @@ var flaws = []flawed{
 	}},
 	{"tokens by the time alone", Tokens, []func(*Config){coarse}, []string{
 		"  last = us > last and us or last + 1\n", "  last = us\n",
-		"  return last > above and last or above + 1\n", "  return last\n",
 	}},
 	{"a token ahead is forgotten", Tokens, []func(*Config){coarse, fails(Promotion)}, []string{
 		"  if top > us and top > last and top <= us + AHEAD_US then token = ms(top) + 1 end\n", "",
