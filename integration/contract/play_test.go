@@ -114,7 +114,6 @@ func (p *player) step(c call) {
 	}
 	p.learn(m, got, now)
 	p.checkMessages(m, floor)
-	p.checkPositions(c.lock)
 }
 
 // run makes a call, looks at the key and inspects it.
@@ -183,33 +182,6 @@ func (p *player) checkKey(m *model, s seen) {
 	}
 	if n := int64(2 * len(m.line)); s.waiting != n || s.marks > n {
 		p.fail("%d fields of waiters and %d of holes for %d", s.waiting, s.marks, len(m.line))
-	}
-}
-
-// checkPositions asks for every waiter now and then; to ask again changes nothing.
-func (p *player) checkPositions(lock int) {
-	p.tb.Helper()
-	m := p.locks[lock]
-	if p.played%10 != 0 || !m.held || m.ended || m.foreign {
-		return
-	}
-	for i, w := range m.line {
-		args := []string{w.owner, long}
-		if w.channel != "" {
-			args = append(args, functions.OptChannel, w.channel)
-		}
-		switch {
-		case len(w.holds) > 0:
-			args = append(args, functions.OptHold, w.holds[0])
-		case w.minimum:
-			args = append(args, functions.OptMinHold, long)
-		default:
-			args = append(args, functions.OptTokens, itoa(w.tokens))
-		}
-		got := p.call(functions.Wait, m.key, args...)
-		if !matches(got, []any{0, pttl, m.owner, i + 1, functions.WhyHeld, serverMS, between{m.fence, m.fence}, anything}) {
-			p.fail("waiter %d of %d, %.40q: %s", i+1, len(m.line), w.owner, show(got))
-		}
 	}
 }
 

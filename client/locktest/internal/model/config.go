@@ -59,7 +59,6 @@ type Config struct {
 
 	Flaw   Flaw
 	server *library
-	saw    func(lock Lock, r Request, e Effect) // sees each call that a server runs
 }
 
 const (

@@ -170,9 +170,6 @@ func (cfg *Config) serve(s *State, link uint8, r Request) (served bool, e Effect
 	}
 	before := server.Lock
 	e = cfg.Do(before, env, r)
-	if cfg.saw != nil {
-		cfg.saw(before, r, e)
-	}
 	bad = cfg.judge(s, &before, env, r, &e)
 	server.Lock, server.Last, s.Now = e.Lock, e.Last, e.Now
 	if e.Told != 0 {
