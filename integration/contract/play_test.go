@@ -15,7 +15,15 @@ type player struct {
 	sub      *conn
 	channels []string
 	played   int
-	log      []string // the last calls
+	journal
+}
+
+// journal is the last that was done.
+type journal struct{ log []string }
+
+func (j *journal) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	j.log = append(j.log[max(0, len(j.log)-15):], text[:min(len(text), 400)])
 }
 
 func newPlayer(b *bed) *player {
@@ -57,11 +65,6 @@ func (p *player) play(data []byte) {
 		}
 		p.played++
 	}
-}
-
-func (p *player) note(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	p.log = append(p.log[max(0, len(p.log)-15):], text[:min(len(text), 300)])
 }
 
 func (p *player) fail(format string, args ...any) {

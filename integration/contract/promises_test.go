@@ -20,7 +20,6 @@ var promises = map[string]func(b *bed, k string){
 	"tokens are the time":                      tokensAreTheTime,
 	"a raised token can be asked for again":    raiseRepeats,
 	"a lease is no longer than was asked for":  leaseIsCapped,
-	"a minimum outlives its lease":             minimumOutlivesTheLease,
 	"a minimum counts from the grant":          minimumCountsFromTheGrant,
 	"release of a grant keeps":                 releaseKeeps,
 	"a record has its time":                    recordHasItsTime,
@@ -81,18 +80,6 @@ func leaseIsCapped(b *bed, k string) {
 		want(b.tb, b.call(functions.Renew, k, "a", ttl), token)
 		want(b.tb, b.c.do("PTTL", k), between{29_000, 30_001})
 	}
-}
-
-func minimumOutlivesTheLease(b *bed, k string) {
-	b.take(k, "a", "20", "MINHOLD", "600")
-	want(b.tb, b.c.do("PTTL", k), between{400, 601})
-	b.pause(21)
-	kept := []any{0, between{1, 581}, "a", 0, functions.WhyKept}
-	for _, call := range [][]string{{functions.Acquire, "b", long}, {functions.Renew, "a", long}, {functions.Acquire, "a", long}, {functions.Release, "a"}} {
-		want(b.tb, b.call(call[0], k, call[1:]...), kept)
-	}
-	want(b.tb, b.call(functions.Wait, k, "b", long), []any{0, between{1, 580}, "a", 1, functions.WhyKept, serverMS, token, 0})
-	eventually(b.tb, "it is over", func() bool { return b.call(functions.Acquire, k, "c", long).([]any)[2] == "b" })
 }
 
 func minimumCountsFromTheGrant(b *bed, k string) {
