@@ -64,8 +64,9 @@ func youngMemory(b *bed, k string) {
 		want(b.tb, b.c.run(try, k), refused)
 		b.expectFree(k)
 	}
-	b.take(k, "a", long)
-	want(b.tb, b.call(functions.Release, k, "a"), 1)
+	want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "h"), []any{1, token, 1}) // without a guard
+	want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "i", "GUARD", guard), []any{0, left, "a", 0, functions.WhySettling})
+	want(b.tb, b.call(functions.Release, k, "a", "ALL"), 1)
 	b.age()
 	for _, try := range tries {
 		want(b.tb, b.c.run(try, k), try.reply)

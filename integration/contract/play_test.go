@@ -57,8 +57,6 @@ func (p *player) play(data []byte) {
 		case kind < 28:
 			p.reload()
 		case kind < 32:
-			p.setForeign(s.next() % len(p.locks))
-		case kind < 36:
 			p.delete(s.next() % len(p.locks))
 		default:
 			p.step(s.call(len(p.locks), append(p.channels, "no such channel")))
@@ -157,10 +155,7 @@ func (p *player) checkKey(m *model, s seen) {
 	p.tb.Helper()
 	m.ends = 0
 	want := "none"
-	switch {
-	case m.foreign:
-		want = "string"
-	case m.held || m.kept || m.broken != nil || len(m.line) > 0:
+	if m.held || m.kept || m.broken != nil || len(m.line) > 0 {
 		want = "hash"
 	}
 	if s.kind != want {
