@@ -9,21 +9,25 @@ import (
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 )
 
-// Who has the vote of the server that is asked first asks for the others so often: others can be giving
-// them back this moment. The pauses grow from a millisecond.
+// Who has the vote of the first server asks for the others so often: others can be giving them back this
+// moment. The pauses grow from a millisecond.
 const tries = 5
 
-// acquire takes the lock if a majority gives it. One server is asked first: without its vote nobody asks
-// the others, so two that come at once do not keep the lock from each other.
+// acquire takes the lock if a majority gives it. Of those who come at once only the one that has the vote of
+// the first server goes on, so they do not keep the lock from each other. Where rivals were met lately that
+// one is asked before the others, and without its vote they are not.
 func (s *servers) acquire(ctx context.Context, call fcall.Call) (fcall.Reply, error) {
 	b, began := s.ballots.open(call), time.Now()
-	votes := make([]fcall.Reply, len(s.members))
-	lead, err := s.lead(ctx, b, votes)
-	if err != nil {
-		return fcall.Reply{}, err
-	}
-	if lead.Holder != "" {
-		return s.refuse(b, lead), nil
+	votes, first := make([]fcall.Reply, len(s.members)), s.first(call.Key)
+	var lead fcall.Reply
+	if s.rivals.near(call.Key, began) {
+		var err error
+		if lead, err = s.lead(ctx, b, votes); err != nil {
+			return fcall.Reply{}, err
+		}
+		if lead.Holder != "" {
+			return s.refuse(b, lead), nil
+		}
 	}
 	token := int64(0) // any
 	for try := 1; ; try++ {
@@ -34,7 +38,7 @@ func (s *servers) acquire(ctx context.Context, call fcall.Call) (fcall.Reply, er
 			return fcall.Reply{}, err
 		case p.known():
 			b.won(began)
-			s.rivals.gone(call.Key)
+			s.rivals.beaten(call.Key)
 			return granted(token), nil
 		case p.answered() < s.need:
 			return fcall.Reply{}, p.failure()
@@ -42,7 +46,7 @@ func (s *servers) acquire(ctx context.Context, call fcall.Call) (fcall.Reply, er
 			continue
 		case token != 0 && len(p.no) == 0:
 			return fcall.Reply{}, errClocks
-		case !lead.Yes || try == tries:
+		case !lead.Yes && !votes[first].Yes || try == tries:
 			r := p.busy()
 			s.rivals.met(call.Key, r.Holder, time.Now())
 			return s.refuse(b, r), nil

@@ -113,7 +113,7 @@ func TestANoThatIsHeardLateIsNotTheLastWord(t *testing.T) {
 }
 
 func TestBackoff(t *testing.T) {
-	r, now := rivals{by: map[string]*rival{}}, time.Now()
+	r, now := rivals{by: map[string]rival{}}, time.Now()
 	require.True(t, r.met("k", "a", now))
 	require.True(t, r.met("k", "a", now.Add(believed-1)))
 	require.False(t, r.met("k", "a", now.Add(believed)), "one server has said so for long")
@@ -125,6 +125,9 @@ func TestBackoff(t *testing.T) {
 	require.Less(t, r.again("k", time.Millisecond), 6*time.Millisecond, "the lease ends")
 	require.True(t, r.met("k", "b", now), "the lock moves")
 	require.Equal(t, lastBackoff/2, r.by["k"].backoff)
-	r.gone("k")
+	r.beaten("k")
 	require.LessOrEqual(t, r.again("k", 0), 2*firstBackoff)
+	require.True(t, r.near("k", now.Add(lately-1)))
+	require.False(t, r.near("k", now.Add(lately)))
+	require.False(t, r.near("other", now))
 }

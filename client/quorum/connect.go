@@ -90,7 +90,7 @@ func (s *servers) once(m *member, option rueidis.ClientOption) error {
 	if err != nil {
 		return fcall.Classify(context.Background(), err)
 	}
-	if err = s.independent(redis); err != nil {
+	if err = s.independent(redis, option.InitAddress); err != nil {
 		redis.Close()
 		return err
 	}
@@ -100,7 +100,7 @@ func (s *servers) once(m *member, option rueidis.ClientOption) error {
 
 // independent reports an error if a server is a Cluster, or shares its data with one that has been
 // connected to, or does not say: it could have two votes.
-func (s *servers) independent(redis rueidis.Client) error {
+func (s *servers) independent(redis rueidis.Client, address []string) error {
 	ctx, cancel := context.WithTimeout(s.done, asksIdentity)
 	defer cancel()
 	info, err := redis.Do(ctx, redis.B().Info().Section("replication", "cluster").Build()).ToString()
@@ -112,8 +112,8 @@ func (s *servers) independent(redis rueidis.Client) error {
 	}
 	_, rest, _ := strings.Cut(info, "\nmaster_replid:")
 	id, _, _ := strings.Cut(rest, "\r")
-	if _, twice := s.histories.LoadOrStore(id, true); twice && id != "" {
-		return fmt.Errorf("%w: two of the servers are one, or one is a replica of the other (replication id %s)", fcall.ErrArgument, id)
+	if other, twice := s.histories.LoadOrStore(id, address); twice && id != "" {
+		return fmt.Errorf("%w: two of the servers are one, or one is a replica of the other: those at %v and %v", fcall.ErrArgument, other, address)
 	}
 	return nil
 }

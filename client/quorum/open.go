@@ -9,12 +9,12 @@
 //     where some do not answer, the others raise theirs before the holder gets it. So tokens grow from
 //     holder to holder, whatever the clocks of the servers say; but a server that loses its memory has
 //     only its clock, and Guard, to be above the tokens that it forgot.
-//   - One server, which the lock's name says, is asked before the others. Without its vote they are not
-//     asked, so those who come at once do not split the votes among themselves.
+//   - Of those who come at once the one goes on that has the vote of one server, which the lock's name says.
+//     Where others were met lately that server is asked before the others, and without its vote they are
+//     not. So they do not split the votes among themselves.
 package quorum
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,8 +30,8 @@ import (
 // clients give the same servers in the same order, and the same Guard. Code that uses a lock does not
 // change.
 //
-// An acquisition takes two round trips: one to one server, which decides between those who come at
-// once, and one to all others. Where some of those do not answer, a third one lets a majority learn the
+// An acquisition takes one round trip, to all servers at once. Where others wanted the lock within the last
+// second one server is asked first, and where some do not answer another round lets a majority learn the
 // token, so that tokens grow from holder to holder. WithOwner and Replicas are ErrArgument, goroutines
 // of one process do not pass a lock on among themselves, and there is no client-side caching. A server
 // that comes back empty does not vote for Config.Guard, which is the Lease by default, counted from the
@@ -50,8 +50,16 @@ import (
 // ErrUnreachable when no majority answers, ErrDenied when it refuses the credentials.
 func Open(options []rueidis.ClientOption, cfg client.Config) (c *client.Client, err error) {
 	defer named("open", &err)
-	if err = cmp.Or(countable(len(options)), distinct(options)); err != nil {
+	if err = countable(len(options)); err != nil {
 		return nil, err
+	}
+	for i, o := range options {
+		same := func(p rueidis.ClientOption) bool {
+			return p.Sentinel.MasterSet == o.Sentinel.MasterSet && slices.Equal(p.InitAddress, o.InitAddress)
+		}
+		if len(o.InitAddress) == 0 || slices.ContainsFunc(options[:i], same) {
+			return nil, fmt.Errorf("%w: options[%d] has no InitAddress, or that of one before it", fcall.ErrArgument, i)
+		}
 	}
 	s := newServers(len(options), cfg)
 	if c, err = s.assemble(cfg); err != nil {
@@ -102,24 +110,6 @@ var errCluster = errors.New("is a Cluster, which cannot be a member of a quorum"
 func countable(servers int) error {
 	if servers < 3 || servers > 9 || servers%2 == 0 {
 		return fmt.Errorf("%w: a quorum has 3 to 9 servers, an odd number, not %d", fcall.ErrArgument, servers)
-	}
-	return nil
-}
-
-// distinct looks for servers that are given twice.
-func distinct(options []rueidis.ClientOption) error {
-	seen := map[string]int{}
-	for i, o := range options {
-		if len(o.InitAddress) == 0 {
-			return fmt.Errorf("%w: server %d has no InitAddress", fcall.ErrArgument, i)
-		}
-		for _, addr := range o.InitAddress {
-			name := o.Sentinel.MasterSet + "@" + addr
-			if first, twice := seen[name]; twice && first != i {
-				return fmt.Errorf("%w: the servers %d and %d have one address, %s", fcall.ErrArgument, first, i, addr)
-			}
-			seen[name] = i
-		}
 	}
 	return nil
 }

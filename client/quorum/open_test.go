@@ -71,7 +71,7 @@ func TestBadQuorums(t *testing.T) {
 	require.ErrorIs(t, err, client.ErrArgument)
 	require.ErrorContains(t, err, "an odd number")
 	_, err = quorum.Open([]rueidis.ClientOption{options[0], options[1], options[0]}, short)
-	require.ErrorContains(t, err, "one address")
+	require.ErrorContains(t, err, "options[2] has")
 	names := []rueidis.ClientOption{options[0], options[0], options[0]}
 	for i, host := range []string{"127.0.0.1", "localhost", "LOCALHOST"} {
 		names[i].InitAddress = []string{host + options[0].InitAddress[0][len("127.0.0.1"):]}

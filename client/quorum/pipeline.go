@@ -97,7 +97,7 @@ func deliver(ctx context.Context, server int, c *fcall.Caller, counts []count) (
 		}
 		of, covers, calls = append(of, i), append(covers, covered), append(calls, call)
 	}
-	for n, o := range c.Send(ctx, calls) {
+	for n, o := range send(ctx, c, calls) {
 		i, b, again := of[n], counts[of[n]].ballot, n > 0 && of[n-1] == of[n]
 		err = o.Err
 		switch {
@@ -113,6 +113,15 @@ func deliver(ctx context.Context, server int, c *fcall.Caller, counts []count) (
 		outcomes[i] = o
 	}
 	return outcomes, err
+}
+
+// send is a pipeline; one call needs none.
+func send(ctx context.Context, c *fcall.Caller, calls []fcall.Call) []fcall.Outcome {
+	if len(calls) != 1 {
+		return c.Send(ctx, calls)
+	}
+	r, err := c.Do(ctx, calls[0])
+	return []fcall.Outcome{{Reply: r, Err: err}}
 }
 
 // decided reports whether further answers change nothing. Of a question all count that come in time,

@@ -1,12 +1,13 @@
 package quorum
 
 import (
-	"hash/fnv"
+	"cmp"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/cluster"
 )
 
 // The times of those who do not get a lock.
@@ -17,39 +18,37 @@ const (
 	// So long one server's word is enough that somebody has the lock. More than a giving back takes to
 	// reach all servers; so long a vote that was left behind at one server is in everybody's way.
 	believed = 100 * time.Millisecond
+	// So long after rivals were met one server is asked before the others.
+	lately = time.Second
 )
 
 // rivals are those who were found to have the locks that are wanted here.
 type rivals struct {
 	mu sync.Mutex
-	by map[string]*rival // by key
+	by map[string]rival // by key
 }
 
 type rival struct {
-	holder  string
-	since   time.Time
+	holder  string    // "": this process had the lock since
+	since   time.Time // that the holder has it
+	met     time.Time // the last time
 	backoff time.Duration
 }
 
-// first is the server that is asked first for a lock.
-func (s *servers) first(key string) int {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(key))
-	return int(h.Sum32() % uint32(len(s.members)))
-}
+// first is the server whose vote decides between those who come at once.
+func (s *servers) first(key string) int { return int(cluster.Slot(key)) % len(s.members) }
 
 // met notes that a server has a lock as somebody else's. It reports whether that is to be believed: it
 // has not said so for long. After that the others are asked too.
 func (r *rivals) met(key, holder string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known := r.by[key]
-	if known == nil {
+	known, ok := r.by[key]
+	if !ok {
 		if len(r.by) >= many {
 			clear(r.by)
 		}
-		known = &rival{holder: holder, since: now, backoff: firstBackoff / 2}
-		r.by[key] = known
+		known = rival{holder: holder, since: now, backoff: firstBackoff / 2}
 	}
 	if known.holder == holder {
 		known.backoff = min(2*known.backoff, lastBackoff)
@@ -57,6 +56,8 @@ func (r *rivals) met(key, holder string, now time.Time) bool {
 		known.holder, known.since = holder, now
 		known.backoff = max(known.backoff/2, firstBackoff)
 	}
+	known.met = now
+	r.by[key] = known
 	return now.Sub(known.since) < believed
 }
 
@@ -65,10 +66,7 @@ func (r *rivals) met(key, holder string, now time.Time) bool {
 func (r *rivals) again(key string, left time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	backoff := firstBackoff
-	if known := r.by[key]; known != nil {
-		backoff = known.backoff
-	}
+	backoff := cmp.Or(r.by[key].backoff, firstBackoff)
 	backoff = backoff/2 + rand.N(backoff)
 	if left > 0 && left < backoff {
 		return left + rand.N(firstBackoff)
@@ -76,11 +74,20 @@ func (r *rivals) again(key string, left time.Duration) time.Duration {
 	return backoff
 }
 
-// gone notes that the lock is this process's.
-func (r *rivals) gone(key string) {
+// near reports whether others were found to have the lock lately.
+func (r *rivals) near(key string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.by, key)
+	return now.Sub(r.by[key].met) < lately
+}
+
+// beaten notes that the lock is this process's.
+func (r *rivals) beaten(key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known, ok := r.by[key]; ok {
+		r.by[key] = rival{met: known.met}
+	}
 }
 
 // refuse is the answer to an owner who does not get the lock.

@@ -102,7 +102,7 @@ type servers struct {
 
 func newServers(members int, cfg client.Config) *servers {
 	s := &servers{need: members/2 + 1, ballots: ballots{servers: members, by: map[string]*ballot{}},
-		rivals: rivals{by: map[string]*rival{}}, autoLoad: cfg.AutoLoad, log: cmp.Or(cfg.Logger, slog.Default())}
+		rivals: rivals{by: map[string]rival{}}, autoLoad: cfg.AutoLoad, log: cmp.Or(cfg.Logger, slog.Default())}
 	for range members {
 		s.members = append(s.members, &member{})
 	}

@@ -63,11 +63,9 @@ func (p *poll) known() bool {
 	return token > 0 && nth(p.tokens(), len(p.yes)-p.need+1) >= token
 }
 
-// decided reports whether further votes change nothing. A lock is busy if a majority can say so.
-func (p *poll) decided() bool {
-	lost := len(p.no)+len(p.failed) > p.spare() && p.answered() >= p.need
-	return p.known() || lost || len(p.failed) > p.spare()
-}
+// decided reports whether nobody waits for further votes. A round that is lost waits for all the same: those
+// would have to be given back.
+func (p *poll) decided() bool { return p.known() || len(p.failed) > p.spare() }
 
 // busy is the answer of a round that was not won: who has the lock, or until when too few servers vote.
 func (p *poll) busy() fcall.Reply {

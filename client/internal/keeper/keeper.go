@@ -81,7 +81,7 @@ func (k *Keeper) add(x timed, due time.Time, undo bool) bool {
 	}
 	x.Timer().Due = due
 	heap.Push(&k.queue, x)
-	early := due.Before(k.armed)
+	early := k.sooner(due)
 	k.start.Do(func() {
 		k.done.Add(1)
 		go k.run()
@@ -103,13 +103,22 @@ func (k *Keeper) Update(x timed) {
 			k.settled()
 		} else {
 			heap.Fix(&k.queue, place.Index)
-			early = place.Due.Before(k.armed)
+			early = k.sooner(place.Due)
 		}
 	}
 	k.mu.Unlock()
 	if early {
 		k.poke()
 	}
+}
+
+// sooner reports whether the scheduler is to be woken for what is due then. k.mu is held.
+func (k *Keeper) sooner(due time.Time) bool {
+	early := due.Before(k.armed)
+	if early {
+		k.armed = due
+	}
+	return early
 }
 
 // Remove ends the keeping of x, whose lease is over.
@@ -220,13 +229,18 @@ func (k *Keeper) all() []timed {
 func (k *Keeper) head(now time.Time) (timed, time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	pause := time.Hour
+	// What it was to wake for can be gone: it wakes all the same, or each lock that is taken and released
+	// would wake it anew.
+	pause := k.armed.Sub(now)
+	if pause <= 0 {
+		pause = time.Hour
+	}
 	if len(k.queue) > 0 {
-		pause = k.queue[0].Timer().Due.Sub(now)
-		if pause <= 0 {
+		due := k.queue[0].Timer().Due.Sub(now)
+		if due <= 0 {
 			return k.queue[0], 0
 		}
-		pause = min(pause, glance)
+		pause = min(pause, due, glance)
 	}
 	k.armed = now.Add(pause)
 	return nil, pause

@@ -227,6 +227,27 @@ func TestManyRenewalsShareAPipeline(t *testing.T) {
 	})
 }
 
+// Locks that are taken and released wake the scheduler once, and not each of them.
+func TestShortLocksDoNotWakeTheScheduler(t *testing.T) {
+	in(t, func(t *testing.T, b *bed) {
+		b.start.Do(func() {}) // the test is the scheduler
+		_, pause := b.head(time.Now())
+		for range 100 {
+			h, _, _ := b.hold(b.Context(), terms)
+			b.Remove(h)
+			if len(b.wake) > 0 {
+				<-b.wake
+				_, pause = b.head(time.Now())
+				require.Less(t, pause, time.Minute, "it looks again when the first would have been due")
+			}
+			time.Sleep(ms)
+		}
+		require.Greater(t, pause, 900*ms)
+		_, pause = b.head(time.Now().Add(pause))
+		require.Equal(t, time.Hour, pause, "nothing is left")
+	})
+}
+
 // Whoever asks learns the truth, also before the scheduler had a chance.
 func TestCheckEndsALockAfterAPause(t *testing.T) {
 	in(t, func(t *testing.T, b *bed) {

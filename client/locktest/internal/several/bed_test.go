@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"log/slog"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/client/quorum"
+	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/functions"
 )
 
@@ -138,11 +138,9 @@ func (b *bed) votes(name, owner string) (n int) {
 	return n
 }
 
-// from returns the server that is asked first for a lock, as the client chooses it, or one after that.
+// from returns the server whose vote decides about a lock, as the client chooses it, or one after that.
 func (b *bed) from(name string, after int) *redis.Node {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte("lock:" + name))
-	return b.nodes[(int(h.Sum32()%uint32(len(b.nodes)))+after)%len(b.nodes)]
+	return b.nodes[(int(cluster.Slot("lock:"+name))+after)%len(b.nodes)]
 }
 
 // kinds are the kinds of errors that err is of: the contract says exactly one.

@@ -68,7 +68,11 @@ func TestABrokenLockKeepsNoVote(t *testing.T) {
 func TestALockIsBrokenBetweenTheRounds(t *testing.T) {
 	for _, wait := range []bool{false, true} {
 		on(t, 5, func(b *bed) {
-			c := b.client(client.Config{})
+			c, rival := b.two()
+			held := b.hold(rival, "x")
+			_, err := c.TryAcquire(b.Context(), "x")
+			require.ErrorIs(b, err, client.ErrBusy, "now one server is asked before the others")
+			b.release(held)
 			b.world.Delay(redis.Path{}, 50*time.Millisecond)
 			time.AfterFunc(120*time.Millisecond, func() { // the first vote is back, and the others are on their way
 				for _, n := range b.nodes {
