@@ -42,8 +42,8 @@ func (x *edge) moments() []moment {
 }
 
 func concretize(x *edge, us int64, m moment) *concrete {
-	c := &concrete{edge: x, tick: functions.ProvisionalTTL / int64(x.provisional), us: us, ms: us / 1000, moment: m}
-	l := &x.lock
+	c, l := &concrete{edge: x, us: us, ms: us / 1000, moment: m}, &x.lock
+	c.tick = functions.ProvisionalTTL / int64(x.provisional)
 	if c.until = c.ms + c.tick*int64(l.Rem-1) + 1; m.late {
 		c.until += c.tick - 1
 	}

@@ -8,22 +8,22 @@
 //   - a release or a leave ended another's lock (Ownership),
 //   - a waiter that can be reached was overtaken (Order).
 //
-// Neither side is written a second time. The server's is the library itself: each different call is made with it
-// once, on the embedded Redis (library.go; concrete.go makes a key of the model's lock, image.go reads one
-// back). The clients' is the queue machine and the lease machine (machine.go, lease.go). Around these are what
-// a client does with its calls and messages (client.go), all that can go wrong (fault.go), the state
-// (state.go), and normal.go, which makes one of those states that differ in names only.
+// Neither side is written a second time. The server's is the library itself: each different call is made
+// with it once, on the embedded Redis (library.go; concrete.go makes a key of the model's lock, image.go
+// reads one back). The clients' is the queue machine and the lease machine (machine.go, lease.go). Around
+// these are what a client does with its calls and messages (client.go), all that can go wrong (fault.go),
+// the state (state.go), and normal.go, which makes one of those states that differ in names only.
 //
 // # What is modelled
 //
-// One server, or a primary with its replica, and plain locks with single tokens: acquire, wait, renew, release, leave, break, and
-// the end of a lease. What a client does is the queue machine's affair (client/internal/queue) and the lease
-// machine's (client/internal/lease): the model runs these themselves. Around them it has the calls, of which
-// an answer may be lost and a call held up beyond the lease; what gives back, in the background; the
-// messages; and goroutines that come and go: one of each client, or two of the first. With Config.Strays a
-// call may also be run after the client did something else. Clients die, and the server notices or does not.
-// Subscriptions break. A replica lags by any number of writes: it catches up by leaps, at any time
-// or never, so a promotion finds it at any former state of the primary.
+// One server, or a primary with its replica, and plain locks with single tokens: acquire, wait, renew,
+// release, leave, break, and the end of a lease. What a client does is the queue machine's affair
+// (client/internal/queue) and the lease machine's (client/internal/lease): the model runs these themselves.
+// Around them it has the calls, of which an answer may be lost and a call held up beyond the lease; what
+// gives back, in the background; the messages; and goroutines that come and go: one of each client, or two
+// of the first. With Config.Strays a call may also be run after the client did something else. Clients die,
+// and the server notices or does not. Subscriptions break. A replica lags by any number of writes: it
+// catches up by leaps, at any time or never, so a promotion finds it at any former state of the primary.
 //
 // A machine's clock stands still: nobody needs to want the lock any longer, at any time, which is all that
 // deadlines and verdicts over a silent server do. So these are not modelled, nor are runs of tokens, which
@@ -36,13 +36,13 @@
 // at one question is over at the next), which one of the scenarios shows; the sound
 // one has a longer provisional lease.
 //
-// A lock is one key, and a call of one touches no other: so locks are independent but for the last token that
-// the server remembers. A grant of another lock raises that, and is a move of
-// its own where the clock stands still.
+// A lock is one key, and a call of one touches no other: so locks are independent but for the last token
+// that the server remembers. A grant of another lock raises that, and is a move of its own where the clock
+// stands still.
 //
 // Not modelled: several servers of which a majority decides, runs of tokens, MAXWAIT, RenewFor, minima, the
-// records of breaks (they are made with FORGET), clocks that are stepped, keys that are deleted or evicted, slots that move, and more than one
-// failover. The simulation and the contract's tests have those.
+// records of breaks (they are made with FORGET), clocks that are stepped, keys that are deleted or evicted,
+// slots that move, and more than one failover. The simulation and the contract's tests have those.
 //
 // # Joinable locks
 //
@@ -53,14 +53,13 @@
 //
 // # The levels
 //
-// Default: a lock is had when the primary has it. One failover with a lag gives a second holder,
-// which is admitted, and must be found. Replicas: a grant and a renewal count when WAIT said that
-// the replica has them. Guarded: a server grants, by acquire, wait or hand-over, only when its
-// memory has been unbroken for Config.Guard; renewals, and repeats by the holder, always work. What
-// it does when it may not grant is: it takes nobody into a line that does not exist, and it leaves
-// an ended lock with its line. A memory begins with the failover. The library's begins with the
-// first call after it that asks for its age, so it is never older than the model's: the library is told
-// of the model's age by holdfast_memory.
+// Default: a lock is had when the primary has it. One failover with a lag gives a second holder, which is
+// admitted, and must be found. Replicas: a grant and a renewal count when WAIT said that the replica has
+// them. Guarded: a server grants, by acquire, wait or hand-over, only when its memory has been unbroken for
+// Config.Guard; renewals, and repeats by the holder, always work. What it does when it may not grant is: it
+// takes nobody into a line that does not exist, and it leaves an ended lock with its line. A memory begins
+// with the failover. The library's begins with the first call after it that asks for its age, so it is
+// never older than the model's: the library is told of the model's age by holdfast_memory.
 //
 // What the scenarios show of Guarded: a guard of a lease is enough for a promotion and for a restart
 // with an empty memory, and a shorter one is not. It is not enough for a split brain. There the old

@@ -63,8 +63,8 @@ var flaws = []flawed{
 		"and ms(us) >= lock.kept and not has_line(lock)", "and ms(us) >= lock.kept",
 	}},
 	{"handed over without an end", Progress, []func(*Config){watched, admit(Expiry)}, []string{
-		"  assign(lock, waiter, us, min(waiter.ttl, PROVISIONAL_MS), holds)", "  assign(lock, waiter, us, MAX_TTL_MS, holds)",
-		"  top, ends = run_end(fence, w.tokens, us), now + min(w.ttl, PROVISIONAL_MS) + 1", "  top, ends = run_end(fence, w.tokens, us), now + MAX_TTL_MS + 1",
+		"(lock, waiter, us, min(waiter.ttl, PROVISIONAL_MS), holds)", "(lock, waiter, us, MAX_TTL_MS, holds)",
+		"now + min(w.ttl, PROVISIONAL_MS) + 1\n  local token", "now + MAX_TTL_MS + 1\n  local token",
 	}},
 	{"a young memory grants a free lock", Exclusion, []func(*Config){fails(Restart), guarded(2)}, []string{
 		"  if closed > 0 then return false end\n", "",
@@ -114,7 +114,8 @@ func TestWrongsAreNoticed(t *testing.T) {
 	for name, source := range wrongs {
 		t.Run(name, func(t *testing.T) {
 			for kind, change := range kinds {
-				if text := notice(t, source, base(name, clients(2), fails(Promotion), admit(Exclusion, Tokens), change, atMost(20_000))); text != "" {
+				cfg := base(name, clients(2), fails(Promotion), admit(Exclusion, Tokens), change, atMost(20_000))
+				if text := notice(t, source, cfg); text != "" {
 					t.Logf("%s: %.200s", kind, text)
 					return
 				}

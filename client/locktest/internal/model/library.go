@@ -92,7 +92,7 @@ const (
 // Do runs a call on a lock.
 func (cfg *Config) Do(lock Lock, env Env, r Request) Effect {
 	x := edge{lock, env, r, cfg.Lease, cfg.Provisional, cfg.Silence, 0, cfg.Coarse}
-	if cfg.Level == Guarded && cfg.Guard > 0 { // a shorter one than the lease is refused: its memory is told to be older
+	if cfg.Level == Guarded && cfg.Guard > 0 { // one that is shorter than the lease is a memory that seems older
 		x.guard = max(cfg.Guard, cfg.Lease)
 	}
 	for i := range maxClients { // who is not there hears nothing
@@ -190,8 +190,9 @@ func (c *concrete) told(fields map[string]string, messages []string) Owner {
 	if len(messages) == 0 {
 		return 0
 	}
-	o := ownerOf(named(fields["owner"]))
-	want := fmt.Sprintf("%s %s %s 1 %d %s %s", c.channel(o), fields["fence"], fields["until"], len(fields["owner"]), fields["owner"], key)
+	name := fields["owner"]
+	o := ownerOf(named(name))
+	want := fmt.Sprintf("%s %s %s 1 %d %s %s", c.channel(o), fields["fence"], fields["until"], len(name), name, key)
 	if len(messages) > 1 || messages[0] != want {
 		c.fail("published %q, and not %q", messages, want)
 	}

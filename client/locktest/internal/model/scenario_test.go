@@ -158,7 +158,8 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
-// check explores. Each violation must be one that is to be found, or is admitted, and its trace must lead to it.
+// check explores. Each violation must be one that is to be found, or is admitted, and its trace must lead
+// to it.
 func (s *scenario) check(t *testing.T) (r *Report) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
