@@ -120,13 +120,13 @@ end
 
 local function owner_arg(value) return text_arg(value, 'owner', 1, MAX_BYTES) end
 
--- Leases come in few lengths: the first 1000 of up to seven digits are checked once. The plain
--- cases know no others.
+-- Leases and guards come in few lengths: the first 1000 of up to seven digits are checked once. The
+-- plain cases know no others.
 local known_ttl, ttls = {}, 0
-local function ttl_arg(value)
+local function ttl_arg(value, name)
   local ttl = known_ttl[value]
   if not ttl then
-    ttl = integer_arg(value, 'ttl_ms', MAX_TTL_MS)
+    ttl = integer_arg(value, name or 'ttl_ms', MAX_TTL_MS)
     if ttls < 1000 and #value <= 7 then known_ttl[value], ttls = ttl, ttls + 1 end
   end
   return ttl
@@ -151,7 +151,7 @@ end
 -- What the value of a word is: an integer from 1 to a bound, a text of so many bytes, or something
 -- that is checked by a function. true: the word has no value.
 local OPTIONS = {
-  TOKENS = MAX_TOKENS, GUARD = MAX_TTL_MS, MINHOLD = MAX_TTL_MS, MAXWAIT = MAX_TTL_MS,
+  TOKENS = MAX_TOKENS, GUARD = ttl_arg, MINHOLD = MAX_TTL_MS, MAXWAIT = MAX_TTL_MS,
   FENCE = MAX_FENCE, RAISE = MAX_FENCE, LAST = MAX_FENCE,
   HOLD = { 1, MAX_HOLD_BYTES }, OWNER = { 1, MAX_BYTES }, REASON = { 0, MAX_BYTES },
   CHANNEL = channel_arg, ALL = true, FORGET = true,
@@ -161,7 +161,7 @@ local function option(word, is, value)
   if not value then fail('HFARG ' .. word .. ' needs a value') end
   if type(is) == 'number' then return integer_arg(value, word, is) end
   if type(is) == 'table' then return text_arg(value, word, is[1], is[2]) end
-  return is(value)
+  return is(value, word)
 end
 
 -- How a function is called: some fixed arguments, then the words that its usage has in capitals.
@@ -480,10 +480,15 @@ local function save(lock, us, grants)
   if changes then
     for name, value in pairs(changes) do change(set, cut, name, value) end
   end
-  if #cut > 0 then call('HDEL', key, unpack(cut)) end
-  if #set > 0 then call('HSET', key, unpack(set)) end
-  if moves then call('PEXPIREAT', key, digits(stays)) end
-  lock.writes, lock.changes, lock.channel, lock.ids, lock.stated = nil, nil, nil, nil, state
+  if lock.absent then
+    create(key, digits(stays), unpack(set))
+  else
+    if #cut > 0 then call('HDEL', key, unpack(cut)) end
+    if #set > 0 then call('HSET', key, unpack(set)) end
+    if moves then call('PEXPIREAT', key, digits(stays)) end
+  end
+  lock.absent, lock.writes, lock.changes, lock.channel, lock.ids = nil, nil, nil, nil, nil
+  lock.stated = state
 end
 
 ---- the line: places that only grow --------------------------------------------------------------
@@ -753,26 +758,6 @@ local function hold_on(lock, us, w, guard)
   commit(lock, us, true)
 end
 
--- Takes a lock that has no key: what `assign` and `save` do, straight down.
-local function take_new(lock, us, w)
-  local fence, now, state = next_fence(us, 0), ms(us), nil
-  local top, ends, holds = run_end(fence, w.tokens, us), now + w.ttl + 1, w.hold and 1 or 0
-  local guard, kept = lock.guard, w.minimum > 0 and now + w.minimum + 1 or 0
-  local expires = max(ends, kept)
-  if holds + guard + kept > 0 then
-    state = pack(LINE_AND_MORE, 0, 0, 0, 0, top, expires, holds, guard, kept, 0, w.ttl, 0, 0, 0)
-  elseif top > fence then
-    state = pack(LINE, 0, 0, 0, 0, top, expires)
-  end
-  local set, unset = { 'owner', w.owner, 'until', digits(ends), 'fence', digits(fence) }, {}
-  change(set, unset, 'channel', w.channel)
-  change(set, unset, 'holds', w.holds)
-  change(set, unset, 'state', state)
-  create(lock.key, digits(expires), unpack(set))
-  lock.fence, lock.top, lock.holds = fence, top, holds
-  return true
-end
-
 -- Takes the lock if it is free, or holds on to it. Returns whether it is the caller's now, or the
 -- reply if nobody gets it yet.
 local function try_take(lock, us, w, guard)
@@ -786,7 +771,6 @@ local function try_take(lock, us, w, guard)
   lock.closed = closed
   if closed > 0 then return false end
   lock.guard = guard
-  if lock.absent then return take_new(lock, us, w) end
   assign(lock, w, us, w.ttl, w.hold and 1 or 0)
   if w.minimum > 0 then lock.kept = ms(us) + w.minimum + 1 end
   commit(lock, us, true)
@@ -882,11 +866,18 @@ local function acquire(key, args, hold)
   return refuse(lock, us)
 end
 
--- Plain case: nobody has the lock, and nothing is remembered of it.
-local function plain_take(key, owner, ttl)
+-- Plain case: nobody has the lock, and nothing is remembered of it. With a guard or without.
+local function plain_take(key, owner, ttl, guard)
   local us = clock()
-  local fence, ends = next_fence(us, 0), digits(ms(us) + ttl + 1)
-  create(key, ends, 'owner', owner, 'until', ends, 'fence', digits(fence))
+  if guard and (guard < ttl or too_young(guard, us) > 0) then return nil end
+  local fence, stays = next_fence(us, 0), ms(us) + ttl + 1
+  local ends = digits(stays)
+  if guard then
+    create(key, ends, 'owner', owner, 'until', ends, 'fence', digits(fence), 'state',
+      pack(LINE_AND_MORE, 0, 0, 0, 0, fence, stays, 0, guard, 0, 0, ttl, 0, 0, 0))
+  else
+    create(key, ends, 'owner', owner, 'until', ends, 'fence', digits(fence))
+  end
   return fence
 end
 
@@ -914,8 +905,10 @@ end
 local ACQUIRE = form(2, 'owner ttl_ms [TOKENS n] [GUARD ms] [MINHOLD ms]')
 local function holdfast_acquire(keys, args)
   local key, owner, ttl = only_key(keys), args[1], known_ttl[args[2]]
-  if #args == 2 and ttl and is_owner(owner) then
-    local reply = try('HLEN', key) == 0 and plain_take(key, owner, ttl) or plain_busy(key, owner)
+  local guard = #args == 4 and args[3] == 'GUARD' and known_ttl[args[4]]
+  if ttl and (guard or #args == 2) and is_owner(owner) then
+    local reply = try('HLEN', key) == 0 and plain_take(key, owner, ttl, guard)
+      or not guard and plain_busy(key, owner)
     if reply then return reply end
   end
   options(args, ACQUIRE)

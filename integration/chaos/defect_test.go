@@ -38,8 +38,8 @@ func TestDefectsAreFound(t *testing.T) {
 		"an acquire does not look whether it is held": {shape: "durable", profile: profileStrict,
 			storm: 6 * time.Second,
 			change: []string{
-				"try('HLEN', key) == 0 and plain_take(key, owner, ttl) or plain_busy(key, owner)",
-				"plain_take(key, owner, ttl)"},
+				"try('HLEN', key) == 0 and plain_take(key, owner, ttl, guard)",
+				"plain_take(key, owner, ttl, guard)"},
 			rules: []string{"exclusion"}},
 		"tokens are counted in memory, and a restart forgets it": {shape: "memory",
 			profile: profileAll, storm: 8 * time.Second,

@@ -51,7 +51,11 @@ var mutations = []mutation{
 	{"a renewal is longer than the guard", "    lock.guard = longest_guard(lock, 0, ttl)\n", "", "guard"},
 	{"who must wait is not told for how long", "return '', lock.closed, 'settling'", "return '', 0, 'settling'", "young"},
 	// the plain cases
-	{"plain take: no expiry", "create(key, ends, 'owner', owner, 'until', ends", "create(key, digits(2 * number(ends, MAX_MS)), 'owner', owner, 'until', ends", ""},
+	{"plain take: no expiry", "create(key, ends, 'owner', owner, 'until', ends, 'fence', digits(fence))", "create(key, digits(2 * stays), 'owner', owner, 'until', ends, 'fence', digits(fence))", ""},
+	{"plain take: a young memory", "if guard and (guard < ttl or too_young(guard, us) > 0) then return nil end", "if guard and guard < ttl then return nil end", ""},
+	{"plain take: any guard", "if guard and (guard < ttl or too_young(guard, us) > 0) then return nil end", "if guard and too_young(guard, us) > 0 then return nil end", ""},
+	{"plain take: the guard is not kept", "fence, stays, 0, guard, 0, 0, ttl, 0, 0, 0))", "fence, stays, 0, 0, 0, 0, ttl, 0, 0, 0))", ""},
+	{"plain take: the guard's lease is not kept", "fence, stays, 0, guard, 0, 0, ttl, 0, 0, 0))", "fence, stays, 0, guard, 0, 0, 1, 0, 0, 0))", ""},
 	{"plain busy: not who is refused", "or holder == owner or #holder > MAX_BYTES", "or #holder > MAX_BYTES", ""},
 	{"plain renew: shortens", "ends = max(ends, now + ttl + 1)", "ends = now + ttl + 1", ""},
 	{"plain renew: any token", "args[3] ~= 'FENCE' or args[4] ~= v[3])", "args[3] ~= 'FENCE')", ""},

@@ -3,6 +3,7 @@
 package dial
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -16,6 +17,9 @@ const (
 	// its CPU time and Redis a fifth (in write calls). Much shorter than a round trip.
 	flushDelay = 20 * time.Microsecond
 
+	// The read and the write buffer of a connection. rueidis has 512 KiB each, for large values: a pipeline of
+	// 256 renewals is of 40 KiB.
+	buffer = 64 << 10
 	// Connections are renewed no more often: the new ones may lead to a replica again. Longer than a
 	// connect, shorter than a lease.
 	renewPause = time.Second
@@ -28,6 +32,7 @@ type Invalidated = func([]rueidis.RedisMessage)
 //
 //   - PipelineMultiplex -1 where it is 0
 //   - MaxFlushDelay 20 us where it is 0
+//   - ReadBufferEachConn and WriteBufferEachConn 64 KiB where they are 0
 //   - ConnLifetime 0
 //   - SendToReplicas is not asked about SSUBSCRIBE
 //   - connections are counted in wires
@@ -43,6 +48,8 @@ func Adapt(option rueidis.ClientOption, wires *Wires, invalidated Invalidated) (
 	if option.MaxFlushDelay == 0 {
 		option.MaxFlushDelay = flushDelay
 	}
+	option.ReadBufferEachConn = cmp.Or(option.ReadBufferEachConn, buffer)
+	option.WriteBufferEachConn = cmp.Or(option.WriteBufferEachConn, buffer)
 	// At the end of a lifetime rueidis repeats commands, even those that must not be. Unnecessary
 	// once it checks that, as it does after other errors.
 	option.ConnLifetime = 0

@@ -92,19 +92,21 @@ func TestAdapt(t *testing.T) {
 	redis, err := rueidis.NewClient(server.Single(t).ClientOption())
 	require.NoError(t, err)
 	defer redis.Close()
-	mine := rueidis.ClientOption{PipelineMultiplex: 2, MaxFlushDelay: time.Second, ConnLifetime: time.Hour,
+	mine := rueidis.ClientOption{PipelineMultiplex: 2, MaxFlushDelay: time.Second, ReadBufferEachConn: 1, WriteBufferEachConn: 2, ConnLifetime: time.Hour,
 		SendToReplicas: func(rueidis.Completed) bool { return true }}
 	option, caching := Adapt(mine, NewWires(), nil)
 	require.True(t, caching)
 	require.Equal(t, []string{"OPTIN", "NOLOOP"}, option.ClientTrackingOptions)
 	require.Equal(t, 2, option.PipelineMultiplex)
 	require.Equal(t, time.Second, option.MaxFlushDelay)
+	require.Equal(t, []int{1, 2}, []int{option.ReadBufferEachConn, option.WriteBufferEachConn})
 	require.Zero(t, option.ConnLifetime)
 	require.False(t, option.SendToReplicas(redis.B().Ssubscribe().Channel("x").Build()))
 	require.True(t, option.SendToReplicas(redis.B().Get().Key("x").Build()))
 	option, _ = Adapt(rueidis.ClientOption{}, NewWires(), nil)
 	require.Equal(t, -1, option.PipelineMultiplex)
 	require.Equal(t, flushDelay, option.MaxFlushDelay)
+	require.Equal(t, []int{buffer, buffer}, []int{option.ReadBufferEachConn, option.WriteBufferEachConn})
 	require.Nil(t, option.SendToReplicas)
 	for _, without := range []rueidis.ClientOption{{DisableCache: true}, {AlwaysRESP2: true}, {ClientTrackingOptions: []string{"BCAST"}}} {
 		option, caching = Adapt(without, NewWires(), nil)
