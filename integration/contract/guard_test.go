@@ -75,6 +75,25 @@ func youngMemory(b *bed, k string) {
 	}
 }
 
+func TestAGuardedLockIsTakenStraightDown(t *testing.T) { guarded(t, straightDown) }
+
+func straightDown(b *bed, k string) {
+	for range 2 { // the lengths are known after the first time
+		want(b.tb, b.call(functions.Acquire, k, "a", long, "GUARD", guard), notYet)
+	}
+	b.age()
+	b.take(k, "a", "700000")
+	want(b.tb, b.call(functions.Release, k, "a"), 1)
+	want(b.tb, b.call(functions.Acquire, k, "a", "700000", "GUARD", guard), prefix("HFARG GUARD must not be less than ttl_ms"))
+	want(b.tb, b.call(functions.Acquire, k, "a", long, "GUARD", guard), token)
+	want(b.tb, b.call(functions.Renew, k, "a", "10000"), token)
+	want(b.tb, b.c.do("PTTL", k), whole)
+	b.wait(k, "b", "", 1)
+	b.forget()
+	want(b.tb, b.call(functions.Release, k, "a"), 1)
+	want(b.tb, b.call(functions.Acquire, k, "c", long), []any{0, left, "", 1, functions.WhySettling})
+}
+
 func TestAMemoryGrowsOld(t *testing.T) {
 	guarded(t, func(b *bed, k string) {
 		const short = "300"

@@ -52,10 +52,10 @@ var mutations = []mutation{
 	{"who must wait is not told for how long", "return '', lock.closed, 'settling'", "return '', 0, 'settling'", "young"},
 	// the plain cases
 	{"plain take: no expiry", "create(key, ends, 'owner', owner, 'until', ends, 'fence', digits(fence))", "create(key, digits(2 * stays), 'owner', owner, 'until', ends, 'fence', digits(fence))", ""},
-	{"plain take: a young memory", "if guard and (guard < ttl or too_young(guard, us) > 0) then return nil end", "if guard and guard < ttl then return nil end", ""},
-	{"plain take: any guard", "if guard and (guard < ttl or too_young(guard, us) > 0) then return nil end", "if guard and too_young(guard, us) > 0 then return nil end", ""},
-	{"plain take: the guard is not kept", "fence, stays, 0, guard, 0, 0, ttl, 0, 0, 0))", "fence, stays, 0, 0, 0, 0, ttl, 0, 0, 0))", ""},
-	{"plain take: the guard's lease is not kept", "fence, stays, 0, guard, 0, 0, ttl, 0, 0, 0))", "fence, stays, 0, guard, 0, 0, 1, 0, 0, 0))", ""},
+	{"plain take: a young memory", "if guard and (guard < ttl or too_young(guard, us) > 0) then return nil end", "if guard and guard < ttl then return nil end", "straight down"},
+	{"plain take: any guard", "if guard and (guard < ttl or too_young(guard, us) > 0) then return nil end", "if guard and too_young(guard, us) > 0 then return nil end", "straight down"},
+	{"plain take: the guard is not kept", "fence, stays, 0, guard, 0, 0, ttl, 0, 0, 0))", "fence, stays, 0, 0, 0, 0, ttl, 0, 0, 0))", "straight down"},
+	{"plain take: the guard's lease is not kept", "fence, stays, 0, guard, 0, 0, ttl, 0, 0, 0))", "fence, stays, 0, guard, 0, 0, 1, 0, 0, 0))", "straight down"},
 	{"plain busy: not who is refused", "or holder == owner or #holder > MAX_BYTES", "or #holder > MAX_BYTES", ""},
 	{"plain renew: shortens", "ends = max(ends, now + ttl + 1)", "ends = now + ttl + 1", ""},
 	{"plain renew: any token", "args[3] ~= 'FENCE' or args[4] ~= v[3])", "args[3] ~= 'FENCE')", ""},
@@ -112,12 +112,13 @@ func catches(t *testing.T, d *server.Deployment, source string, check func(b *be
 
 // special are checks that need more than a server and a key.
 var special = map[string]func(b *bed){
-	"refused": refusedPublish,
-	"guard":   func(b *bed) { b.forget(); longestGuard(b, b.key("k")) },
-	"crafted": func(b *bed) { marksPointForward(b, b.key("k")) },
-	"swept":   func(b *bed) { sweepsHead(b, b.key("k")) },
-	"pause":   func(b *bed) { pauseBegins(b, b.key("k")) },
-	"young":   func(b *bed) { b.forget(); youngMemory(b, b.key("k")) },
+	"refused":       refusedPublish,
+	"guard":         func(b *bed) { b.forget(); longestGuard(b, b.key("k")) },
+	"crafted":       func(b *bed) { marksPointForward(b, b.key("k")) },
+	"swept":         func(b *bed) { sweepsHead(b, b.key("k")) },
+	"pause":         func(b *bed) { pauseBegins(b, b.key("k")) },
+	"straight down": func(b *bed) { b.forget(); straightDown(b, b.key("k")) },
+	"young":         func(b *bed) { b.forget(); youngMemory(b, b.key("k")) },
 	"": func(b *bed) {
 		for seed := range uint64(12) {
 			its := *b // keys and channels of its own: what the last one left would be taken for a mistake

@@ -104,7 +104,7 @@ var wrongs = map[string][]string{
 	"the key outlives the lease":           {"  local stays = max(lock.ends, remains", "  local stays = max(lock.ends + 1, remains"},
 	"a memory is old enough early":         {"  return max(0, guard - ms(age(us)))", "  return max(0, guard - 1 - ms(age(us)))"},
 	"a memory is old enough late":          {"  return max(0, guard - ms(age(us)))", "  return max(0, guard + 1 - ms(age(us)))"},
-	"the guard is not kept in the lock":    {"  local guard, kept = lock.guard, w.minimum", "  local guard, kept = 0, w.minimum"},
+	"the guard is not kept in the lock":    {"fence, stays, 0, guard, 0, 0, ttl,", "fence, stays, 0, 0, 0, 0, ttl,"},
 	"the guard is not kept with a line":    {"lock.expires, lock.holds, lock.guard,\n", "lock.expires, lock.holds, 0,\n"},
 	"a line that is left does not live on": {"return max(stays, ms(us)) + LINE_MS end", "return stays + LINE_MS end"},
 }
