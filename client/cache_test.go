@@ -60,11 +60,11 @@ func TestInspectCachedTellsItsAge(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, info.Held)
 	require.Zero(t, info.Age)
-	before := fcalls(t)
+	before := fcalls(t, address)
 	info, err = c.InspectCached(background, name)
 	require.NoError(t, err)
 	require.Positive(t, info.Age)
-	require.Equal(t, before, fcalls(t))
+	require.Equal(t, before, fcalls(t, address))
 
 	l, err := holder.Acquire(background, name)
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ func opened(t *testing.T) *client.Client {
 }
 
 // fcalls is how many function calls the server has run.
-func fcalls(t *testing.T) int {
+func fcalls(t *testing.T, address string) int {
 	r, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{address}})
 	require.NoError(t, err)
 	defer r.Close()
@@ -66,7 +66,7 @@ func TestGoroutinesGetTheLockInOrderWithHigherTokens(t *testing.T) {
 	for i := range 20 {
 		waiters = append(waiters, line(t, c, background, name, i+1, client.WithMaxWait(time.Duration(i%3)*time.Minute)))
 	}
-	before, last := fcalls(t), first
+	before, last := fcalls(t, address), first
 	for i, w := range waiters {
 		require.NoError(t, last.Release(background))
 		require.ErrorIs(t, context.Cause(last.Context()), client.ErrReleased)
@@ -89,7 +89,7 @@ func TestGoroutinesGetTheLockInOrderWithHigherTokens(t *testing.T) {
 	require.False(t, led, "nothing is kept of a lock that nobody wants")
 	// The first lock was taken without a run of tokens, so the second asked Redis; then it depends
 	// on the time slice.
-	require.Less(t, fcalls(t)-before, 2*len(waiters)+2)
+	require.Less(t, fcalls(t, address)-before, 2*len(waiters)+2)
 }
 
 // While another process waits, this one keeps the lock for a bounded run only.

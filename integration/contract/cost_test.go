@@ -1,0 +1,51 @@
+package contract
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+// What the common calls cost the server: the commands inside of them, counted and not timed, so that it
+// holds on any machine. A row that grows is to be paid for.
+func TestWhatTheCommonCallsCost(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		b.subscribe("inbox")
+		b.take(b.key("warm"), "w", long) // the lease is known
+		guarded := []string{functions.Acquire, "a", "1", functions.OptGuard, "1"}
+		for refused := true; refused; { // the memory is not a millisecond old
+			_, refused = b.call(guarded[0], b.key("warm guard"), guarded[1:]...).([]any)
+		}
+		k, waits := b.key("k"), []string{functions.Wait, "b", long, functions.OptChannel, "inbox"}
+		for _, step := range []struct {
+			call  []string
+			costs string
+		}{
+			{[]string{functions.Acquire, "a", long}, "hlen hset pexpireat time"},
+			{[]string{functions.Acquire, "b", long}, "hlen hmget time"},
+			{[]string{functions.Inspect}, "hmget time"},
+			{[]string{functions.Renew, "a", long}, "hlen hmget hset pexpireat time"},
+			{waits, "hmget hset pexpireat pubsub|shardnumsub time"}, // joins
+			{waits, "hget hmget hset pubsub|shardnumsub time"},      // asks again
+			{[]string{functions.Renew, "a", long}, "hlen hmget hset pexpireat time"},
+			{[]string{functions.Release, "a"}, "hdel hget hmget hset pexpireat pubsub|shardnumsub spublish time"}, // hands over
+			{[]string{functions.Release, "b"}, "del hmget"},
+			{[]string{functions.Inspect}, "exists hmget time"},
+			{guarded, "hlen hset pexpireat time"},
+		} {
+			var costs []string
+			for name, n := range b.inner(func() { b.call(step.call[0], k, step.call[1:]...) }) {
+				if name != "fcall" && name != "config|resetstat" && name != "info" { // a guard asks INFO, once in 10 ms
+					costs = append(costs, slices.Repeat([]string{name}, int(n))...)
+				}
+			}
+			slices.Sort(costs)
+			if got := strings.Join(costs, " "); got != step.costs {
+				t.Errorf("%q cost %q, not %q", step.call, got, step.costs)
+			}
+		}
+	}, server.Owned())
+}
