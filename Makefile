@@ -162,7 +162,7 @@ release: ## Make archives, an image, an SBOM, notes and checksums into dist, for
 tag: ## Set the tags of all modules for VERSION=v1.2.3, in their order; push none
 	bash .ci/tag "$(VERSION)"
 
-hooks: ## Let git run gofmt and go vet before each commit
+hooks: ## Let git run gofmt, go vet and the fast tests before each commit
 	git config core.hooksPath .ci/hooks
 
 images: ## Build the container images for machines that can pull none

@@ -81,7 +81,7 @@ func (l library) differs(want library) (Action, error) {
 // list reads what a node has of one of our libraries. It works on replicas too.
 func list(ctx context.Context, node rueidis.Client, id identity) (library, error) {
 	adapter := rueidiscompat.NewAdapter(node)
-	all, err := adapter.FunctionList(ctx, rueidiscompat.FunctionListQuery{}).Result()
+	all, err := adapter.FunctionList(ctx, rueidiscompat.FunctionListQuery{WithCode: true}).Result()
 	if err != nil {
 		return library{}, explain(err)
 	}
@@ -91,32 +91,16 @@ func list(ctx context.Context, node rueidis.Client, id identity) (library, error
 		if lib.Name != id.name && len(names) == 0 {
 			continue
 		}
-		code, err := codeOf(ctx, adapter, lib.Name)
-		if err != nil {
-			return library{}, explain(err)
-		}
 		if lib.Name != id.name {
-			found.others = append(found.others, other{name: lib.Name, code: code, names: names})
+			found.others = append(found.others, other{name: lib.Name, code: lib.Code, names: names})
 			continue
 		}
-		found.present, found.code = code != "", code
+		found.present, found.code = true, lib.Code
 		if slices.Contains(names, id.mark) {
-			found.version = versionOf(code)
+			found.version = versionOf(lib.Code)
 		}
 	}
 	return found, nil
-}
-
-// codeOf reads the source of one library; "" if it vanished meanwhile.
-func codeOf(ctx context.Context, adapter rueidiscompat.Cmdable, name string) (string, error) {
-	// The name is a pattern, but names of libraries are letters, digits and underscores only.
-	libs, err := adapter.FunctionList(ctx, rueidiscompat.FunctionListQuery{LibraryNamePattern: name, WithCode: true}).Result()
-	for _, lib := range libs {
-		if lib.Name == name {
-			return lib.Code, err
-		}
-	}
-	return "", err
 }
 
 // ours returns the functions of a library that have a name which our library registers.

@@ -40,10 +40,10 @@ func lay(tb testing.TB, d *server.Deployment) *bed {
 	return b
 }
 
-// dial opens one more connection to the server.
+// dial opens one more connection to the server. resp is 2 or 3.
 func (b *bed) dial(resp int) *conn {
 	b.tb.Helper()
-	c := dial(b.tb, b.addr, 2)
+	c := dial(b.tb, b.addr)
 	if o := b.d.ClientOption(); o.Password != "" {
 		user := o.Username
 		if user == "" {

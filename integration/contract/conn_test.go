@@ -25,8 +25,8 @@ type conn struct {
 	r    *bufio.Reader
 }
 
-// dial opens a connection that lives as long as the test. resp is 2 or 3.
-func dial(tb testing.TB, addr string, resp int) *conn {
+// dial opens a connection that lives as long as the test.
+func dial(tb testing.TB, addr string) *conn {
 	tb.Helper()
 	nc, err := net.DialTimeout("tcp", addr, ioWithin)
 	if err != nil {
@@ -34,11 +34,6 @@ func dial(tb testing.TB, addr string, resp int) *conn {
 	}
 	c := &conn{tb: tb, addr: addr, nc: nc, r: bufio.NewReader(nc)}
 	tb.Cleanup(c.close)
-	if resp == 3 {
-		if f, bad := c.do("HELLO", "3").(failure); bad {
-			tb.Fatal(f)
-		}
-	}
 	return c
 }
 

@@ -205,25 +205,6 @@ func TestFencedWrongTypes(t *testing.T) {
 	})
 }
 
-// Holders overlap: the older one writes when the newer one has read. The claim refuses it, and without it its
-// update is lost.
-func TestFencedUpdatesAreNeverLost(t *testing.T) {
-	eachFenced(t, func(t *testing.T, f *fenced) {
-		for claim, older := range map[bool][]any{true: {0, 20}, false: {1, 10}} {
-			f.c.do("DEL", f.fence)
-			f.c.do("SET", f.key, "0")
-			for _, token := range []string{"10", "20"} {
-				if claim {
-					f.call(functions.Claim, token)
-				}
-				want(t, f.c.do("GET", f.key), "0")
-			}
-			want(t, f.call(functions.SetIf, "10", "1"), older)
-			want(t, f.call(functions.SetIf, "20", "1"), []any{1, 20})
-		}
-	})
-}
-
 // Loaded beside the locks' library, each goes on when the other is replaced or deleted.
 func TestFencedBesideLocks(t *testing.T) {
 	eachFenced(t, func(t *testing.T, f *fenced) {

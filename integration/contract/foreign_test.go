@@ -53,20 +53,6 @@ func TestLongPlainStringIsCut(t *testing.T) {
 	})
 }
 
-// And the other service respects ours: SET NX fails while our lock is there, and works when it is
-// not.
-func TestPlainSetRespectsOurLock(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		k := b.key("k")
-		b.take(k, "a", long)
-		want(t, b.c.do("SET", k, "theirs", "NX", "PX", long), nil)
-		want(t, b.call(functions.Release, k, "a"), 1)
-		want(t, b.c.do("SET", k, "theirs", "NX", "PX", "20"), "OK")
-		want(t, b.call(functions.Acquire, k, "a", long), []any{0, between{0, 20}, "theirs", 0, functions.WhyForeign})
-		eventually(t, "their lease ends", func() bool { return matches(b.call(functions.Acquire, k, "a", long), token) })
-	})
-}
-
 // What is not a lock is refused by every function, and stays as it is.
 func TestForeignKeysStayUntouched(t *testing.T) {
 	stream := "XADD"

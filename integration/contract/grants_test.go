@@ -16,7 +16,7 @@ import (
 func TestWaiterSubscribedAtAReplicaIsNeverGranted(t *testing.T) {
 	server.Each(t, func(t *testing.T, f server.Flavour) {
 		b := lay(t, server.Replicated(t, 1, server.WithFlavour(f)))
-		replica := dial(t, b.d.Nodes()[1].Addr, 2)
+		replica := dial(t, b.d.Nodes()[1].Addr)
 		k, ch := b.key("k"), b.key("channel")
 		want(t, replica.do("SSUBSCRIBE", ch), []any{"ssubscribe", ch, 1})
 		fence := b.take(k, "a", long)
@@ -41,31 +41,33 @@ func (b *bed) asked(key string, place int64, ms int64) {
 // Behind a lock that is held for long, each join drops the dead among the first three: no
 // subscriber, and silent for five seconds.
 func TestJoinSweepsTheHead(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		k, ch := b.key("k"), b.key("channel")
-		b.subscribe(ch)
-		b.take(k, "a", long)
-		line := []struct {
-			owner, channel string
-			silent         bool
-		}{{"dead1", "nobody", true}, {"listens", ch, true}, {"fresh", "nobody", false}, {"dead2", "", true}, {"dead3", "nobody", true}}
-		for i, w := range line {
-			b.wait(k, w.owner, w.channel, i+1)
-			if w.silent {
-				b.asked(k, int64(i), -functions.PollTTL-1000)
-			}
+	each(t, func(_ *testing.T, b *bed) { sweepsHead(b, b.key("k")) })
+}
+
+func sweepsHead(b *bed, k string) {
+	ch := b.key("channel")
+	b.subscribe(ch)
+	b.take(k, "a", long)
+	line := []struct {
+		owner, channel string
+		silent         bool
+	}{{"dead1", "nobody", true}, {"listens", ch, true}, {"fresh", "nobody", false}, {"dead2", "", true}, {"dead3", "nobody", true}}
+	for i, w := range line {
+		b.wait(k, w.owner, w.channel, i+1)
+		if w.silent {
+			b.asked(k, int64(i), -functions.PollTTL-1000)
 		}
-		want(t, b.c.do("HSET", k, "fence", "1000000"), 0) // held for long
-		want(t, b.call(functions.Wait, k, "new1", long), []any{0, left, "a", 5, functions.WhyHeld, serverMS, 1000000, 0})
-		want(t, b.call(functions.Wait, k, "new2", long), []any{0, left, "a", 5, functions.WhyHeld, serverMS, 1000000, 0})
-		// a hole is a place
-		want(t, b.call(functions.Wait, k, "new3", long), []any{0, left, "a", 6, functions.WhyHeld, serverMS, 1000000, 0})
-		b.expectNoTrace(k, 6)
-		for i, owner := range []string{"listens", "fresh", "dead3", "new1", "new2", "new3"} {
-			got := b.call(functions.Wait, k, owner, long, functions.OptChannel, ch)
-			want(t, got, []any{0, left, "a", i + 1, functions.WhyHeld, serverMS, 1000000, 1})
-		}
-	})
+	}
+	want(b.tb, b.c.do("HSET", k, "fence", "1000000"), 0) // held for long
+	want(b.tb, b.call(functions.Wait, k, "new1", long), []any{0, left, "a", 5, functions.WhyHeld, serverMS, 1000000, 0})
+	want(b.tb, b.call(functions.Wait, k, "new2", long), []any{0, left, "a", 5, functions.WhyHeld, serverMS, 1000000, 0})
+	// a hole is a place
+	want(b.tb, b.call(functions.Wait, k, "new3", long), []any{0, left, "a", 6, functions.WhyHeld, serverMS, 1000000, 0})
+	b.expectNoTrace(k, 6)
+	for i, owner := range []string{"listens", "fresh", "dead3", "new1", "new2", "new3"} {
+		got := b.call(functions.Wait, k, owner, long, functions.OptChannel, ch)
+		want(b.tb, got, []any{0, left, "a", i + 1, functions.WhyHeld, serverMS, 1000000, 1})
+	}
 }
 
 // The shortest leases end in the middle of calls. No call meets, or leaves, half a lock.

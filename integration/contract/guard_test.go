@@ -47,31 +47,51 @@ func guarded(t *testing.T, test func(b *bed, k string)) {
 
 var notYet = []any{0, left, "", 0, functions.WhySettling}
 
-func TestAYoungMemoryGrantsNothingGuarded(t *testing.T) {
-	guarded(t, func(b *bed, k string) {
-		tries := []step{
-			{functions.Acquire, []string{"a", long, "GUARD", guard}, token},
-			{functions.AcquireReentrant, []string{"a", long, "h", "GUARD", guard}, []any{1, token, 1}},
-			{functions.Wait, []string{"a", long, "GUARD", guard}, token},
-			{functions.Wait, []string{"a", long, "HOLD", "h", "GUARD", guard}, []any{1, token, 1}},
+func TestAYoungMemoryGrantsNothingGuarded(t *testing.T) { guarded(t, youngMemory) }
+
+func youngMemory(b *bed, k string) {
+	tries := []step{
+		{functions.Acquire, []string{"a", long, "GUARD", guard}, token},
+		{functions.AcquireReentrant, []string{"a", long, "h", "GUARD", guard}, []any{1, token, 1}},
+		{functions.Wait, []string{"a", long, "GUARD", guard}, token},
+		{functions.Wait, []string{"a", long, "HOLD", "h", "GUARD", guard}, []any{1, token, 1}},
+	}
+	for _, try := range tries {
+		refused := notYet
+		if try.function == functions.Wait {
+			refused = append(slices.Clone(notYet), serverMS, 0, 0)
 		}
-		for _, try := range tries {
-			refused := notYet
-			if try.function == functions.Wait {
-				refused = append(slices.Clone(notYet), serverMS, 0, 0)
-			}
-			want(b.tb, b.c.run(try, k), refused)
-			b.expectFree(k)
-		}
-		b.take(k, "a", long)
-		want(b.tb, b.call(functions.Release, k, "a"), 1)
-		b.age()
-		for _, try := range tries {
-			want(b.tb, b.c.run(try, k), try.reply)
-			want(b.tb, b.call(functions.Release, k, "a", "ALL"), 1)
-			b.expectFree(k)
-		}
-	})
+		want(b.tb, b.c.run(try, k), refused)
+		b.expectFree(k)
+	}
+	want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "h"), []any{1, token, 1}) // without a guard
+	want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "i", "GUARD", guard), []any{0, left, "a", 0, functions.WhySettling})
+	want(b.tb, b.call(functions.Release, k, "a", "ALL"), 1)
+	b.age()
+	for _, try := range tries {
+		want(b.tb, b.c.run(try, k), try.reply)
+		want(b.tb, b.call(functions.Release, k, "a", "ALL"), 1)
+		b.expectFree(k)
+	}
+}
+
+func TestAGuardedLockIsTakenStraightDown(t *testing.T) { guarded(t, straightDown) }
+
+func straightDown(b *bed, k string) {
+	for range 2 { // the lengths are known after the first time
+		want(b.tb, b.call(functions.Acquire, k, "a", long, "GUARD", guard), notYet)
+	}
+	b.age()
+	b.take(k, "a", "700000")
+	want(b.tb, b.call(functions.Release, k, "a"), 1)
+	want(b.tb, b.call(functions.Acquire, k, "a", "700000", "GUARD", guard), prefix("HFARG GUARD must not be less than ttl_ms"))
+	want(b.tb, b.call(functions.Acquire, k, "a", long, "GUARD", guard), token)
+	want(b.tb, b.call(functions.Renew, k, "a", "10000"), token)
+	want(b.tb, b.c.do("PTTL", k), whole)
+	b.wait(k, "b", "", 1)
+	b.forget()
+	want(b.tb, b.call(functions.Release, k, "a"), 1)
+	want(b.tb, b.call(functions.Acquire, k, "c", long), []any{0, left, "", 1, functions.WhySettling})
 }
 
 func TestAMemoryGrowsOld(t *testing.T) {
@@ -127,7 +147,7 @@ func TestAMemoryIsThePrimarys(t *testing.T) {
 		k := b.key("k")
 		b.age()
 		host, port, _ := strings.Cut(b.addr, ":")
-		replica := dial(t, other.Addrs()[0], 2)
+		replica := dial(t, other.Addrs()[0])
 		for _, command := range [][]string{{"CONFIG", "SET", "replica-announce-ip", "master_replid:abcdef0"}, {"CONFIG", "SET", "replica-read-only", "no"}, {"REPLICAOF", host, port}} {
 			want(t, replica.do(command...), "OK")
 		}
@@ -148,18 +168,19 @@ func TestAMemoryIsThePrimarys(t *testing.T) {
 }
 
 // The pause goes by also while the lock is held, and whoever asks for it lets it begin.
-func TestAPauseBeginsWithTheFirstGuardedCall(t *testing.T) {
-	guarded(t, func(b *bed, k string) {
-		b.take(k, "a", long)
-		for _, call := range [][]string{{functions.Acquire, "b", long, "GUARD", guard}, {functions.Wait, "b", long, "GUARD", guard}, {functions.Renew, "b", long, "RAISE", "1"}} {
-			b.load()
-			b.call(call[0], k, call[1:]...)
-			now := b.now()
-			if since := number(b.memory()[2]); since > now {
-				b.tb.Fatalf("%s did not let a memory begin: it is since %d, and before it was %d", call[0], since, now)
-			}
+func TestAPauseBeginsWithTheFirstGuardedCall(t *testing.T) { guarded(t, pauseBegins) }
+
+func pauseBegins(b *bed, k string) {
+	b.take(k, "a", long)
+	for _, call := range [][]string{{functions.Acquire, "b", long, "GUARD", guard}, {functions.Wait, "b", long, "GUARD", guard},
+		{functions.Renew, "b", long, "RAISE", "1"}, {functions.Renew, "a", long}} {
+		b.load()
+		b.call(call[0], k, call[1:]...)
+		now := b.now()
+		if since := number(b.memory()[2]); since > now {
+			b.tb.Fatalf("%s did not let a memory begin: it is since %d, and before it was %d", call[0], since, now)
 		}
-	})
+	}
 }
 
 // A lock keeps the longest guard and the longest lease that was asked for, and nobody's call fails
@@ -167,15 +188,17 @@ func TestAPauseBeginsWithTheFirstGuardedCall(t *testing.T) {
 func TestALockKeepsTheLongestGuard(t *testing.T) { guarded(t, longestGuard) }
 
 func longestGuard(b *bed, k string) {
-	b.take(k, "a", long)
-	want(b.tb, b.call(functions.Wait, k, "b", "200", "GUARD", "250"), inLine("a", 1))
-	want(b.tb, b.call(functions.Renew, k, "a", long), token)
-	want(b.tb, b.call(functions.Acquire, k, "a", "700000"), token)
-	want(b.tb, b.call(functions.Release, k, "a"), 1)
-	b.age()
-	b.expectOwner(k, "") // only a call serves the line
-	b.forget()
-	want(b.tb, b.call(functions.Acquire, k, "c", "200"), []any{0, between{600_000, 700_000}, "", 1, functions.WhySettling})
+	for _, longest := range []string{functions.Acquire, functions.Renew} {
+		b.take(k, "a", long)
+		want(b.tb, b.call(functions.Wait, k, "b", "200", "GUARD", "250"), inLine("a", 1))
+		want(b.tb, b.call(longest, k, "a", "700000"), token)
+		want(b.tb, b.call(functions.Release, k, "a"), 1)
+		b.age()
+		b.expectOwner(k, "") // only a call serves the line
+		b.forget()
+		want(b.tb, b.call(functions.Acquire, k, "c", "200"), []any{0, between{650_000, 700_000}, "", 1, functions.WhySettling})
+		b.c.do("DEL", k)
+	}
 }
 
 func TestAMemoryIsCarriedOverALoad(t *testing.T) {

@@ -25,7 +25,7 @@ type hostile struct {
 	last     int64  // the last token of another lock of that somebody
 	played   int
 	worst    int64 // most commands inside one call
-	log      []string
+	journal
 }
 
 // The most commands that one call may execute: two for each place that it passes over or looks at
@@ -227,11 +227,6 @@ func (h *hostile) step(c *conn, call call) {
 	if total > mostInner {
 		h.tb.Fatalf("one call executed %v\nthe last were:\n%s", calls, join(h.log))
 	}
-}
-
-func (h *hostile) note(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	h.log = append(h.log[max(0, len(h.log)-15):], text[:min(len(text), 400)])
 }
 
 // checkOthers asserts that the locks of others are as they were, and that their tokens grow and

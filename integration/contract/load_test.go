@@ -7,36 +7,6 @@ import (
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-// FUNCTION LOAD REPLACE while a lock is held and waited for changes nothing for anybody, and tokens
-// go on growing.
-func TestReloadWhileLocksAreHeldAndWaitedFor(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		k, ch := b.key("k"), b.key("channel")
-		sub := b.subscribe(ch)
-		fence := b.take(k, "a", long)
-		b.wait(k, "b", ch, 1)
-		b.wait(k, "c", "", 2)
-		before := b.c.do("DUMP", k)
-		b.load()
-		want(t, b.c.do("DUMP", k), before)
-		want(t, b.call(functions.Renew, k, "a", long), fence)
-		b.wait(k, "b", ch, 1)
-		want(t, b.call(functions.Release, k, "a"), 1)
-		next := grant(t, sub.message())
-		want(t, next.owner, "b")
-		if next.fence <= fence {
-			t.Errorf("token %d after %d", next.fence, fence)
-		}
-		b.load()
-		want(t, b.call(functions.Release, k, "b"), 1)
-		got := b.call(functions.Inspect, k).([]any)
-		want(t, got, []any{1, "c", 1, token, between{1, 2001}, 0, functions.WhyHeld})
-		if got[3].(int64) <= next.fence {
-			t.Errorf("token %d after %d", got[3], next.fence)
-		}
-	})
-}
-
 // A restart loses the server's memory, but not the key: the token in it is the floor.
 func TestTokensSurviveARestart(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
@@ -59,7 +29,7 @@ func TestTokensSurviveARestart(t *testing.T) {
 func TestReplicaHasTheSameLock(t *testing.T) {
 	server.Each(t, func(t *testing.T, f server.Flavour) {
 		b := lay(t, server.Replicated(t, 1, server.WithFlavour(f)))
-		replica := dial(t, b.d.Nodes()[1].Addr, 2)
+		replica := dial(t, b.d.Nodes()[1].Addr)
 		k := b.key("k")
 		steps := []step{
 			{functions.AcquireReentrant, []string{"a", long, "g"}, []any{1, token, 1}},

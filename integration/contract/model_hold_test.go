@@ -9,7 +9,7 @@ import (
 func (m *model) renew(w *world, c call) any {
 	owner, fence, raise := c.arg(0), c.number(functions.OptFence), c.number(functions.OptRaise)
 	m.settle(w, owner)
-	mine := !m.foreign && m.held && m.owner == owner && (fence == 0 || fence == m.fence || raise != 0 && raise == m.fence)
+	mine := m.held && m.owner == owner && (fence == 0 || fence == m.fence || raise != 0 && raise == m.fence)
 	if hold, asked := c.option(functions.OptHold); !mine || asked && !slices.Contains(m.holds, hold) {
 		return m.disown(owner, fence)
 	}
@@ -27,7 +27,7 @@ func (m *model) renew(w *world, c call) any {
 func (m *model) release(w *world, c call) any {
 	owner := c.arg(0)
 	m.settle(w, owner)
-	if m.foreign || !m.held || m.owner != owner {
+	if !m.held || m.owner != owner {
 		return m.disown(owner, 0)
 	}
 	hold, one := c.option(functions.OptHold)
@@ -53,13 +53,6 @@ func (m *model) release(w *world, c call) any {
 
 func (m *model) smash(w *world, c call) any {
 	wanted, only := c.option(functions.OptOwner)
-	if m.foreign {
-		if only && wanted != theirs {
-			return m.refuse()
-		}
-		m.foreign = false
-		return []any{1, theirs, 0}
-	}
 	running, owner, fence, channel := m.held && !m.ended, m.owner, m.fence, m.channel
 	reason, _ := c.option(functions.OptReason)
 	broken := (!only || wanted == owner) && (running || m.kept)
@@ -93,8 +86,6 @@ func (m *model) inspect() any {
 		fence = between{m.floor + 1, 1 << 53}
 	}
 	switch {
-	case m.foreign:
-		return []any{1, theirs, 1, 0, pttl, 0, functions.WhyForeign}
 	case m.held && !m.ended:
 		return []any{1, m.owner, max(1, len(m.holds)), fence, pttl, len(m.line), functions.WhyHeld}
 	case m.kept:

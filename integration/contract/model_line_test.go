@@ -18,7 +18,7 @@ func (m *model) wait(w *world, c call) any {
 		return reply
 	}
 	position := 0
-	if reply == nil && !m.foreign {
+	if reply == nil {
 		at := m.place(next.owner)
 		if at < 0 {
 			at = len(m.line)
@@ -30,10 +30,7 @@ func (m *model) wait(w *world, c call) any {
 		next.holds = union(m.line[at].holds, next.holds)
 		m.line[at] = next
 		m.guarded = m.guarded || c.guarded()
-		position = at + 1
-	}
-	if reply == nil {
-		reply = m.refuse()
+		position, reply = at+1, m.refuse()
 	}
 	subscribers := 0
 	if w.alive[next.channel] {
@@ -45,7 +42,7 @@ func (m *model) wait(w *world, c call) any {
 }
 
 func (m *model) knownFence() any {
-	if m.foreign || !m.held && !m.kept && m.broken == nil && len(m.line) == 0 {
+	if !m.held && !m.kept && m.broken == nil && len(m.line) == 0 {
 		return between{0, m.floor}
 	}
 	if m.fence == 0 {
@@ -57,9 +54,6 @@ func (m *model) knownFence() any {
 func (m *model) leave(w *world, c call) any {
 	owner, fence := c.arg(0), c.number(functions.OptFence)
 	hold, one := c.option(functions.OptHold)
-	if m.foreign {
-		return m.refuse()
-	}
 	left := !c.has(functions.OptFence) && m.unqueue(owner, hold, one)
 	m.settle(w, "")
 	if m.held && m.owner == owner && (fence == 0 || fence == m.fence) && one == (len(m.holds) > 0) {

@@ -21,12 +21,12 @@ type record struct {
 }
 
 // model is what a lock should be, as README.md says it. The zero value is a free one. The memory of
-// the server is always too young for a guard.
+// the server is always too young for a guard. A plain string of someone else is no matter of it: see
+// TestPlainStringIsALockOfSomeoneElse.
 type model struct {
 	key     string
 	held    bool
 	ended   bool // the lease is over, and no call has found that yet
-	foreign bool // a plain string of someone else
 	owner   string
 	channel string
 	holds   []string // of a joinable lock
@@ -56,8 +56,6 @@ type world struct {
 	locks []*model
 	alive map[string]bool
 }
-
-const theirs = "theirs"
 
 // expect changes the model as the call should change the lock, and returns what the call should
 // reply. HFJOIN changes nothing.
@@ -128,7 +126,6 @@ func (m *model) end(w *world, caller string) {
 // settle finds a lease that is over before anything else.
 func (m *model) settle(w *world, caller string) {
 	switch {
-	case m.foreign:
 	case m.held && m.ended:
 		m.end(w, caller)
 	case !m.held:
@@ -138,8 +135,6 @@ func (m *model) settle(w *world, caller string) {
 
 func (m *model) refuse() []any {
 	switch {
-	case m.foreign:
-		return []any{0, pttl, theirs, 0, functions.WhyForeign}
 	case m.held:
 		return busy(m.owner, len(m.line))
 	case m.kept:
@@ -153,7 +148,7 @@ func (m *model) refuse() []any {
 // disown is a refusal of one that thinks that it has the lock.
 func (m *model) disown(owner string, fence int64) []any {
 	reply := slices.Clone(m.refuse())
-	if r := m.broken; r != nil && !m.foreign && (fence == r.fence || fence == 0 && owner == r.owner) {
+	if r := m.broken; r != nil && (fence == r.fence || fence == 0 && owner == r.owner) {
 		reply[4] = functions.WhyBroken
 		if r.reason != "" {
 			reply[4] = functions.WhyBroken + " " + r.reason
@@ -194,7 +189,6 @@ func (m *model) acquire(w *world, c call) any {
 // caller's, and the reply if that is all.
 func (m *model) tryTake(next waiter, c call) (reply any, mine bool) {
 	switch {
-	case m.foreign:
 	case m.held && m.owner == next.owner:
 		return m.holdOn(next, c)
 	case m.held || m.kept || len(m.line) > 0:

@@ -86,7 +86,7 @@ func (p *player) endLease(lock int) {
 func (p *player) endMinimum(lock int) {
 	p.tb.Helper()
 	m := p.locks[lock]
-	if m.foreign || !m.kept && !m.due {
+	if !m.kept && !m.due {
 		return
 	}
 	p.note("the minimum of lock %d ends", lock)
@@ -136,17 +136,6 @@ func (p *player) reload() {
 			m.floor = 0
 		}
 	}
-}
-
-func (p *player) setForeign(lock int) {
-	p.tb.Helper()
-	m := p.locks[lock]
-	if m.foreign || m.held || m.kept || m.broken != nil || len(m.line) > 0 {
-		return
-	}
-	p.note("SET of lock %d", lock)
-	p.must(lock, "SET", theirs, "NX", "PX", long)
-	m.foreign = true
 }
 
 func (p *player) listen(channel string, on bool) {

@@ -15,7 +15,15 @@ type player struct {
 	sub      *conn
 	channels []string
 	played   int
-	log      []string // the last calls
+	journal
+}
+
+// journal is the last that was done.
+type journal struct{ log []string }
+
+func (j *journal) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	j.log = append(j.log[max(0, len(j.log)-15):], text[:min(len(text), 400)])
 }
 
 func newPlayer(b *bed) *player {
@@ -49,19 +57,12 @@ func (p *player) play(data []byte) {
 		case kind < 28:
 			p.reload()
 		case kind < 32:
-			p.setForeign(s.next() % len(p.locks))
-		case kind < 36:
 			p.delete(s.next() % len(p.locks))
 		default:
 			p.step(s.call(len(p.locks), append(p.channels, "no such channel")))
 		}
 		p.played++
 	}
-}
-
-func (p *player) note(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	p.log = append(p.log[max(0, len(p.log)-15):], text[:min(len(text), 300)])
 }
 
 func (p *player) fail(format string, args ...any) {
@@ -114,7 +115,6 @@ func (p *player) step(c call) {
 	}
 	p.learn(m, got, now)
 	p.checkMessages(m, floor)
-	p.checkPositions(c.lock)
 }
 
 // run makes a call, looks at the key and inspects it.
@@ -155,10 +155,7 @@ func (p *player) checkKey(m *model, s seen) {
 	p.tb.Helper()
 	m.ends = 0
 	want := "none"
-	switch {
-	case m.foreign:
-		want = "string"
-	case m.held || m.kept || m.broken != nil || len(m.line) > 0:
+	if m.held || m.kept || m.broken != nil || len(m.line) > 0 {
 		want = "hash"
 	}
 	if s.kind != want {
@@ -183,33 +180,6 @@ func (p *player) checkKey(m *model, s seen) {
 	}
 	if n := int64(2 * len(m.line)); s.waiting != n || s.marks > n {
 		p.fail("%d fields of waiters and %d of holes for %d", s.waiting, s.marks, len(m.line))
-	}
-}
-
-// checkPositions asks for every waiter now and then; to ask again changes nothing.
-func (p *player) checkPositions(lock int) {
-	p.tb.Helper()
-	m := p.locks[lock]
-	if p.played%10 != 0 || !m.held || m.ended || m.foreign {
-		return
-	}
-	for i, w := range m.line {
-		args := []string{w.owner, long}
-		if w.channel != "" {
-			args = append(args, functions.OptChannel, w.channel)
-		}
-		switch {
-		case len(w.holds) > 0:
-			args = append(args, functions.OptHold, w.holds[0])
-		case w.minimum:
-			args = append(args, functions.OptMinHold, long)
-		default:
-			args = append(args, functions.OptTokens, itoa(w.tokens))
-		}
-		got := p.call(functions.Wait, m.key, args...)
-		if !matches(got, []any{0, pttl, m.owner, i + 1, functions.WhyHeld, serverMS, between{m.fence, m.fence}, anything}) {
-			p.fail("waiter %d of %d, %.40q: %s", i+1, len(m.line), w.owner, show(got))
-		}
 	}
 }
 

@@ -11,27 +11,23 @@ import (
 // promises are what the model does not show, because it takes time, a clock that is set back, tokens
 // that are ahead of it, or the hands of others.
 var promises = map[string]func(b *bed, k string){
-	"a renewal sets the expiry that it grants":   renewalSetsExpiry,
-	"a key moves nobody else's tokens":           keyMovesNoTokens,
-	"a token ahead of the clock is remembered":   tokenAheadIsRemembered,
-	"a run ends with what was used of it":        runEnds,
-	"runs are given from the clock only":         runsFromTheClock,
-	"a run outlives a clock that was set back":   runOutlivesTheClock,
-	"tokens are the time":                        tokensAreTheTime,
-	"a raised token can be asked for again":      raiseRepeats,
-	"a lease is no longer than was asked for":    leaseIsCapped,
-	"a minimum outlives its lease":               minimumOutlivesTheLease,
-	"a minimum counts from the grant":            minimumCountsFromTheGrant,
-	"a grant that nobody took up closes nothing": untakenMinimum,
-	"release of a grant keeps":                   releaseKeeps,
-	"a record has its time":                      recordHasItsTime,
-	"the reason is for who was broken":           reasonIsForTheBroken,
-	"bounded waiting by measured turns":          measuredTurns,
-	"a grant names a key of bounded length":      grantNamesItsLock,
-	"an unconfirmed grant goes on":               unconfirmedGrantGoesOn,
-	"big fields are read once":                   bigFields,
-	"a run is told to the last in line":          handOverToARun,
-	"an ended lease is settled first":            endedLeaseIsSettled,
+	"a renewal sets the expiry that it grants": renewalSetsExpiry,
+	"a key moves nobody else's tokens":         keyMovesNoTokens,
+	"a token ahead of the clock is remembered": tokenAheadIsRemembered,
+	"a run ends with what was used of it":      runEnds,
+	"runs are given from the clock only":       runsFromTheClock,
+	"a run outlives a clock that was set back": runOutlivesTheClock,
+	"tokens are the time":                      tokensAreTheTime,
+	"a raised token can be asked for again":    raiseRepeats,
+	"a lease is no longer than was asked for":  leaseIsCapped,
+	"a minimum counts from the grant":          minimumCountsFromTheGrant,
+	"release of a grant keeps":                 releaseKeeps,
+	"a record has its time":                    recordHasItsTime,
+	"bounded waiting by measured turns":        measuredTurns,
+	"a grant names a key of bounded length":    grantNamesItsLock,
+	"big fields are read once":                 bigFields,
+	"a run is told to the last in line":        handOverToARun,
+	"an ended lease is settled first":          endedLeaseIsSettled,
 }
 
 func TestPromises(t *testing.T) {
@@ -86,18 +82,6 @@ func leaseIsCapped(b *bed, k string) {
 	}
 }
 
-func minimumOutlivesTheLease(b *bed, k string) {
-	b.take(k, "a", "20", "MINHOLD", "600")
-	want(b.tb, b.c.do("PTTL", k), between{400, 601})
-	b.pause(21)
-	kept := []any{0, between{1, 581}, "a", 0, functions.WhyKept}
-	for _, call := range [][]string{{functions.Acquire, "b", long}, {functions.Renew, "a", long}, {functions.Acquire, "a", long}, {functions.Release, "a"}} {
-		want(b.tb, b.call(call[0], k, call[1:]...), kept)
-	}
-	want(b.tb, b.call(functions.Wait, k, "b", long), []any{0, between{1, 580}, "a", 1, functions.WhyKept, serverMS, token, 0})
-	eventually(b.tb, "it is over", func() bool { return b.call(functions.Acquire, k, "c", long).([]any)[2] == "b" })
-}
-
 func minimumCountsFromTheGrant(b *bed, k string) {
 	b.take(k, "a", long)
 	want(b.tb, b.call(functions.Wait, k, "b", long, "MINHOLD", "1000").([]any)[3], 1)
@@ -108,17 +92,11 @@ func minimumCountsFromTheGrant(b *bed, k string) {
 	want(b.tb, b.call(functions.Acquire, k, "c", long), []any{0, between{1, 800}, "b", 0, functions.WhyKept})
 }
 
-func untakenMinimum(b *bed, k string) {
-	b.take(k, "a", long)
-	want(b.tb, b.call(functions.Wait, k, "b", "50", "MINHOLD", long).([]any)[3], 1)
-	want(b.tb, b.call(functions.Release, k, "a"), 1)
-	b.pause(51)
-	b.take(k, "c", long)
-}
-
 func releaseKeeps(b *bed, k string) {
+	ch := b.key("channel")
+	b.subscribe(ch) // else the release does not go straight
 	b.take(k, "a", long)
-	want(b.tb, b.call(functions.Wait, k, "b", long, "MINHOLD", long).([]any)[3], 1)
+	want(b.tb, b.call(functions.Wait, k, "b", long, functions.OptChannel, ch, "MINHOLD", long).([]any)[3], 1)
 	want(b.tb, b.call(functions.Release, k, "a"), 1)
 	want(b.tb, b.call(functions.Release, k, "b"), 1)
 	want(b.tb, b.call(functions.Acquire, k, "c", long), []any{0, left, "b", 0, functions.WhyKept})
@@ -133,18 +111,6 @@ func recordHasItsTime(b *bed, k string) {
 		want(b.tb, b.call(functions.Break, k, "FORGET"), []any{1, "a", token})
 		b.expectFree(k)
 	}
-}
-
-func reasonIsForTheBroken(b *bed, k string) {
-	first := b.take(k, "a", long)
-	b.call(functions.Break, k, "REASON", "it hung")
-	second := b.take(k, "a", long) // the same owner takes it again
-	reason := append(busy("a", 0)[:4:4], "broken it hung")
-	want(b.tb, b.call(functions.Renew, k, "a", long, "FENCE", itoa(first)), reason)
-	want(b.tb, b.call(functions.Leave, k, "a", "FENCE", itoa(first)), reason)
-	want(b.tb, b.call(functions.Renew, k, "a", long, "FENCE", itoa(second)), second)
-	want(b.tb, b.call(functions.Break, k, "OWNER", "b", "FORGET"), busy("a", 0))
-	want(b.tb, b.call(functions.Renew, k, "a", long, "FENCE", itoa(first)), reason)
 }
 
 func measuredTurns(b *bed, k string) {
@@ -176,16 +142,6 @@ func grantNamesItsLock(b *bed, k string) {
 	}
 }
 
-func unconfirmedGrantGoesOn(b *bed, k string) {
-	b.take(k, "a", long)
-	want(b.tb, b.call(functions.Wait, k, "dead", "30").([]any)[3], 1)
-	b.wait(k, "c", "", 2)
-	want(b.tb, b.call(functions.Release, k, "a"), 1)
-	b.pause(31)
-	want(b.tb, b.call(functions.Inspect, k), []any{0, "", 0, 0, 0, 1, functions.WhyServing})
-	want(b.tb, b.call(functions.Renew, k, "dead", long), []any{0, between{1, 2001}, "c", 0, functions.WhyHeld})
-}
-
 // A call reads a field that somebody made large as often as it reads any, and answers none.
 func bigFields(b *bed, k string) {
 	big := strings.Repeat("9", 4<<20)
@@ -204,13 +160,16 @@ func bigFields(b *bed, k string) {
 	b.c.do("DEL", k)
 }
 
-// Who releases too late hears it, and the line is served all the same.
+// Who releases or renews too late hears it, and the line is served all the same.
 func endedLeaseIsSettled(b *bed, k string) {
 	ch := b.key("channel")
 	sub := b.subscribe(ch)
-	b.take(k, "a", long)
-	b.wait(k, "b", ch, 1)
-	b.end(k)
-	want(b.tb, b.call(functions.Release, k, "a"), []any{0, between{1, 2001}, "b", 0, functions.WhyHeld})
-	want(b.tb, grant(b.tb, sub.message()).owner, "b")
+	for _, late := range [][]string{{functions.Release, "a"}, {functions.Renew, "a", long}} {
+		b.take(k, "a", long)
+		b.wait(k, "b", ch, 1)
+		b.end(k)
+		want(b.tb, b.call(late[0], k, late[1:]...), []any{0, between{1, 2001}, "b", 0, functions.WhyHeld})
+		want(b.tb, grant(b.tb, sub.message()).owner, "b")
+		b.call(functions.Release, k, "b")
+	}
 }

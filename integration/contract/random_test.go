@@ -2,6 +2,7 @@ package contract
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -23,8 +24,8 @@ func randomBytes(seed uint64, n int) []byte {
 
 func join(lines []string) string { return "  " + strings.Join(lines, "\n  ") }
 
-// Thousands of random calls do to the server what they do to the model. HOLDFAST_SEED repeats a
-// run.
+// Thousands of random calls do to the server what they do to the model, and reply the same over both versions
+// of the protocol. HOLDFAST_SEED repeats a run.
 func TestRandomCalls(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("HOLDFAST_SEED"); text != "" {
@@ -36,9 +37,12 @@ func TestRandomCalls(t *testing.T) {
 	}
 	t.Logf("HOLDFAST_SEED=%d", seed)
 	each(t, func(t *testing.T, b *bed) {
-		p := random(t, b, seed, 60_000)
-		if p.played < 6000 {
-			t.Errorf("only %d calls in 60000 bytes", p.played)
+		for _, resp := range []int{2, 3} {
+			its := *b
+			its.c, its.run = b.dial(resp), fmt.Sprint(b.run, "-", resp)
+			if p := random(t, &its, seed+uint64(resp), 30_000); p.played < 3000 {
+				t.Errorf("only %d calls in 30000 bytes", p.played)
+			}
 		}
 	})
 }

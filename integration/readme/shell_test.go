@@ -90,6 +90,8 @@ var runners = []runner{
 	{"docs/adapters.md", "indented", "go get", false, "", "nothing is published yet"},
 	{"docs/command.md", "indented", "go -C loader/cmd/holdfast run . help", true, "", ""},
 	{"docs/command.md", "console", "", false, "loader/cmd/holdfast TestThePageIsTrue", ""},
+	{"docs/command.md", "indented", "holdfast ui", false, "loader/cmd/holdfast TestThePage", ""},
+	{"docs/exporter.md", "sh", "", false, "loader/cmd/holdfast TestTheExporter", ""},
 	{"docs/doctor.md", "indented", "$ holdfast doctor --addr", false, "",
 		"a sample of what it prints of a deployment with a fault; TestEveryKindCanBeFound finds each fault"},
 	{"docs/managed.md", "sh", "", true, "", ""},

@@ -21,7 +21,7 @@ const placeholder = ">PASSWORD"
 func aclCommand(a *app) *cobra.Command {
 	var need rights.Need
 	var as string
-	var check bool
+	var check, file bool
 	cmd := &cobra.Command{
 		Use:     "acl --for client|loader|operator",
 		GroupID: groupDeploy,
@@ -29,6 +29,8 @@ func aclCommand(a *app) *cobra.Command {
 		Long: `Acl prints the ACL line of a user that may do what its role needs, and no more: a client takes locks, a loader runs
 load and verify, an operator runs ls, inspect, line, break and watch. It asks no server. The line begins with "reset",
 so it also takes away what a user of that name has. ACLs are not replicated: give the line to every node, replicas too.
+With --file it is a line of a users.acl file. Put a password in place of PASSWORD, and keep the file's line of the user
+"default": without one, everybody is that user, and may do all.
 
 With --check it asks the server, by ACL DRYRUN, whether the user --as has these rights. If there is no such user, it
 tries the line on one of a random name, which cannot log in and is deleted again. Exit code 3 says that rights are
@@ -37,6 +39,7 @@ missing. To check, the caller's own user needs +acl|dryrun +acl|setuser +acl|del
 "verify" also needs +config|get to name risky settings. It is not in the line, because it shows passwords too.`,
 		Example: `  holdfast acl --for client
   holdfast acl --for client --cluster --guard --prefix '{shop}:lock:' --as shop
+  holdfast acl --for operator --as oncall --file >> users.acl
   holdfast acl --for operator --as oncall --check --addr redis-1:6379 --user admin`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,7 +49,7 @@ missing. To check, the caller's own user needs +acl|dryrun +acl|setuser +acl|del
 			if check {
 				return a.checkACL(cmd.Context(), need, as)
 			}
-			a.printACL(need, as)
+			a.printACL(need, as, file)
 			return nil
 		},
 	}
@@ -60,6 +63,7 @@ missing. To check, the caller's own user needs +acl|dryrun +acl|setuser +acl|del
 	flags.BoolVar(&need.Guard, "guard", false, "client: with Config.Guard, or on a quorum")
 	flags.BoolVar(&need.Replicas, "replicas", false, "client: with Config.Replicas")
 	flags.BoolVar(&need.Unload, "unload", false, "loader: may also unload, and load --force over another's library")
+	flags.BoolVar(&file, "file", false, "print the line of a users.acl file (aclfile of redis.conf) instead")
 	flags.BoolVar(&check, "check", false, "ask the server whether the user has these rights")
 	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(
 		[]string{string(rights.Client), string(rights.Loader), string(rights.Operator)}, cobra.ShellCompDirectiveNoFileComp))
@@ -78,8 +82,12 @@ func userName(name string) error {
 	return nil
 }
 
-func (a *app) printACL(need rights.Need, as string) {
+func (a *app) printACL(need rights.Need, as string, file bool) {
 	rules := append([]string{"reset", "on", placeholder}, need.Rules()[1:]...)
+	if file { // nothing is quoted there, and a user begins with no rights
+		fmt.Fprintln(a.stdout, "user", as, strings.Join(rules[1:], " "))
+		return
+	}
 	words := []string{"ACL", "SETUSER", as}
 	for _, rule := range rules {
 		words = append(words, shellQuoted(rule))

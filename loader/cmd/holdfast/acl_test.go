@@ -28,6 +28,26 @@ func grant(t *testing.T, d *server.Deployment, as string, flags []string, withou
 	return []string{"HOLDFAST_PASSWORD=PASSWORD"}
 }
 
+// The line of a file of users is one: a server that starts with it lets the user in.
+func TestACLFile(t *testing.T) {
+	t.Parallel()
+	const pattern = `l[o]cks:`
+	r := holdfast(t, nil, "acl", "--for", "operator", "--as", "oncall", "--prefix", pattern, "--file")
+	require.Equal(t, 0, r.code, r)
+	line := strings.Replace(strings.TrimSuffix(r.out, "\n"), ">PASSWORD", ">s3cret", 1)
+	require.NotContains(t, line, "\n")
+	d := server.Single(t, server.Owned(), server.WithACL(line))
+	d.Load(t)
+	do := func(args ...string) result {
+		return holdfast(t, []string{"HOLDFAST_PASSWORD=s3cret"}, append(args, "--user", "oncall", "--addr", d.Addrs()[0])...)
+	}
+	require.Equal(t, 0, do("ls", "--prefix", pattern).code)
+	r = do("inspect", "order", "--prefix", pattern)
+	require.Equal(t, 5, r.code, r)
+	r = do("inspect", "order")
+	require.Equal(t, 1, r.code, r)
+}
+
 func TestACLCheck(t *testing.T) {
 	t.Parallel()
 	d := server.Single(t, server.Owned())

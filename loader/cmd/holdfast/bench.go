@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/client"
-
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/bench"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/terminal"
 )
@@ -136,7 +135,7 @@ func (a *app) bench(ctx context.Context, f *benchFlags) error {
 	progress.Say("connecting ...")
 	clients, where, err := a.openBench(ctx, f)
 	if err != nil {
-		return f.explain(err)
+		return advise(err, "client --prefix "+shellQuoted(f.prefix))
 	}
 	defer clients[0].Close()
 	defer clients[1].Close()
@@ -170,7 +169,7 @@ func (a *app) openBench(ctx context.Context, f *benchFlags) (clients bench.Clien
 	cfg := client.Config{Prefix: f.ownPrefix, Lease: f.Lease, Guard: f.guard, Replicas: f.replicas,
 		Logger: slog.New(slog.DiscardHandler)}
 	for i := range clients {
-		clients[i], err = a.lockClient(ctx, f.quorum, cfg, func(o *rueidis.ClientOption) { o.DisableCache = false })
+		clients[i], err = a.lockClient(ctx, f.quorum, cfg, true)
 		if err != nil {
 			break
 		}
@@ -203,17 +202,186 @@ func (a *app) probe(ctx context.Context, f *benchFlags, c *client.Client) error 
 	return err
 }
 
-// explain adds what can be done about an error.
-func (f *benchFlags) explain(err error) error {
-	var usage usageError
-	switch {
-	case errors.As(err, &usage):
-		return usage
-	case errors.Is(err, client.ErrLibrary):
-		return fmt.Errorf("%w (\"holdfast load\" brings the library)", err)
-	case errors.Is(err, client.ErrDenied), strings.Contains(err.Error(), "NOPERM"):
-		return fmt.Errorf("%w (\"holdfast acl --for client --prefix %s\" prints the rights that it takes)",
-			err, shellQuoted(f.prefix))
+// surroundings say what was measured, for those who compare runs.
+type surroundings struct {
+	Deployment string   `json:"deployment"` // single, sentinel, cluster or quorum
+	Addrs      []string `json:"addrs"`
+	Servers    []string `json:"servers"` // each kind and version once, as "redis 8.2.1"
+	Library    string   `json:"library"` // on the servers
+	Client     string   `json:"client"`  // the version of this command's module
+}
+
+func (a *app) surroundings(ctx context.Context, quorum bool, c *client.Client) (surroundings, error) {
+	at := surroundings{Deployment: "single", Addrs: a.cfg.addrs, Client: thisBuild().Version}
+	version, err := c.Version(ctx)
+	if err != nil {
+		return at, err
 	}
-	return err
+	at.Library = version
+	if quorum {
+		at.Deployment = "quorum"
+		options, err := a.quorumOptions()
+		for _, option := range options {
+			if one, err := connect(ctx, option); err == nil {
+				at.add(ctx, one)
+				one.Close()
+			}
+		}
+		return at, err
+	}
+	// On a connection of its own: a client whose Redis is asked for gives up ways to be fast.
+	option, err := theDeployment(ctx, &a.cfg)
+	if err != nil {
+		return at, err
+	}
+	redis, err := connect(ctx, option)
+	if err != nil {
+		return at, err
+	}
+	defer redis.Close()
+	switch {
+	case a.cfg.master != "":
+		at.Deployment = "sentinel"
+	case redis.Mode() == rueidis.ClientModeCluster:
+		at.Deployment = "cluster"
+	}
+	for _, node := range redis.Nodes() {
+		at.add(ctx, node)
+	}
+	slices.Sort(at.Servers)
+	return at, nil
+}
+
+// add asks a server what it is. HELLO needs no permission. One that does not answer adds nothing: what
+// that means for locks is measured.
+func (at *surroundings) add(ctx context.Context, redis rueidis.Client) {
+	said, err := redis.Do(ctx, redis.B().Arbitrary("HELLO").Build()).AsMap()
+	if err != nil {
+		return
+	}
+	kind, version := said["server"], said["version"]
+	name, _ := kind.ToString()
+	number, _ := version.ToString()
+	text := printable(fmt.Sprintf("%s %s", name, number))
+	if !slices.Contains(at.Servers, text) {
+		at.Servers = append(at.Servers, text)
+	}
+}
+
+func (at surroundings) String() string {
+	return fmt.Sprintf("%s, %s, at %s, library %s", strings.Join(at.Servers, " and "), at.Deployment,
+		strings.Join(at.Addrs, ","), at.Library)
+}
+
+func (a *app) printBench(f *benchFlags, at surroundings, begun time.Time, r bench.Report, code int) {
+	if a.cfg.json {
+		h := a.head(nil)
+		h.ExitCode = code
+		at.Servers = nonNil(at.Servers)
+		a.printJSON(struct {
+			head
+			Begun time.Time `json:"begun"`
+			surroundings
+			Prefix   string  `json:"prefix"`  // with the random part
+			Seconds  float64 `json:"seconds"` // as asked for
+			Workers  int     `json:"workers"`
+			Locks    int     `json:"locks"`
+			LeaseMS  int64   `json:"lease_ms"`
+			GuardMS  int64   `json:"guard_ms"`
+			Replicas int     `json:"replicas"`
+			bench.Report
+		}{h, begun.UTC().Truncate(time.Second), at, f.ownPrefix, f.For.Seconds(), f.Workers, f.Locks,
+			f.Lease.Milliseconds(), f.guard.Milliseconds(), f.replicas, r})
+	} else {
+		fmt.Fprintln(a.stdout, at)
+		benchTable(r, terminal.PainterFor(a.stdout)).Print(a.stdout)
+		for _, line := range benchWords(f, r) {
+			fmt.Fprintln(a.stdout, line)
+		}
+		a.printFailures(r)
+	}
+	if r.Interrupted {
+		fmt.Fprintln(a.stderr, "holdfast bench: interrupted: this is what was measured until then")
+	}
+	if r.Left > 0 {
+		a.sayLeft(f, r.Left)
+	}
+}
+
+func (a *app) sayLeft(f *benchFlags, locks int) {
+	fmt.Fprintf(a.stderr, "holdfast bench: locks under %s that may be left: %d; they end with their lease\n",
+		printable(f.ownPrefix), locks)
+}
+
+// benchTable has a line for each kind of call.
+func benchTable(r bench.Report, paint terminal.Painter) *terminal.Table {
+	table := &terminal.Table{Painter: paint}
+	table.Head("PART", "CALL", "WORKERS", "COUNT", "PER SECOND", "P50 MS", "P95 MS", "P99 MS", "MAX MS", "ROUND TRIPS")
+	row := func(part bench.Part, call string, workers int, count int64, rate float64, l bench.Latency, trips float64) {
+		texts := []string{string(part), call, fmt.Sprint(workers), fmt.Sprint(count), fmt.Sprintf("%.0f", rate)}
+		for _, v := range []float64{l.P50, l.P95, l.P99, l.Max} {
+			texts = append(texts, fmt.Sprintf("%.3f", v))
+		}
+		if trips > 0 {
+			texts = append(texts, fmt.Sprintf("%.2f", trips))
+		} else {
+			texts = append(texts, "-")
+		}
+		table.Row(terminal.Cells(texts...)...)
+	}
+	trips := func(part bench.Part, call string, t *bench.Trips) {
+		if t != nil {
+			row(part, call, t.Workers, t.Count, t.PerSecond, t.MS, t.RoundTrips)
+		}
+	}
+	pairs := func(part bench.Part, p *bench.Pairs) {
+		if p != nil {
+			row(part, "acquire", p.Workers, p.Pairs, p.PairsPerSecond, p.AcquireMS, p.AcquireRoundTrips)
+			row(part, "release", p.Workers, p.Pairs, p.PairsPerSecond, p.ReleaseMS, p.ReleaseRoundTrips)
+		}
+	}
+	trips(bench.RoundTrip, "inspect", r.RoundTrip)
+	pairs(bench.Alone, r.Alone)
+	pairs(bench.Parallel, r.Parallel)
+	if t := r.Contended; t != nil {
+		row(bench.Contended, "wait", t.Workers, t.HandOffs, t.HandOffsPerSecond, t.WaitMS, 0)
+		row(bench.Contended, "hand-off", t.Workers, t.HandOffs, t.HandOffsPerSecond, t.HandOffMS, t.HandOffRoundTrips)
+	}
+	trips(bench.Renewal, "renew", r.Renewal)
+	return table
+}
+
+// benchWords say what the numbers mean, of each part that has some.
+func benchWords(f *benchFlags, r bench.Report) []string {
+	var lines []string
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	if r.RoundTrip.Count > 0 {
+		say("A call that only reads takes %.3f ms from here: a round trip.", r.RoundTrip.MS.P50)
+	}
+	if p := r.Alone; p != nil && p.Pairs > 0 {
+		say("A lock that nobody else wants costs %.2f round trips to take and %.2f to give back.",
+			p.AcquireRoundTrips, p.ReleaseRoundTrips)
+	}
+	if p := r.Parallel; p != nil && p.Pairs > 0 {
+		say("%d workers with locks of their own take and give back %.0f per second.", p.Workers, p.PairsPerSecond)
+	}
+	if t := r.Contended; t != nil && t.HandOffs > 0 {
+		say("A lock that %d workers want goes from one to the next %.0f times per second; each got it %d to %d times.",
+			t.Workers, t.HandOffsPerSecond, t.ServedMin, t.ServedMax)
+	}
+	if t := r.Renewal; t != nil && t.Count > 0 {
+		say("A renewal takes %.2f round trips; a lock that is held is renewed every %s.", t.RoundTrips, short(f.Lease/3))
+	}
+	return lines
+}
+
+func (a *app) printFailures(r bench.Report) {
+	all := r.Errors()
+	paint := terminal.PainterFor(a.stdout)
+	for _, part := range bench.Parts() {
+		for _, one := range all[part] {
+			line := fmt.Sprintf("%s: %d calls failed: %s", part, one.Count, strings.ReplaceAll(one.Kind, "_", " "))
+			fmt.Fprintf(a.stdout, "%s: %s\n", paint.Paint(terminal.Red, line), printable(one.First))
+		}
+	}
 }

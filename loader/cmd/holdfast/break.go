@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -85,7 +84,7 @@ func (a *app) breakLock(ctx context.Context, b breaking) error {
 	defer end()
 	seen, err := view.Lock(looking, b.name)
 	if err != nil {
-		return a.lockError(err)
+		return advise(err, "operator")
 	}
 	broken := locks.Broken{Next: &seen}
 	switch there := seen.Held || seen.Kept() || b.forget && seen.Broken != nil; {
@@ -100,7 +99,7 @@ func (a *app) breakLock(ctx context.Context, b breaking) error {
 	defer cancel()
 	broken, err = view.Break(ctx, seen, b.reason, b.forget)
 	if err != nil {
-		return a.lockError(err)
+		return advise(err, "operator")
 	}
 	return a.printBroken(seen, b, broken)
 }
@@ -109,30 +108,35 @@ func (a *app) breakLock(ctx context.Context, b breaking) error {
 // fingers know is not answer enough.
 func (a *app) confirm(ctx context.Context, view *locks.View, l locks.Lock) error {
 	a.printLock(view, l)
-	accepted := []string{"y", "yes"}
-	switch {
-	case l.Held && l.KeptUntil != nil:
-		accepted = []string{l.Name}
-		fmt.Fprintf(a.stderr, "Take %s from %s? Its work may still be running, and the lock is not kept until %s then:\n"+
-			"a job may run again before that. To do so, type the name of the lock: ", printable(l.Name), l, clock(*l.KeptUntil))
-	case l.Held:
-		fmt.Fprintf(a.stderr, "Take %s from %s? Its work may still be running. [y/N] ", printable(l.Name), l)
-	case l.Kept():
-		accepted = []string{l.Name}
-		fmt.Fprintf(a.stderr, "Nobody works under %s. It is kept, so that a job does not run again before %s.\n"+
-			"To let that run again, type the name of the lock: ", printable(l.Name), clock(*l.KeptUntil))
-	default:
-		fmt.Fprintf(a.stderr, "Forget that %s was taken from %s? [y/N] ", printable(l.Name), l.Broken)
-	}
+	text, agrees := question(l)
+	fmt.Fprint(a.stderr, text)
 	answer, err := a.answer(ctx)
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(accepted, func(yes string) bool { return strings.EqualFold(yes, answer) }) {
+	if !agrees(answer) {
 		fmt.Fprintln(a.stderr, "holdfast break: nothing was broken")
 		return exit(exitRefused)
 	}
 	return nil
+}
+
+// question is what is asked before a lock is broken, and says which answers are a yes.
+func question(l locks.Lock) (text string, agrees func(answer string) bool) {
+	letter := func(answer string) bool { return strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes") }
+	name := func(answer string) bool { return strings.EqualFold(answer, l.Name) }
+	switch {
+	case l.Held && l.KeptUntil != nil:
+		return fmt.Sprintf("Take %s from %s? Its work may still be running, and the lock is not kept until %s then:\n"+
+			"a job may run again before that. To do so, type the name of the lock: ",
+			printable(l.Name), l, clock(*l.KeptUntil)), name
+	case l.Held:
+		return fmt.Sprintf("Take %s from %s? Its work may still be running. [y/N] ", printable(l.Name), l), letter
+	case l.Kept():
+		return fmt.Sprintf("Nobody works under %s. It is kept, so that a job does not run again before %s.\n"+
+			"To let that run again, type the name of the lock: ", printable(l.Name), clock(*l.KeptUntil)), name
+	}
+	return fmt.Sprintf("Forget that %s was taken from %s? [y/N] ", printable(l.Name), l.Broken), letter
 }
 
 // answer reads a line, for as long as nobody interrupts.
@@ -159,25 +163,21 @@ func (a *app) answer(ctx context.Context) (string, error) {
 	}
 }
 
-// printBroken says what was done, and returns the exit code: of a lock that nobody has, of one that
-// somebody else has by now.
+// printBroken says what was done, and returns the exit code.
 func (a *app) printBroken(seen locks.Lock, asked breaking, b locks.Broken) error {
-	code := exitOK
-	switch changed := b.Next != nil && (b.Next.Held || b.Next.Kept()); {
-	case b.Lost == nil && changed:
-		code = exitRefused
-	case b.Lost == nil:
-		code = exitFree
-	}
-	if a.cfg.json {
+	text, code := outcome(seen, b)
+	switch {
+	case a.cfg.json:
 		a.printJSON(struct {
 			head
 			Name string      `json:"name"`
 			Lost *locks.Lock `json:"lost"` // null: nobody had it, or another owner than was to lose it
 			Next *locks.Lock `json:"next"` // how it stood right after that; null: nobody knows
 		}{head{Command: a.cfg.command, ExitCode: code}, asked.name, b.Lost, b.Next})
-	} else {
-		a.sayBroken(seen, code, b.Next)
+	case code == exitRefused:
+		fmt.Fprintf(a.stderr, "holdfast break: %s\n", text)
+	default:
+		fmt.Fprintln(a.stdout, text)
 	}
 	if code != exitOK {
 		return exit(code)
@@ -185,28 +185,28 @@ func (a *app) printBroken(seen locks.Lock, asked breaking, b locks.Broken) error
 	return nil
 }
 
-func (a *app) sayBroken(seen locks.Lock, code int, next *locks.Lock) {
+// outcome says what a break did, and how the lock stands now. The code is another one if nobody had the
+// lock, or if somebody else has it by now.
+func outcome(seen locks.Lock, b locks.Broken) (text string, code int) {
 	name := printable(seen.Name)
-	switch {
-	case code == exitRefused:
-		fmt.Fprintf(a.stderr, "holdfast break: %s has changed hands, and nothing was broken: it is %s now\n", name, next)
-		return
-	case code == exitFree:
-		fmt.Fprintf(a.stdout, "%s: nobody had it, and nothing was broken\n", name)
-		return
+	switch next := b.Next; {
+	case b.Lost == nil && next != nil && (next.Held || next.Kept()):
+		return fmt.Sprintf("%s has changed hands, and nothing was broken: it is %s now", name, next), exitRefused
+	case b.Lost == nil:
+		return name + ": nobody had it, and nothing was broken", exitFree
 	case seen.Held:
-		fmt.Fprintf(a.stdout, "%s: taken from %s (token %s)\n", name, seen, tokenText(seen))
+		text = fmt.Sprintf("%s: taken from %s (token %s)\n", name, seen, tokenText(seen))
 	case seen.Kept():
-		fmt.Fprintf(a.stdout, "%s: not kept any more\n", name)
+		text = name + ": not kept any more\n"
 	default:
-		fmt.Fprintf(a.stdout, "%s: the break is forgotten\n", name)
+		text = name + ": the break is forgotten\n"
 	}
-	switch {
+	switch next := b.Next; {
 	case next == nil:
-		fmt.Fprintln(a.stderr, "holdfast break: who has it now is unknown")
+		return text + "who has it now is unknown", exitOK
 	case next.Held:
-		fmt.Fprintf(a.stdout, "%s has it now (token %s), %d wait\n", next, tokenText(*next), next.Waiters)
+		return text + fmt.Sprintf("%s has it now (token %s), %d wait", next, tokenText(*next), next.Waiters), exitOK
 	default:
-		fmt.Fprintf(a.stdout, "nobody has it now, %d wait\n", next.Waiters)
+		return text + fmt.Sprintf("nobody has it now, %d wait", next.Waiters), exitOK
 	}
 }

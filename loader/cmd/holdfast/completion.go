@@ -30,7 +30,7 @@ func (a *app) completeName(w *where) cobra.CompletionFunc {
 			return nil, none
 		}
 		defer end()
-		list, _ := view.List(ctx, locks.Filter{Limit: completeAt, Any: true, Name: typed}, nil, nil)
+		list, _ := view.List(ctx, locks.Filter{Limit: completeAt, Any: true, Pattern: locks.Literal(typed) + "*"}, nil)
 		var names []string
 		for _, l := range list.Locks {
 			if !strings.ContainsAny(l.Name, "\t\n\r") {

@@ -54,7 +54,7 @@ func (a *app) inspect(ctx context.Context, w where, name string) error {
 	defer end()
 	lock, err := view.Lock(ctx, name)
 	if err != nil {
-		return a.lockError(err)
+		return advise(err, "operator")
 	}
 	if a.cfg.json {
 		a.printLockJSON(lock)

@@ -184,7 +184,7 @@ func TestManyLocks(t *testing.T) {
 		return names
 	}
 	require.Len(t, look.Locks, 1000)
-	require.Equal(t, []string{"order:0007", "order:2999", "zebra"}, waited(look.Locks))
+	require.Equal(t, []string{"order:2999", "order:0007", "zebra"}, waited(look.Locks))
 
 	list := decode[listed](t, where.do(t, "ls", "--json"))
 	require.Len(t, list.Locks, 1000)
@@ -192,6 +192,16 @@ func TestManyLocks(t *testing.T) {
 	require.Equal(t, []int{many + 1, many + 1, 4}, []int{list.Total, list.Held, list.Waiting})
 	list = decode[listed](t, where.do(t, "ls", "--json", "--limit", "1"))
 	require.Equal(t, []string{"order:2999"}, list.names(), "the one with most waiters")
+	list = decode[listed](t, where.do(t, "ls", "order:000*", "--json", "--limit", "2", "--sort", "name"))
+	require.Equal(t, []string{"order:0000", "order:0001"}, list.names())
+	require.Equal(t, []int{10, 10, 1}, []int{list.Total, list.Held, list.Waiting})
+	list = decode[listed](t, where.do(t, "ls", "--json", "--limit", "2", "--sort", "waiters"))
+	require.Equal(t, "order:2999", list.names()[0])
+	list = decode[listed](t, where.do(t, "ls", "--json", "--limit", "2", "--sort", "age"))
+	require.Equal(t, []string{"order:0000", "order:0001"}, list.names(), "those that were taken first")
+	require.Empty(t, decode[listed](t, where.do(t, "ls", "--json", "--older-than", "1h")).Locks)
+	require.Equal(t, many+1, decode[listed](t, where.do(t, "ls", "--json", "--older-than", "1ms", "--holder", "me")).Total)
+	require.Empty(t, decode[listed](t, where.do(t, "ls", "--json", "--holder", "another")).Locks)
 	r := where.do(t, "ls")
 	require.Equal(t, 0, r.code, r)
 	require.Contains(t, r.errors, "2001 more")

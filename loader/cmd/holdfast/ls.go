@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -18,23 +19,26 @@ func listCommand(a *app) *cobra.Command {
 	var w where
 	var f locks.Filter
 	cmd := &cobra.Command{
-		Use:     "ls",
+		Use:     "ls [PATTERN]",
 		Aliases: []string{"list"},
 		GroupID: groupLocks,
 		Short:   "List the locks, who has them and how many wait",
-		Long: `Ls lists the locks under the prefix by name: who has each, for how long, what is left of the lease, the fencing
-token, and how many wait. A lock that nobody has can be kept until the end of an interval. Ls looks by SCAN in batches
-on every primary, which blocks no server for long, but goes through all keys of the database; a lock that is taken or
-given back meanwhile may be missing. Of more locks than --limit it lists those with most waiters, and counts all.
+		Long: `Ls lists the locks under the prefix: who has each, for how long, what is left of the lease, the fencing token, and
+how many wait. A lock that nobody has can be kept until the end of an interval. A PATTERN is as that of SCAN: quote it
+for the shell. Ls looks by SCAN in batches on every primary, which blocks no server for long, but goes through all keys
+of the database; a lock that is taken or given back meanwhile may be missing. Of more locks than --limit it lists the
+first ones of --sort, or those with most waiters, and counts all.
 
 The user needs what "holdfast acl --for operator" prints.`,
 		Example: `  holdfast ls --addr redis-1:6379
-  holdfast ls --waited
+  holdfast ls 'order:*' --sort age --older-than 5m
+  holdfast ls --waited --holder web-42
   holdfast ls --prefix '{shop}:lock:' --json | jq -r '.locks[] | select(.held_ms > 60000) | .name'`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.Limit < 0 {
-				return usageError{errors.New("--limit must not be negative; 0 is none")}
+		Args:              onePattern,
+		ValidArgsFunction: a.completeName(&w),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := choose(&f, args); err != nil {
+				return err
 			}
 			return a.list(cmd.Context(), w, f)
 		},
@@ -42,10 +46,47 @@ The user needs what "holdfast acl --for operator" prints.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	w.bind(flags)
+	bindFilter(cmd, &f)
+	return cmd
+}
+
+// bindFilter defines the flags that say which locks are shown, and in which order.
+func bindFilter(cmd *cobra.Command, f *locks.Filter) {
+	flags := cmd.Flags()
 	flags.BoolVar(&f.Held, "held", false, "only locks that are held, not those whose lease has ended")
 	flags.BoolVar(&f.Waited, "waited", false, "only locks with waiters")
-	flags.IntVar(&f.Limit, "limit", defaultLimit, "list that `many` locks at most, those with most waiters, then those held longest; 0: all")
-	return cmd
+	flags.StringVar(&f.Holder, "holder", "", "only locks whose holder has this `text` in its host, process, label or owner string")
+	flags.DurationVar(&f.OlderThan, "older-than", 0, "only locks that are held for longer than this `duration`")
+	flags.StringVar((*string)(&f.Order), "sort", "", "`order`: by most waiters, longest age, or name (default: name; of watch, waiters)")
+	flags.IntVar(&f.Limit, "limit", defaultLimit, "that `many` locks at most, the first ones of --sort, without it those with most waiters; 0: all")
+	var orders []string
+	for _, order := range locks.Orders {
+		orders = append(orders, string(order))
+	}
+	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(orders, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// onePattern takes a pattern of names, or none.
+func onePattern(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return unexpected(args[1])
+	}
+	return nil
+}
+
+// choose completes a filter by what was typed, and checks it.
+func choose(f *locks.Filter, args []string) error {
+	switch {
+	case f.Limit < 0:
+		return usageError{errors.New("--limit must not be negative; 0 is none")}
+	case f.OlderThan < 0:
+		return usageError{errors.New("--older-than must not be negative")}
+	case f.Order != "" && !slices.Contains(locks.Orders, f.Order):
+		return usageError{fmt.Errorf("--sort must be waiters, age or name, not %q", f.Order)}
+	case len(args) > 0:
+		f.Pattern = args[0]
+	}
+	return nil
 }
 
 func (a *app) list(ctx context.Context, w where, f locks.Filter) error {
@@ -59,10 +100,10 @@ func (a *app) list(ctx context.Context, w where, f locks.Filter) error {
 		return err
 	}
 	defer end()
-	list, err := view.List(ctx, f, func(keys int) { progress.Say("%d keys under %q ...", keys, w.prefix) }, nil)
+	list, err := view.List(ctx, f, func(keys int) { progress.Say("%d keys under %q ...", keys, w.prefix) })
 	progress.End()
 	if len(list.Locks) == 0 && err != nil {
-		return a.lockError(err)
+		return advise(err, "operator")
 	}
 	a.printList(list, err)
 	if err != nil {
@@ -81,33 +122,31 @@ func (a *app) printList(list locks.List, err error) {
 			Waiting int          `json:"waiting"` // wait
 			More    bool         `json:"more"`    // the limit leaves some out
 			Skipped int          `json:"skipped"` // keys that are no locks
-		}{a.head(err), nonNil(list.Locks), list.Total, list.Held, list.Waiting, list.More() > 0, list.Skipped}
+		}{a.head(err), nonNil(list.Locks), list.Total, list.Held, list.Waiting, list.More() > 0, len(list.Foreign)}
 		a.printJSON(report)
 		return
 	}
-	lockTable(list.Locks, terminal.PainterFor(a.stdout)).Print(a.stdout)
-	if n := list.More(); n > 0 {
-		fmt.Fprintf(a.stderr, "holdfast ls: %d more, with fewer waiters or held for less long; of all %d locks %d are held, "+
-			"and %d wait: --limit 0 lists all\n", n, list.Total, list.Held, list.Waiting)
+	table := &terminal.Table{Painter: terminal.PainterFor(a.stdout)}
+	table.Head(lockColumns.Titles...)
+	for _, l := range list.Locks {
+		table.Row(lockCells(l)...)
 	}
-	if list.Skipped > 0 {
-		fmt.Fprintf(a.stderr, "holdfast ls: %d keys under the prefix are no locks\n", list.Skipped)
+	table.Print(a.stdout)
+	if n := list.More(); n > 0 {
+		fmt.Fprintf(a.stderr, "holdfast ls: %d more; of all %d locks %d are held, and %d wait: --limit 0 lists all\n", n, list.Total, list.Held, list.Waiting)
+	}
+	if n := len(list.Foreign); n > 0 {
+		fmt.Fprintf(a.stderr, "holdfast ls: %d keys under the prefix are no locks\n", n)
 	}
 	if err != nil {
-		fmt.Fprintf(a.stderr, "holdfast ls: the list is not complete: %v\n", a.lockError(err))
+		fmt.Fprintf(a.stderr, "holdfast ls: the list is not complete: %v\n", advise(err, "operator"))
 	}
 }
 
-// lockTitles are those of lockCells, which watch shows too.
-var lockTitles = []string{"NAME", "HOLDER", "FOR", "LEASE", "TOKEN", "WAITERS"}
-
-func lockTable(all []locks.Lock, paint terminal.Painter) *terminal.Table {
-	table := &terminal.Table{Painter: paint}
-	table.Head(lockTitles...)
-	for _, l := range all {
-		table.Row(lockCells(l)...)
-	}
-	return table
+// lockColumns are those of lockCells, which watch shows too.
+var lockColumns = terminal.Columns{
+	Titles: []string{"NAME", "HOLDER", "FOR", "LEASE", "TOKEN", "WAITERS"},
+	Worth:  []string{"TOKEN", "LEASE", "FOR", "HOLDER"},
 }
 
 func lockCells(l locks.Lock) []terminal.Cell {

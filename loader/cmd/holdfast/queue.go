@@ -55,11 +55,11 @@ func (a *app) line(ctx context.Context, w where, name string, limit int) error {
 	defer end()
 	lock, err := view.Lock(ctx, name)
 	if err != nil {
-		return a.lockError(err)
+		return advise(err, "operator")
 	}
 	line, err := view.Line(ctx, name, limit)
 	if err != nil {
-		return a.lockError(err)
+		return advise(err, "operator")
 	}
 	if a.cfg.json {
 		a.printJSON(struct {
@@ -90,7 +90,7 @@ func (a *app) printLine(l locks.Lock, line locks.Line) {
 		return
 	}
 	table := &terminal.Table{Painter: terminal.PainterFor(a.stdout)}
-	table.Head(waiterTitles...)
+	table.Head(waiterColumns.Titles...)
 	for _, w := range line.Waiters {
 		table.Row(waiterCells(w)...)
 	}
@@ -100,7 +100,10 @@ func (a *app) printLine(l locks.Lock, line locks.Line) {
 	}
 }
 
-var waiterTitles = []string{"PLACE", "WAITER", "WAITS", "ASKED", "LEASE", "HEARS"}
+var waiterColumns = terminal.Columns{
+	Titles: []string{"PLACE", "WAITER", "WAITS", "ASKED", "LEASE", "HEARS"},
+	Worth:  []string{"LEASE", "ASKED", "PLACE", "WAITS"},
+}
 
 func waiterCells(w locks.Waiter) []terminal.Cell {
 	waits := "?"

@@ -55,8 +55,8 @@ func newRoot(a *app) *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: groupDeploy, Title: "The library:"},
 		&cobra.Group{ID: groupLocks, Title: "The locks:"})
 	root.AddCommand(loadCommand(a), verifyCommand(a), doctorCommand(a), versionCommand(a), unloadCommand(a),
-		aclCommand(a), listCommand(a), inspectCommand(a), queueCommand(a), breakCommand(a), watchCommand(a), runCommand(a),
-		benchCommand(a))
+		aclCommand(a), listCommand(a), inspectCommand(a), queueCommand(a), breakCommand(a), watchCommand(a), uiCommand(a),
+		exporterCommand(a), runCommand(a), benchCommand(a))
 	root.Flags().Bool("version", false, "print the version of this command and of its libraries")
 	a.cfg.bind(root.PersistentFlags())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{explainFlag(err)} })

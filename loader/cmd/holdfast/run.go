@@ -2,10 +2,23 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync"
+	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/supervise"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/terminal"
 )
 
 func runCommand(a *app) *cobra.Command {
@@ -73,4 +86,424 @@ func runArguments(cmd *cobra.Command, args []string) ([]string, error) {
 		return nil, pflag.ErrHelp
 	}
 	return cmd.Flags().Args(), nil
+}
+
+// runFlags say how "run" takes the lock, and what it does with it.
+type runFlags struct {
+	where
+	wait, once                     span
+	noWait                         bool
+	conflict                       int
+	shell                          string
+	lease, minHold, maxHold, guard span
+	grace                          span
+	replicas                       int
+	label                          string
+	printHolder, verbose           bool
+	flags                          *pflag.FlagSet
+}
+
+// span is a duration, in Go's words or as a number of seconds, which flock(1) takes.
+type span time.Duration
+
+func (s *span) String() string { return time.Duration(*s).String() }
+
+func (s *span) Type() string { return "duration" }
+
+func (s *span) Set(text string) error {
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
+		text = strconv.FormatFloat(seconds, 'f', -1, 64) + "s"
+	}
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return errors.New("a duration is a number of seconds, or like 1m30s")
+	case d < 0:
+		return errors.New("a duration must not be negative")
+	}
+	*s = span(d)
+	return nil
+}
+
+func (f *runFlags) bind(flags *pflag.FlagSet) {
+	f.flags = flags
+	f.where.bind(flags)
+	flags.SortFlags = false
+	flags.BoolVarP(&f.noWait, "no-wait", "n", false,
+		"give up at once if another has the lock (also --nonblock, --nb)")
+	flags.VarP(&f.wait, "wait", "w", "give up when the wait has taken this `duration` (seconds, or 1m30s); "+
+		"0 is --no-wait. Default: no limit")
+	flags.Var(&f.once, "once", "run at most once per this `duration` in all the fleet, without waiting: "+
+		"what is not this one's turn ends with 0, or with -E")
+	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", runConflict, "exit `code` when the lock was not had")
+	flags.StringVarP(&f.shell, "command", "c", "",
+		"run this `text` by the shell ($SHELL, else /bin/sh) in place of a command")
+	flags.Var(&f.lease, "lease",
+		"`duration` for which the lock outlives a holder that dies (default 30s); it is renewed")
+	flags.Var(&f.grace, "grace",
+		"`duration` between SIGTERM and SIGKILL when the lock is lost; 0: SIGKILL at once")
+	flags.Var(&f.maxHold, "max-hold", "end the command after this `duration`, with SIGTERM and SIGKILL")
+	flags.Var(&f.minHold, "min-hold",
+		"keep the lock from others for this `duration` at least, also when the command ends earlier")
+	flags.IntVar(&f.replicas, "replicas", 0, "this `number` of replicas must have the lock too")
+	flags.Var(&f.guard, "guard",
+		"grant nothing for this `duration` after a server lost its memory; longer than the lease")
+	flags.StringVar(&f.label, "label", "", "`text` that shows with the holder")
+	flags.BoolVar(&f.printHolder, "print-holder", false,
+		"say who has the lock when it was not had; on a terminal that is the default")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false,
+		"say how long the wait was, who has the lock, and when the server cannot be reached")
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "nonblock" || name == "nb" {
+			name = "no-wait"
+		}
+		return pflag.NormalizedName(name)
+	})
+	f.grace = span(5 * time.Second)
+	flags.Lookup("grace").DefValue = f.grace.String()
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if _, is := flag.Value.(*span); is && flag.DefValue == "0s" {
+			flag.DefValue = "" // the text says what is so without it
+		}
+	})
+}
+
+// check wants flags that go together.
+func (f *runFlags) check(json bool) error {
+	given := f.flags.Changed
+	switch {
+	case json:
+		return errors.New("--json: standard output belongs to the command")
+	case f.conflict < 0 || f.conflict > 255:
+		return fmt.Errorf("--conflict-exit-code must be from 0 to 255, not %d", f.conflict)
+	case given("once") && f.once == 0:
+		return errors.New("--once must be positive")
+	case f.once > 0 && (f.noWait || given("wait")):
+		return errors.New("--once does not wait: leave out --wait and --no-wait")
+	case f.once > 0 && (given("lease") || given("min-hold")):
+		return errors.New("--once sets the lease, and how long the lock is kept: leave out --lease and --min-hold")
+	case f.noWait && f.wait > 0:
+		return errors.New("--wait and --no-wait exclude each other")
+	}
+	f.noWait = f.noWait || given("wait") && f.wait == 0
+	return nil
+}
+
+func (f *runFlags) config(a *app) client.Config {
+	cfg := client.Config{Prefix: f.prefix, NoPrefix: f.prefix == "", Lease: time.Duration(f.lease), Label: f.label,
+		MinHold: time.Duration(f.minHold), Replicas: f.replicas, Guard: time.Duration(f.guard),
+		MaxWait: time.Duration(f.wait), MaxHold: time.Duration(f.maxHold)}
+	if f.maxHold > 0 {
+		// The command is killed after the grace, and then the lock is given back: here, or at last there.
+		cfg.Grace = time.Duration(f.grace) + time.Second
+	}
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	if f.verbose {
+		cfg.Logger = slog.New(slog.NewTextHandler(a.stderr, nil))
+	}
+	return cfg
+}
+
+// command is what is to run.
+func (f *runFlags) command(a *app, args []string) (*supervise.Command, error) {
+	if f.flags.Changed("command") {
+		if len(args) > 0 {
+			return nil, errors.New("-c takes the whole command as one text: quote it")
+		}
+		args = shell(f.shell)
+	}
+	if len(args) == 0 {
+		return nil, errors.New("the command is missing: holdfast run NAME -- command")
+	}
+	return &supervise.Command{Args: args, Stdin: a.stdin, Stdout: a.stdout.Writer, Stderr: a.stderr,
+		Grace: time.Duration(f.grace), Say: a.say}, nil
+}
+
+func shell(text string) []string {
+	if runtime.GOOS == "windows" {
+		return []string{"cmd", "/C", text}
+	}
+	if shell := os.Getenv("SHELL"); shell != "" {
+		return []string{shell, "-c", text}
+	}
+	return []string{"/bin/sh", "-c", text}
+}
+
+// job is a command on its way to its lock.
+type job struct {
+	*app
+	flags   *runFlags
+	name    string
+	command *supervise.Command
+	signals chan os.Signal
+	stop    context.CancelCauseFunc // ends the wait, and later the giving back
+	began   time.Time
+}
+
+func (a *app) run(ctx context.Context, f *runFlags, name string, argv []string) error {
+	if err := f.check(a.cfg.json); err != nil {
+		return usageError{err}
+	}
+	command, err := f.command(a, argv)
+	if err != nil {
+		return usageError{err}
+	}
+	j := &job{app: a, flags: f, name: name, command: command, signals: supervise.Catch(), began: time.Now()}
+	if err := command.Find(); err != nil {
+		return j.notStarted(err)
+	}
+	ctx, j.stop = context.WithCancelCause(ctx)
+	defer j.stop(nil)
+	quiet := j.interruptible()
+	c, err := j.open(ctx)
+	if err != nil {
+		return j.refused(ctx, nil, err)
+	}
+	defer c.Close()
+	if f.once > 0 {
+		return j.once(ctx, c, quiet)
+	}
+	lock, err := j.acquire(ctx, c)
+	if err != nil {
+		return j.refused(ctx, c, err)
+	}
+	quiet()
+	code, err := j.under(ctx, lock)
+	if err != nil {
+		return err
+	}
+	return exit(code)
+}
+
+func (j *job) acquire(ctx context.Context, c *client.Client) (*client.Lock, error) {
+	if !j.flags.noWait {
+		return c.Acquire(ctx, j.name)
+	}
+	// The lock must not end with the time for the question.
+	asking, cancel := context.WithTimeout(ctx, j.cfg.timeout)
+	defer cancel()
+	return c.TryAcquire(asking, j.name, client.WithLockContext(ctx))
+}
+
+// once is run --once. The lock that client.Once has is re-entered, which shows all of it.
+func (j *job) once(ctx context.Context, c *client.Client, quiet func()) error {
+	var code int
+	var failed error
+	run, err := c.Once(ctx, j.name, time.Duration(j.flags.once), func(ctx context.Context) error {
+		quiet()
+		lock, err := c.TryAcquire(ctx, j.name)
+		if err != nil {
+			return err
+		}
+		code, failed = j.under(ctx, lock)
+		return nil
+	})
+	var lost *client.LostError
+	switch {
+	case failed != nil:
+		return failed
+	case run.Ran && errors.As(err, &lost):
+		return exit(lostCode(lost)) // under has said why
+	case err != nil:
+		return j.refused(ctx, c, err)
+	case run.Ran:
+		return exit(code)
+	}
+	if j.tells() {
+		j.say(fmt.Sprintf("%s: not this one's turn: %s, for %s more", printable(j.name), holderText(run.By),
+			short(run.End)))
+	}
+	if j.flags.flags.Changed("conflict-exit-code") {
+		return exit(j.flags.conflict)
+	}
+	return exit(exitOK)
+}
+
+// under runs the command, and gives the lock back.
+func (j *job) under(ctx context.Context, lock *client.Lock) (int, error) {
+	if j.flags.verbose {
+		j.say(fmt.Sprintf("%s: taken after %s, token %d", printable(j.name), short(time.Since(j.began)),
+			lock.Fence()))
+	}
+	if caught, ok := context.Cause(ctx).(interrupted); ok {
+		_ = lock.Release(ctx)
+		return supervise.Code(caught.Signal), nil
+	}
+	j.command.Env = append(os.Environ(), "HOLDFAST_LOCK="+j.name, "HOLDFAST_OWNER="+lock.Owner(),
+		"HOLDFAST_FENCE="+strconv.FormatInt(lock.Fence(), 10))
+	result, err := j.command.Run(lock, j.signals)
+	// A server that is silent must not hold up who waits for the command.
+	giveUp := time.AfterFunc(j.cfg.nodeTimeout(), func() { j.stop(nil) })
+	defer giveUp.Stop()
+	released := lock.Release(ctx)
+	switch {
+	case err != nil:
+		return 0, j.notStarted(err)
+	case result.Lost != nil:
+		return lostCode(result.Lost), nil
+	case errors.Is(released, client.ErrLost):
+		j.say(text(released))
+		return lostCode(released), nil
+	case released != nil:
+		j.say(text(released) + " (the others wait until the lease ends)")
+	}
+	return result.Code, nil
+}
+
+// notStarted is a command that cannot be run.
+func (j *job) notStarted(err error) error {
+	j.say(err.Error())
+	var failed *supervise.StartError
+	if errors.As(err, &failed) {
+		return exit(failed.Code)
+	}
+	return exit(runInternal)
+}
+
+// refused is a lock that was not had. c is nil if there is no connection.
+func (j *job) refused(ctx context.Context, c *client.Client, err error) error {
+	if caught, ok := context.Cause(ctx).(interrupted); ok {
+		return exit(supervise.Code(caught.Signal))
+	}
+	var usage usageError
+	if errors.As(err, &usage) {
+		return usage
+	}
+	if errors.Is(err, client.ErrBusy) || errors.Is(err, client.ErrTimeout) {
+		if j.tells() {
+			j.say(j.holder(ctx, c, err))
+		}
+		return exit(j.flags.conflict)
+	}
+	j.say(text(advise(err, "client")))
+	return exit(runCode(err, j.flags.conflict))
+}
+
+// tells reports whether to say who has the lock. flock(1) does not.
+func (j *job) tells() bool {
+	return j.flags.printHolder || j.flags.verbose || terminal.Is(j.stderr)
+}
+
+// text is an error behind the command's name.
+func text(err error) string { return strings.TrimPrefix(err.Error(), "holdfast: ") }
+
+// say prints a line about what happens.
+func (a *app) say(line string) { fmt.Fprintf(a.stderr, "holdfast run: %s\n", line) }
+
+// open connects to the server.
+func (j *job) open(ctx context.Context) (*client.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, j.cfg.timeout)
+	defer cancel()
+	return j.lockClient(ctx, j.flags.quorum, j.flags.config(j.app), false)
+}
+
+// interrupted is the cause of a wait that a signal ended.
+type interrupted struct{ os.Signal }
+
+func (i interrupted) Error() string { return "interrupted: " + i.String() }
+
+// interruptible lets signals end the wait, until the returned function is called. Signals that come
+// after that are left in the channel.
+func (j *job) interruptible() (quiet func()) {
+	enough, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case s := <-j.signals:
+				if supervise.Ends(s) {
+					j.stop(interrupted{s})
+				}
+			case <-enough:
+				return
+			}
+		}
+	}()
+	return sync.OnceFunc(func() { close(enough); <-ended })
+}
+
+const lookWithin = 2 * time.Second
+
+// holder says who has the lock. The server knows since when; the error has an answer too.
+func (j *job) holder(ctx context.Context, c *client.Client, err error) string {
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	if info, failed := c.Inspect(ctx, j.name); failed == nil && info.Held {
+		return fmt.Sprintf("%s: %s, %d waiting", printable(j.name), holderText(info.Holder), info.Waiters)
+	}
+	return text(err)
+}
+
+func holderText(h client.Holder) string {
+	if h.Owner == "" {
+		return "nobody gets it yet"
+	}
+	text := h.String() + " has it"
+	if !h.Since.IsZero() {
+		text += fmt.Sprintf(" since %s (%s)", h.Since.UTC().Format(time.DateTime+" UTC"), short(time.Since(h.Since)))
+	}
+	return text
+}
+
+// The exit codes of "run" that are not the command's own. As those of flock(1) they are sysexits.h's;
+// runTooLong is timeout(1)'s.
+const (
+	runConflict    = 1
+	runUsage       = 64
+	runUnreachable = 69
+	runInternal    = 70
+	runLost        = 75
+	runDenied      = 77
+	runConfig      = 78
+	runTooLong     = 124
+)
+
+const runExitCodes = `Exit codes:
+  the command's own; 128 + n if signal n ended it, or ended the wait for the lock
+  1    the lock was not had: --no-wait, or the end of --wait. -E chooses another. --once: 0, or what -E says
+  64   wrong usage
+  69   the server cannot be reached; the command was not started
+  70   another error; the command was not started
+  75   the lock was lost, or the server was silent until its lease was almost over: the command was ended
+  77   the server refuses the user; the command was not started
+  78   the library is missing or too old, or the key is no lock; the command was not started
+  124  --max-hold: the command was ended
+  126  the command cannot be run
+  127  the command was not found
+`
+
+// runCode is the exit code of an error before the command was started.
+func runCode(err error, conflict int) int {
+	var usage usageError
+	var reply *rueidis.RedisError
+	switch {
+	case errors.As(err, &usage), errors.Is(err, client.ErrArgument):
+		return runUsage
+	case errors.Is(err, client.ErrBusy), errors.Is(err, client.ErrTimeout):
+		return conflict
+	case errors.Is(err, client.ErrDenied):
+		return runDenied
+	case errors.Is(err, client.ErrInvalid), errors.Is(err, errSentinel):
+		return runConfig
+	case errors.Is(err, client.ErrUnreachable):
+		return runUnreachable
+	case errors.As(err, &reply) && denied(reply.Error()):
+		return runDenied
+	case errors.Is(err, errConnecting):
+		return runUnreachable
+	}
+	return runInternal
+}
+
+func denied(reply string) bool {
+	word, _, _ := strings.Cut(reply, " ")
+	return word == "WRONGPASS" || word == "NOAUTH" || word == "NOPERM"
+}
+
+// lostCode is the exit code when the command was ended, or ended after the lock was lost.
+func lostCode(why error) int {
+	if errors.Is(why, client.ErrMaxHold) {
+		return runTooLong
+	}
+	return runLost
 }

@@ -122,7 +122,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	s.shows("listening")
 	require.Contains(t, s.screen(), "PLACE")
 	s.types("\x1b")
-	s.shows("sort by time")
+	s.shows("s sort by age")
 
 	require.NoError(t, lock.Release(context.Background()))
 	require.NotNil(t, <-got)
@@ -139,13 +139,79 @@ func TestWatchOnATerminal(t *testing.T) {
 	s.shows("order:42")
 	require.Contains(t, s.screen(), ">  report", "the cursor stays at its lock")
 	s.types("w")
-	s.shows("nobody waits for any of 2 locks")
+	s.shows("nobody waits")
 
 	require.NoError(t, d.Nodes()[0].Kill())
 	s.shows("not complete")
 	s.types("q")
 	require.Equal(t, 0, s.ends())
 	require.Contains(t, s.shown(), "\x1b[?1049l", "the screen is given back")
+}
+
+// A break from the screen wants a reason, and then the consent.
+func TestBreakFromTheScreen(t *testing.T) {
+	d, where := loaded(t)
+	c := open(t, d.ClientOption(), client.Config{})
+	lock, err := c.Acquire(context.Background(), "report")
+	require.NoError(t, err)
+	_, err = c.Acquire(context.Background(), "order:42")
+	require.NoError(t, err)
+	s := inTerminal(t, nil, append(where, "watch", "--every", "50ms", "--sort", "name")...)
+	s.shows(">  order:42")
+
+	s.types("?")
+	s.shows("take it from its holder")
+	s.types("?")
+	s.shows("2 held")
+	s.types("/rep\r")
+	s.shows(">  report")
+	s.shows("1 held")
+	s.shows("only rep")
+	require.NotContains(t, s.screen(), "order:42")
+
+	asks := func(keys, question string) {
+		t.Helper()
+		s.types(keys)
+		s.shows(question)
+	}
+	for _, no := range []string{"\x1b", "  \r", "it hangs\rn\r", "it hangs\r\r"} {
+		asks("b", "give the reason")
+		asks(no, "p pause")
+		require.NoError(t, lock.Context().Err())
+	}
+	asks("b", "give the reason")
+	asks("it hanx\x7fgs\r", "Its work may still be running. [y/N]")
+	s.types("y\r")
+	<-lock.Context().Done()
+	require.ErrorContains(t, context.Cause(lock.Context()), "it hangs")
+	s.shows("report: taken from")
+	s.shows("no locks to show")
+	asks("/\x7f\x7f\x7f\r", ">  order:42")
+	s.types("q")
+	require.Equal(t, 0, s.ends())
+}
+
+// What is worth least falls away in a narrow terminal.
+func TestWatchInANarrowTerminal(t *testing.T) {
+	d, where := loaded(t)
+	c := open(t, d.ClientOption(), client.Config{})
+	_, err := c.Acquire(context.Background(), strings.Repeat("long-", 5))
+	require.NoError(t, err)
+	s := inTerminal(t, nil, append(where, "watch", "--every", "50ms")...)
+	s.shows("TOKEN")
+	resize := func(columns uint16) {
+		t.Helper()
+		s.mu.Lock()
+		s.view.Resize(int(columns), rows)
+		s.mu.Unlock()
+		require.NoError(t, pty.Setsize(s.pty, &pty.Winsize{Rows: rows, Cols: columns}))
+	}
+	resize(25)
+	s.shows("long-long-lo…  0")
+	require.Contains(t, s.screen(), "WAITERS")
+	require.NotContains(t, s.screen(), "HOLDER")
+	resize(columns)
+	s.shows("TOKEN")
 }
 
 func TestColoursOnATerminalOnly(t *testing.T) {

@@ -62,7 +62,7 @@ type head struct {
 func (a *app) head(err error) head {
 	h := head{Command: a.cfg.command}
 	if err != nil {
-		h.ExitCode, h.Errors = exitFailed, []string{a.lockError(err).Error()}
+		h.ExitCode, h.Errors = exitFailed, []string{advise(err, "operator").Error()}
 	}
 	return h
 }
@@ -80,15 +80,15 @@ func nonNil[T any](list []T) []T {
 	return list
 }
 
-// lockError adds what can be done about it. nil stays nil.
-func (a *app) lockError(err error) error {
+// advise adds to an error what can be done about it, for a user of that role. nil stays nil.
+func advise(err error, role string) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, client.ErrLibrary):
 		return fmt.Errorf("%w (\"holdfast load\" brings the library)", err)
 	case errors.Is(err, client.ErrDenied), strings.Contains(err.Error(), "NOPERM"):
-		return fmt.Errorf("%w (\"holdfast acl --for operator\" prints the rights that it takes)", err)
+		return fmt.Errorf("%w (\"holdfast acl --for %s\" prints the rights that it takes)", err, role)
 	}
 	return err
 }

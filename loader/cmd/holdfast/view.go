@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/redis/rueidis"
 	"github.com/spf13/pflag"
 
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/quorum"
 	"github.com/holdfast-go/holdfast/loader"
 
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/locks"
@@ -64,60 +65,54 @@ func theDeployment(ctx context.Context, cfg *config) (rueidis.ClientOption, erro
 	if cfg.master != "" {
 		return once(cfg.addrs...), nil
 	}
-	var members, singles, replicas []string
-	var failed []error
-	for i, addr := range cfg.addrs {
-		if slices.Contains(cfg.addrs[:i], addr) {
-			continue // the shell's completion reads flags twice
-		}
-		mode, role, err := hello(ctx, cfg, addr)
-		switch {
-		case err != nil:
-			failed = append(failed, fmt.Errorf("%s: %w", addr, err))
-		case mode == "sentinel":
-			return rueidis.ClientOption{}, fmt.Errorf("%s: %w", addr, errSentinel)
-		case mode == "cluster":
-			members = append(members, addr)
-		case role != "master":
-			replicas = append(replicas, addr)
-		default:
-			singles = append(singles, addr)
-		}
-	}
+	there := look(ctx, cfg)
+	failed := errors.Join(there.failed...)
 	switch {
-	case len(members) > 0 && len(singles) == 0:
-		return once(members...), nil // found by any of its nodes
-	case len(members)+len(singles) > 1:
+	case errors.Is(failed, errSentinel):
+	case len(there.members) > 0 && len(there.primaries) == 0:
+		return once(there.members...), nil // found by any of its nodes
+	case len(there.members)+len(there.primaries) > 1:
 		return rueidis.ClientOption{}, usageError{errors.New("the addresses belong to several deployments: " +
 			"name one, or add --quorum if they are the servers of a quorum")}
-	case len(singles) == 1:
-		single := once(singles[0])
+	case len(there.primaries) == 1:
+		single := once(there.primaries[0])
 		single.ForceSingleClient = true // else rueidis needs the right to CLUSTER SLOTS
 		return single, nil
-	case len(failed) == 0:
-		return rueidis.ClientOption{}, fmt.Errorf("%s: this is a replica: name its primary", replicas[0])
+	case failed == nil:
+		return rueidis.ClientOption{}, fmt.Errorf("%s: this is a replica: name its primary", there.replicas[0])
 	}
-	return rueidis.ClientOption{}, errors.Join(failed...)
+	return rueidis.ClientOption{}, failed
+}
+
+// quorumOptions are the connections to the servers of a quorum.
+func (a *app) quorumOptions() (options []rueidis.ClientOption, err error) {
+	if a.cfg.master != "" {
+		return nil, usageError{errors.New("--quorum and --sentinel-master exclude each other: name the servers")}
+	}
+	for _, addr := range a.cfg.addrs {
+		single := a.cfg.option(addr)
+		single.ForceSingleClient = true
+		options = append(options, single)
+	}
+	return options, nil
 }
 
 // quorum opens the servers of a quorum. Those that do not answer are told on standard error: the
 // others may be a majority.
 func (a *app) quorum(ctx context.Context, prefix string) (*locks.View, func(), error) {
-	if a.cfg.master != "" {
-		return nil, nil, usageError{errors.New("--quorum and --sentinel-master exclude each other: name the servers")}
+	options, err := a.quorumOptions()
+	if err != nil {
+		return nil, nil, err
 	}
-	var options []rueidis.ClientOption
 	var answering []rueidis.Client
 	closeAll := func() {
 		for _, redis := range answering {
 			redis.Close()
 		}
 	}
-	for _, addr := range a.cfg.addrs {
-		single := a.cfg.option(addr)
-		single.ForceSingleClient, single.DisableRetry = true, true
-		options = append(options, single)
-		redis, err := loader.Dialer(single)(ctx, addr)
+	for i, addr := range a.cfg.addrs {
+		options[i].DisableRetry = true
+		redis, err := loader.Dialer(options[i])(ctx, addr)
 		if err != nil {
 			fmt.Fprintf(a.stderr, "holdfast %s: %s: %v\n", a.cfg.command, addr, a.cfg.explainConnect(err))
 			continue
@@ -130,4 +125,24 @@ func (a *app) quorum(ctx context.Context, prefix string) (*locks.View, func(), e
 		return nil, nil, err
 	}
 	return view, func() { view.Close(); closeAll() }, nil
+}
+
+// lockClient opens a client that takes locks, with client-side caching if that is wanted.
+func (a *app) lockClient(ctx context.Context, voting bool, cfg client.Config, cached bool) (*client.Client, error) {
+	if voting {
+		options, err := a.quorumOptions()
+		if err != nil {
+			return nil, err
+		}
+		for i := range options {
+			options[i].DisableCache = !cached
+		}
+		return within(ctx, func() (*client.Client, error) { return quorum.Open(options, cfg) })
+	}
+	option, err := theDeployment(ctx, &a.cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errConnecting, err)
+	}
+	option.DisableCache = !cached
+	return within(ctx, func() (*client.Client, error) { return client.Open(option, cfg) })
 }

@@ -55,42 +55,54 @@ func deploymentsOf(ctx context.Context, cfg *config) ([]rueidis.ClientOption, er
 	if cfg.master != "" {
 		return []rueidis.ClientOption{cfg.option(cfg.addrs...)}, nil
 	}
+	there := look(ctx, cfg)
 	var deployments []rueidis.ClientOption
-	var members []string
-	var failed []error
-	for _, addr := range cfg.addrs {
-		mode, err := modeOf(ctx, cfg, addr)
+	for _, addr := range slices.Concat(there.primaries, there.replicas) {
+		single := cfg.option(addr)
+		single.ForceSingleClient = true // else rueidis needs the right to CLUSTER SLOTS
+		deployments = append(deployments, single)
+	}
+	if len(there.members) > 0 {
+		deployments = append(deployments, cfg.option(there.members...))
+		// A cluster is found by any of its nodes; the others are seen through it.
+		there.failed = slices.DeleteFunc(there.failed, func(err error) bool { return !errors.Is(err, errSentinel) })
+	}
+	return deployments, errors.Join(there.failed...)
+}
+
+// servers are the addresses by what is there.
+type servers struct {
+	members, primaries, replicas []string // nodes of a Cluster, and others
+	failed                       []error  // of those that are nothing of that
+}
+
+// look asks each address once.
+func look(ctx context.Context, cfg *config) (there servers) {
+	for i, addr := range cfg.addrs {
+		if slices.Contains(cfg.addrs[:i], addr) {
+			continue // the shell's completion reads flags twice
+		}
+		mode, role, err := hello(ctx, cfg, addr)
 		switch {
 		case err != nil:
-			failed = append(failed, fmt.Errorf("%s: %w", addr, err))
-		case mode == "cluster":
-			members = append(members, addr)
+			there.failed = append(there.failed, fmt.Errorf("%s: %w", addr, err))
 		case mode == "sentinel":
-			failed = append(failed, fmt.Errorf("%s: %w", addr, errSentinel))
+			there.failed = append(there.failed, fmt.Errorf("%s: %w", addr, errSentinel))
+		case mode == "cluster":
+			there.members = append(there.members, addr)
+		case role != "master":
+			there.replicas = append(there.replicas, addr)
 		default:
-			single := cfg.option(addr)
-			single.ForceSingleClient = true // else rueidis needs the right to CLUSTER SLOTS
-			deployments = append(deployments, single)
+			there.primaries = append(there.primaries, addr)
 		}
 	}
-	if len(members) > 0 {
-		deployments = append(deployments, cfg.option(members...))
-		// A cluster is found by any of its nodes; the others are seen through it.
-		failed = slices.DeleteFunc(failed, func(err error) bool { return !errors.Is(err, errSentinel) })
-	}
-	return deployments, errors.Join(failed...)
+	return there
 }
 
 var errSentinel = errors.New("this is a Sentinel: name the primary that it watches with --sentinel-master")
 
-// modeOf asks what kind of server an address is: "standalone", "cluster" or "sentinel".
-func modeOf(ctx context.Context, cfg *config, addr string) (string, error) {
-	mode, _, err := hello(ctx, cfg, addr)
-	return mode, err
-}
-
-// hello asks what kind of server an address is, and for its role: "master" or "replica". HELLO needs
-// no permission.
+// hello asks what kind of server an address is, "standalone", "cluster" or "sentinel", and for its
+// role: "master" or "replica". HELLO needs no permission.
 func hello(ctx context.Context, cfg *config, addr string) (mode, role string, err error) {
 	client, err := loader.Dialer(cfg.option(addr))(ctx, addr)
 	if err != nil {
@@ -241,19 +253,28 @@ func (c *config) dialSentinel(option rueidis.ClientOption) sentinels.Dial {
 
 // connect does not wait longer than the context, which rueidis.NewClient does not take.
 func connect(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, error) {
-	type connected struct {
-		client rueidis.Client
-		err    error
+	return within(ctx, func() (rueidis.Client, error) { return rueidis.NewClient(option) })
+}
+
+// errConnecting is that no server was found that has the lock.
+var errConnecting = errors.New("no connection")
+
+// within runs something for as long as the context says.
+func within[T any](ctx context.Context, do func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
 	}
-	done := make(chan connected, 1)
+	done := make(chan outcome, 1)
 	go func() {
-		client, err := rueidis.NewClient(option)
-		done <- connected{client, err}
+		value, err := do()
+		done <- outcome{value, err}
 	}()
 	select {
-	case c := <-done:
-		return c.client, c.err
+	case o := <-done:
+		return o.value, o.err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		var none T
+		return none, fmt.Errorf("%w: %w", errConnecting, context.Cause(ctx))
 	}
 }

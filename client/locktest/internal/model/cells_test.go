@@ -40,13 +40,12 @@ func cellsOf(t *testing.T) (does [queue.Close + 1][queue.Confirming + 1]bool) {
 // reached: each in which an event does something must be.
 func TestCells(t *testing.T) {
 	cells = [queue.Confirming + 1][queue.Close + 1]int{}
-	for _, cfg := range []Config{
-		base("2 goroutines, odd", clients(2), crowded, odd, strays(1), nearest),
-		base("odd, strays", clients(2), odd, strays(1), healthy, nearest),
-		base("replicas", clients(2), replicas, healthy, nearest),
+	for _, s := range []scenario{
+		sound("2 goroutines, odd", clients(2), crowded, odd, strays(1), nearest),
+		sound("odd, strays", clients(2), odd, strays(1), healthy, nearest),
+		sound("replicas", clients(2), replicas, healthy, nearest),
 	} {
-		r, err := Explore(cfg, nil)
-		t.Log(r, err)
+		s.check(t)
 	}
 	for kind, row := range cellsOf(t) {
 		text := ""

@@ -23,7 +23,11 @@ const (
 
 // Config is what is explored. Times are ticks.
 type Config struct {
-	Bounds
+	Name     string
+	Progress bool        // check also that client 0 is served in the end
+	Admitted []Invariant // violations that are noted and passed by
+	Most     int         // states; more is an error. 0: no bound
+
 	Clients int   // at most maxClients
 	Pollers int   // how many of the clients wait without a subscription
 	More    uint8 // how many goroutines more than one of client 0 may want the lock
@@ -32,7 +36,6 @@ type Config struct {
 	Lease       int8 // a whole lease
 	Belief      int8 // what a client counts on, from when it sent the call; 0: Lease
 	Provisional int8 // the lease of a lock that was handed over
-	Line        int8 // how long a line outlives the last lease
 	Silence     int8 // a waiter that cannot be told and has not asked for more ticks is gone
 
 	Failover Failover
@@ -54,41 +57,26 @@ type Config struct {
 	// microsecond of its own.
 	Coarse bool
 
-	Flaw Flaw
+	Flaw   Flaw
+	server *library
 }
 
 const (
 	maxClients = 3
 	maxLine    = 2 * maxClients
+	line       = 2 // how many ticks a line outlives the last lease: in the library it is longer
 )
 
-// Flaw is one rule that is broken on purpose, to show that an invariant can fail.
+// Flaw is one rule of the clients that is broken on purpose, to show that an invariant can fail.
 type Flaw uint8
 
 // The flaws.
 const (
-	NoFlaw           Flaw = iota
-	BlindRelease          // a release does not look at the owner
-	BlindRenew            // a renewal does not look at the owner
-	NoMemory              // a token is the time alone
-	NoExpiry              // a lock is taken without an expiry
-	Overtake              // an acquire does not look at the line
-	UnseenAcks            // a client does not wait for what WAIT says
-	NoConfirm             // a client does not confirm what the line gave it before it counts
-	LateDeadline          // a client counts a lease from the reply, not from the call
-	SharedOwner           // a client uses one owner string for all of its acquisitions
-	OldNotes              // a client believes a message that is older than the last reply
-	GuardedRepeats        // a server with a young memory hands over, but does not acquire
-	EndlessProvision      // a lock that is handed over has no end until it is confirmed
-	ForgetAhead           // a key with a token that is ahead of the clock does not stay
-	Unnamed               // a renewal does not name its hold
+	NoFlaw       Flaw = iota
+	UnseenAcks        // a client does not wait for what WAIT says
+	NoConfirm         // a client does not confirm what the line gave it before it counts
+	LateDeadline      // a client counts a lease from the reply, not from the call
+	SharedOwner       // a client uses one owner string for all of its acquisitions
+	OldNotes          // a client believes a message that is older than the last reply
+	Unnamed           // a renewal does not name its hold
 )
-
-func (f Flaw) String() string {
-	return [...]string{"none", "release without a look at the owner", "renewal without a look at the owner",
-		"tokens by the time alone", "a lock without an expiry", "acquire past the line", "WAIT's answer is not looked at",
-		"no confirmation before it counts", "deadline counted from the reply",
-		"one owner string for all acquisitions", "old messages are believed", "a young memory hands over",
-		"handed over without an end", "a token ahead of the clock is forgotten",
-		"renewals without a hold"}[f]
-}

@@ -71,14 +71,16 @@ func (cfg *Config) pass(s *State) bool {
 }
 
 func (cfg *Config) age(l *Lock) {
-	if l.Owner == 0 || cfg.Flaw == EndlessProvision && l.Rem == cfg.Provisional+1 {
+	if l.Owner == 0 {
 		return
 	}
-	l.Rem--
+	if l.Rem != forever {
+		l.Rem--
+	}
 	if l.Exp != forever {
 		l.Exp--
-	} else if l.Rem < -cfg.Line {
-		l.Rem = -cfg.Line
+	} else if l.Rem < -line {
+		l.Rem = -line
 	}
 	if l.Exp <= 0 {
 		*l = Lock{}
@@ -157,7 +159,7 @@ func (cfg *Config) learn(s *State, i int) bool {
 
 // smash breaks the lock. What its holder counts on, or is about to, is void from then on: it holds
 // the lock by its own view until it is told, which is admitted.
-func (cfg *Config) smash(s *State, saw Witness) (bool, uint8) {
+func (cfg *Config) smash(s *State) (bool, uint8) {
 	l := s.Main.Lock
 	s.Broken++
 	if c := &s.Clients[l.Owner.client()]; l.Rem > 0 && l.Owner.past() == 0 {
@@ -171,6 +173,6 @@ func (cfg *Config) smash(s *State, saw Witness) (bool, uint8) {
 			c.Note.Void = 1
 		}
 	}
-	served, _, bad := cfg.serve(s, 0, Request{Kind: Break}, saw)
+	served, _, bad := cfg.serve(s, 0, Request{Kind: Break})
 	return served, bad
 }

@@ -71,14 +71,24 @@ func (cfg *Config) judge(s *State, before *Lock, env Env, r Request, e *Effect) 
 // overtaken reports whether somebody who stood in line before the new holder, and can be reached,
 // stands there still.
 func (cfg *Config) overtaken(before *Lock, env Env, r Request, e *Effect) bool {
-	t := turn{cfg: cfg, env: env, caller: r.Owner}
 	for _, w := range before.Line {
 		if w.Owner == 0 || w.Owner == e.Lock.Owner {
 			return false
 		}
-		if t.reachable(w) && e.Lock.find(w.Owner) >= 0 {
+		if cfg.reachable(w, env, r.Owner) && e.Lock.find(w.Owner) >= 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// reachable reports whether a waiter would learn that the lock is its own.
+func (cfg *Config) reachable(w Waiter, env Env, caller Owner) bool {
+	switch {
+	case w.Owner == caller:
+		return true
+	case env.Pollers>>w.Owner.client()&1 != 0:
+		return int8(w.Age) <= cfg.Silence
+	}
+	return env.Heard>>w.Owner.client()&1 != 0
 }

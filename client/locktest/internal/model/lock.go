@@ -33,7 +33,7 @@ type Lock struct {
 	Line  [maxLine]Waiter
 }
 
-// forever is an Exp that never comes.
+// forever is a Rem or an Exp that never comes.
 const forever int8 = 127
 
 func (l *Lock) waiters() int {
@@ -53,14 +53,6 @@ func (l *Lock) find(o Owner) int {
 	return -1
 }
 
-func (l *Lock) remove(i int) {
-	copy(l.Line[i:], l.Line[i+1:])
-	l.Line[maxLine-1] = Waiter{}
-}
-
-// free reports whether nobody has it or waits for it. The key can be there for its token still.
-func (l *Lock) free() bool { return l.Owner == 0 || l.Rem <= 0 && l.waiters() == 0 }
-
 // remembers reports whether the key is there for its token only.
 func (l *Lock) remembers() bool { return l.Owner != 0 && l.Rem <= 0 && l.waiters() == 0 }
 
@@ -70,8 +62,6 @@ func (l *Lock) anonymize() {
 		l.Owner = ownerOf(0, 0)
 	}
 }
-
-func (l *Lock) heldBy(o Owner) bool { return l.Owner == o && l.Rem > 0 }
 
 func (l *Lock) rename(to *[2*maxClients + 1]Owner) {
 	if l.Owner == 0 || l.remembers() {

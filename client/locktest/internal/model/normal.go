@@ -223,3 +223,10 @@ type mix struct{ sum uint64 }
 func (h *mix) add(word uint64) {
 	h.sum = bits.RotateLeft64((h.sum^word)*0x9e3779b97f4a7c15, 29)
 }
+
+func bit8(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}

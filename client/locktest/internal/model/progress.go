@@ -72,7 +72,7 @@ func (p *progress) endless(states int) (number uint32, left []uint32, found bool
 
 // progress looks for a way that never leads to the lock, and makes a trace of it: the way to a
 // cycle and once around it.
-func (e *explorer[S, A]) progress() {
+func (e *explorer) progress() {
 	n, left, found := e.line.endless(len(e.seen))
 	if !found {
 		return
@@ -82,9 +82,9 @@ func (e *explorer[S, A]) progress() {
 	back := len(actions)
 	for visited := map[uint32]int{n: back}; left != nil; {
 		var to uint32
-		for _, x := range e.orderly(&state, e.space.successors(&state, nil)) {
-			to, _ = e.seen.put(maphash.Comparable(e.seed, x.state))
-			if left[to] > 0 && e.space.waits(&x.state) {
+		for _, x := range orderly(e.cfg.successors(&state, nil)) {
+			to = e.seen[maphash.Comparable(e.seed, x.state)]
+			if left[to] > 0 && x.state.Clients[0].Waits() {
 				state, actions = x.state, append(actions, x.action)
 				break
 			}
@@ -95,16 +95,16 @@ func (e *explorer[S, A]) progress() {
 		}
 		visited[to] = len(actions)
 	}
-	t := e.space.replay(actions)
+	t := e.cfg.replay(actions)
 	t.Text = slices.Insert(t.Text, back, "from here on for ever, and client "+t.watched+" waits:")
 	e.report.Found[Progress] = t
 }
 
 // at is the state that actions lead to.
-func (e *explorer[S, A]) at(actions []A) S {
-	state := e.space.first()
+func (e *explorer) at(actions []Action) State {
+	state := e.cfg.first()
 	for _, a := range actions {
-		for _, x := range e.space.successors(&state, nil) {
+		for _, x := range e.cfg.successors(&state, nil) {
 			if x.action == a {
 				state = x.state
 				break
@@ -115,10 +115,10 @@ func (e *explorer[S, A]) at(actions []A) S {
 }
 
 // orderly keeps the moves that happen when nothing fails any more.
-func (e *explorer[S, A]) orderly(s *S, all []successor[S, A]) (out []successor[S, A]) {
-	urgent := e.pressing(s, all)
+func orderly(all []successor) (out []successor) {
+	urgent := pressing(all)
 	for _, x := range all {
-		if e.space.orderly(s, x.action, urgent) {
+		if x.action.Move.orderly(urgent) {
 			out = append(out, x)
 		}
 	}

@@ -68,17 +68,17 @@ func (cfg *Config) may(s *State, a Action) bool {
 
 // apply makes a move. It returns false if the move is not possible, and else the invariants that
 // the move itself broke, as bits.
-func (cfg *Config) apply(s *State, a Action, saw Witness) (possible bool, bad uint8) {
+func (cfg *Config) apply(s *State, a Action) (possible bool, bad uint8) {
 	if !cfg.may(s, a) {
 		return false, 0
 	}
 	switch i := int(a.Client); a.Move {
 	case Run:
-		return cfg.run(s, i, saw)
+		return cfg.run(s, i)
 	case RunBack, RunBackLost, RunStray:
-		return cfg.runLate(s, i, a.Move, saw)
+		return cfg.runLate(s, i, a.Move)
 	case Smash:
-		return cfg.smash(s, saw)
+		return cfg.smash(s)
 	}
 	return cfg.happen(s, int(a.Client), a.Move), 0
 }
@@ -150,11 +150,8 @@ func (cfg *Config) happen(s *State, i int, m Move) bool {
 	return true
 }
 
-// Witness sees each run of a function.
-type Witness func(lock Lock, env Env, r Request, e Effect)
-
 // serve runs a request at a server. It returns false if the server serves nobody.
-func (cfg *Config) serve(s *State, link uint8, r Request, saw Witness) (served bool, e Effect, bad uint8) {
+func (cfg *Config) serve(s *State, link uint8, r Request) (served bool, e Effect, bad uint8) {
 	if link == 1 && s.Linger <= 0 {
 		return false, e, 0
 	}
@@ -173,14 +170,11 @@ func (cfg *Config) serve(s *State, link uint8, r Request, saw Witness) (served b
 	}
 	before := server.Lock
 	e = cfg.Do(before, env, r)
-	if saw != nil {
-		saw(before, env, r, e)
-	}
 	bad = cfg.judge(s, &before, env, r, &e)
 	server.Lock, server.Last, s.Now = e.Lock, e.Last, e.Now
 	if e.Told != 0 {
 		if c := &s.Clients[e.Told.client()]; c.Dead == 0 {
-			c.Note = Note{For: 1 + e.Told.past(), Left: e.Lock.Rem, Fence: e.Lock.Fence}
+			c.Note = Note{For: 1 + e.Told.past(), Left: min(e.Lock.Rem, cfg.Lease), Fence: e.Lock.Fence}
 		}
 	}
 	return true, e, bad
@@ -208,16 +202,16 @@ func (cfg *Config) request(k Kind, o Owner, fence Token) Request {
 }
 
 // run runs a client's call.
-func (cfg *Config) run(s *State, i int, saw Witness) (bool, uint8) {
+func (cfg *Config) run(s *State, i int) (bool, uint8) {
 	c := &s.Clients[i]
 	k := c.Call.Kind
-	served, e, bad := cfg.serve(s, c.Link, cfg.request(k, ownerOf(i, 0), c.argument(k)), saw)
-	c.Call.Status, c.Call.Yes = Answered, bit8(e.Reply.Yes)
-	if k == Wait || k == Acquire && e.Reply.Yes {
-		c.Call.Got = e.Reply.Fence
+	served, e, bad := cfg.serve(s, c.Link, cfg.request(k, ownerOf(i, 0), c.argument(k)))
+	c.Call.Status, c.Call.Yes = Answered, bit8(e.Yes)
+	if k == Wait || k == Acquire && e.Yes {
+		c.Call.Got = e.Fence
 	}
 	waits := k == Acquire || k == Renew // for replicas
-	if e.Reply.Yes && waits && e.Wrote && cfg.Level == Replicas && cfg.replicated() && cfg.Flaw != UnseenAcks &&
+	if e.Yes && waits && cfg.Level == Replicas && cfg.replicated() && cfg.Flaw != UnseenAcks &&
 		(s.Failed == 0 || c.Link == 1) {
 		c.Call.Status = Unacked
 	}
@@ -225,14 +219,14 @@ func (cfg *Config) run(s *State, i int, saw Witness) (bool, uint8) {
 }
 
 // runLate runs a call that gives back, or a late one. The answer to the former may be lost.
-func (cfg *Config) runLate(s *State, i int, m Move, saw Witness) (bool, uint8) {
+func (cfg *Config) runLate(s *State, i int, m Move) (bool, uint8) {
 	c := &s.Clients[i]
 	from := &c.Back
 	if m == RunStray {
 		from = &c.Stray
 	}
 	call := *from
-	served, _, bad := cfg.serve(s, call.Link, cfg.request(call.Kind, ownerOf(i, call.Past), call.Fence), saw)
+	served, _, bad := cfg.serve(s, call.Link, cfg.request(call.Kind, ownerOf(i, call.Past), call.Fence))
 	if m != RunBackLost {
 		*from = Stray{}
 	}

@@ -6,23 +6,23 @@ import (
 )
 
 // Trace is the shortest way to a violation.
-type Trace[A any] struct {
-	Actions []A
+type Trace struct {
+	Actions []Action
 	Text    []string
 	watched string // client 0, as Text calls it
 }
 
-func (t *Trace[A]) String() string { return strings.Join(t.Text, "\n") }
+func (t *Trace) String() string { return strings.Join(t.Text, "\n") }
 
 // replay makes the actions one after the other and tells what happens. Clients keep their names,
 // although they change places.
-func (cfg *Config) replay(actions []Action) *Trace[Action] {
-	t := &Trace[Action]{Actions: actions}
+func (cfg *Config) replay(actions []Action) *Trace {
+	t := &Trace{Actions: actions}
 	s := cfg.first()
 	names := [maxClients]string{"A", "B", "C"}
 	for n, a := range actions {
 		told := a.describe(&s, names[a.Client])
-		possible, _ := cfg.apply(&s, a, nil)
+		possible, _ := cfg.apply(&s, a)
 		if !possible {
 			panic("model: a trace cannot be replayed: " + told)
 		}

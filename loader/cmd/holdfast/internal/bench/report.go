@@ -79,20 +79,18 @@ func (r Report) Errors() map[Part][]Failure {
 
 func (r Report) took() map[Part]Took {
 	all := map[Part]Took{}
-	if r.RoundTrip != nil {
-		all[RoundTrip] = r.RoundTrip.Took
+	for part, trips := range map[Part]*Trips{RoundTrip: r.RoundTrip, Renewal: r.Renewal} {
+		if trips != nil {
+			all[part] = trips.Took
+		}
 	}
-	if r.Alone != nil {
-		all[Alone] = r.Alone.Took
-	}
-	if r.Parallel != nil {
-		all[Parallel] = r.Parallel.Took
+	for part, pairs := range map[Part]*Pairs{Alone: r.Alone, Parallel: r.Parallel} {
+		if pairs != nil {
+			all[part] = pairs.Took
+		}
 	}
 	if r.Contended != nil {
 		all[Contended] = r.Contended.Took
-	}
-	if r.Renewal != nil {
-		all[Renewal] = r.Renewal.Took
 	}
 	return all
 }

@@ -20,7 +20,6 @@ var nodeChecks = []atNode{
 	{"round trips", (*node).roundTrips},
 	{"slow scripts and latency", (*node).latency},
 	{"connections and their limits", (*node).connections},
-	{"keys under the prefix", (*node).keys},
 }
 
 // atAll is a look at all deployments, when the nodes have been looked at.
@@ -30,6 +29,7 @@ type atAll struct {
 }
 
 var wholeChecks = []atAll{
+	{"keys under the prefix", (*examination).keys},
 	{"messages from waiter to waiter", (*examination).messages},
 	{"settings that a replica takes over with", (*examination).successors},
 	{"sentinels", (*examination).sentinels},

@@ -68,17 +68,6 @@ func (n *node) do(ctx context.Context, words ...string) rueidis.RedisResult {
 	return n.redis.Do(ctx, n.redis.B().Arbitrary(words...).Build())
 }
 
-// doAll sends commands at once.
-func (n *node) doAll(ctx context.Context, commands [][]string) []rueidis.RedisResult {
-	ctx, cancel := context.WithTimeout(ctx, n.opt.Timeout)
-	defer cancel()
-	batch := make(rueidis.Commands, len(commands))
-	for i, words := range commands {
-		batch[i] = n.redis.B().Arbitrary(words...).Build()
-	}
-	return n.redis.DoMulti(ctx, batch...)
-}
-
 // sees reports whether a look succeeded. What the server refuses is told at the end.
 func (n *node) sees(command string, err error) bool {
 	var reply *rueidis.RedisError

@@ -150,7 +150,7 @@ func TestWhatAKeyKeeps(t *testing.T) {
 	}
 	names := func(f Filter) (names []string) {
 		t.Helper()
-		list, err := view.List(ctx, f, nil, nil)
+		list, err := view.List(ctx, f, nil)
 		require.NoError(t, err)
 		for _, l := range list.Locks {
 			names = append(names, l.Name)

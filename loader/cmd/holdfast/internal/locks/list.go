@@ -22,25 +22,57 @@ const (
 
 // Filter says which locks List returns. The zero value is all.
 type Filter struct {
-	Held   bool   // those that are held
-	Waited bool   // those with waiters
-	Name   string // those whose names begin so
-	Limit  int    // at most so many, those with most waiters, then those held longest; 0: all
-	Any    bool   // whichever are found first: the look ends at the limit
+	Held      bool          // those that are held
+	Waited    bool          // those with waiters
+	Pattern   string        // those whose names match this glob, as SCAN has it; "": all
+	OlderThan time.Duration // those that are held for longer
+	Holder    string        // those whose holder has this in its owner string, host, process or label
+	Order     Order         // of the list; "": by name
+	Limit     int           // at most so many, the first ones of the order, "" here: by waiters; 0: all
+	Pages     int           // at most so many SCANs of a server; 0: until its end
+	Any       bool          // whichever are found first: the look ends at the limit
 }
 
 func (f Filter) wants(l Lock) bool {
-	return (l.Held || l.Kept() || l.Waiters > 0) && (l.Held || !f.Held) && (l.Waiters > 0 || !f.Waited)
+	return (l.Held || l.Kept() || l.Waiters > 0) && (l.Held || !f.Held) && (l.Waiters > 0 || !f.Waited) &&
+		l.HeldFor() >= f.OlderThan && strings.Contains(l.Who.String()+" "+l.Owner, f.Holder)
+}
+
+// Order is how locks are sorted.
+type Order string
+
+// The orders. Those that are equal are in the order of their names.
+const (
+	ByWaiters Order = "waiters" // most first, then as by age
+	ByAge     Order = "age"     // those that are held longest first
+	ByName    Order = "name"
+)
+
+// Orders are all orders, in the order in which people go through them.
+var Orders = []Order{ByWaiters, ByAge, ByName}
+
+// Sort sorts locks.
+func Sort(all []Lock, by Order) {
+	slices.SortFunc(all, func(a, b Lock) int {
+		waiters, age := cmp.Compare(b.Waiters, a.Waiters), cmp.Compare(a.begin(), b.begin())
+		switch by {
+		case ByName:
+			waiters, age = 0, 0
+		case ByAge:
+			waiters = 0
+		}
+		return cmp.Or(waiters, age, cmp.Compare(a.Name, b.Name))
+	})
 }
 
 // List is the result of one look at all locks.
 type List struct {
-	Locks   []Lock // sorted by name
-	Total   int    // how many the filter wants, over the limit too; of these
-	Held    int    // are held
-	Waiting int    // wait
-	Skipped int    // keys under the prefix that are no locks
-	Keys    int    // keys under the prefix that were found
+	Locks   []Lock   // in the filter's order
+	Total   int      // how many the filter wants, over the limit too; of these
+	Held    int      // are held
+	Waiting int      // wait
+	Foreign []string // keys under the prefix that are no locks
+	Keys    int      // keys under the prefix that were found
 }
 
 // More is how many locks the limit left out.
@@ -49,17 +81,20 @@ func (l List) More() int { return l.Total - len(l.Locks) }
 // List looks at all keys under the prefix: by SCAN in batches on each primary, and by
 // holdfast_inspect for each key. A lock that is taken or given back meanwhile may be missing. The
 // error joins those of primaries and keys that could not be asked; the list has the rest. The limit
-// bounds what is kept, not what is looked at: the totals are of all. Of the calls, which may be nil,
-// found has how many keys there are after each batch, and each has every lock that the filter wants.
-// Neither is called concurrently.
-func (v *View) List(ctx context.Context, f Filter, found func(keys int), each func(Lock)) (List, error) {
+// bounds what is kept, not what is looked at: the totals are of all. found, if not nil, has how many
+// keys there are after each batch, and is not called concurrently.
+func (v *View) List(ctx context.Context, f Filter, found func(keys int)) (List, error) {
+	return v.list(ctx, &look{filter: f, found: found})
+}
+
+func (v *View) list(ctx context.Context, l *look) (List, error) {
 	nodes, err := v.primaries(ctx)
 	if err != nil {
 		return List{}, err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	l := &look{view: v, filter: f, stop: stop, found: found, each: each, seen: map[string]bool{}, now: v.Now(ctx)}
+	ctx, l.stop = context.WithCancel(ctx)
+	defer l.stop()
+	l.view, l.seen, l.begun, l.begunHere = v, map[string]bool{}, v.Now(ctx), time.Now()
 	keys := make(chan string, batch)
 	var scans, asks sync.WaitGroup
 	for _, n := range nodes {
@@ -76,18 +111,23 @@ func (v *View) List(ctx context.Context, f Filter, found func(keys int), each fu
 	close(keys)
 	asks.Wait()
 	l.shorten()
-	slices.SortFunc(l.list.Locks, func(a, b Lock) int { return cmp.Compare(a.Name, b.Name) })
+	Sort(l.list.Locks, cmp.Or(l.filter.Order, ByName))
 	return l.list, errors.Join(l.errors...)
 }
 
 // look is one List under way.
 type look struct {
-	view   *View
 	filter Filter
-	stop   context.CancelFunc
-	found  func(int)
-	each   func(Lock)
-	now    time.Time
+	// Of these, which may be nil, the first two are not called concurrently: with how many keys there
+	// are, and with each lock, whatever the filter wants. The third says which locks may remember a
+	// break that is news.
+	found    func(int)
+	each     func(l Lock, wanted bool)
+	suspects func(Lock) bool
+
+	view             *View
+	stop             context.CancelFunc
+	begun, begunHere time.Time // by the server's clock, and by that of this machine
 
 	mu     sync.Mutex
 	list   List
@@ -97,11 +137,14 @@ type look struct {
 	ended  bool  // by the limit, of a look for any
 }
 
+// now is the time by the server's clock, without asking for each lock.
+func (l *look) now() time.Time { return l.begun.Add(time.Since(l.begunHere)) }
+
 func (l *look) scan(ctx context.Context, n primary, keys chan<- string) error {
 	if n.node == nil {
 		return errors.New("no connection")
 	}
-	for cursor := uint64(0); ; {
+	for cursor, pages := uint64(0), 1; ; pages++ {
 		page, err := n.node.Do(ctx, l.page(n.node, cursor)).AsScanEntry()
 		if err != nil {
 			return err
@@ -113,22 +156,22 @@ func (l *look) scan(ctx context.Context, n primary, keys chan<- string) error {
 				return ctx.Err()
 			}
 		}
-		if cursor = page.Cursor; cursor == 0 {
+		if cursor = page.Cursor; cursor == 0 || pages == l.filter.Pages {
 			return nil
 		}
 	}
 }
 
 func (l *look) page(node rueidis.Client, cursor uint64) rueidis.Completed {
-	scan := node.B().Scan().Cursor(cursor).Match(literal(l.view.prefix+l.filter.Name) + "*").Count(batch)
+	scan := node.B().Scan().Cursor(cursor).Match(Literal(l.view.prefix) + cmp.Or(l.filter.Pattern, "*")).Count(batch)
 	if l.view.prefix == "" {
 		return scan.Type("hash").Build() // of all the strings of a database few are locks
 	}
 	return scan.Build()
 }
 
-// literal escapes what a glob pattern would read in another way.
-func literal(text string) string {
+// Literal escapes what a glob pattern would read in another way.
+func Literal(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
 
@@ -152,46 +195,49 @@ func (l *look) fresh(keys []string) (fresh []string) {
 func (l *look) ask(ctx context.Context, key string) {
 	name := strings.TrimPrefix(key, l.view.prefix)
 	if name == "" {
-		l.skip()
+		l.skip(key)
 		return
 	}
+	asked := l.now()
 	info, err := l.view.Client.Inspect(ctx, name)
 	switch {
 	case errors.Is(err, client.ErrNotALock):
-		l.skip()
+		l.skip(key)
 	case err != nil:
 		l.failed("", err)
 	default:
-		lock := lockOf(info, l.now)
-		if !lock.Held {
-			l.view.remember(ctx, &lock, l.now)
+		lock := lockOf(info, asked)
+		// Inspect of a quorum does not name whom a lock is kept for, and none says who lost it.
+		if lock.Kept() && lock.Owner == "" || l.suspects != nil && l.suspects(lock) {
+			l.view.remember(ctx, &lock, asked)
 		}
 		l.add(lock)
 	}
 }
 
-func (l *look) skip() {
+func (l *look) skip(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.list.Skipped++
+	l.list.Foreign = append(l.list.Foreign, key)
 }
 
 func (l *look) add(lock Lock) {
-	if !l.filter.wants(lock) {
-		return
-	}
+	wanted := l.filter.wants(lock)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
+		return
+	}
+	if l.each != nil {
+		l.each(lock, wanted)
+	}
+	if !wanted {
 		return
 	}
 	l.list.Total++
 	l.list.Waiting += lock.Waiters
 	if lock.Held {
 		l.list.Held++
-	}
-	if l.each != nil {
-		l.each(lock)
 	}
 	l.list.Locks = append(l.list.Locks, lock)
 	switch limit := l.filter.Limit; {
@@ -210,9 +256,7 @@ func (l *look) shorten() {
 	if limit == 0 || len(l.list.Locks) <= limit {
 		return
 	}
-	slices.SortFunc(l.list.Locks, func(a, b Lock) int {
-		return cmp.Or(cmp.Compare(b.Waiters, a.Waiters), cmp.Compare(b.HeldMS, a.HeldMS), cmp.Compare(a.Name, b.Name))
-	})
+	Sort(l.list.Locks, cmp.Or(l.filter.Order, ByWaiters))
 	l.list.Locks = l.list.Locks[:limit]
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -27,6 +28,7 @@ type Lock struct {
 	// until when nobody else gets it, held or not: a minimum (MinHold, Once)
 	KeptUntil *time.Time `json:"kept_until,omitempty"`
 	Broken    *Record    `json:"broken,omitempty"` // while the key remembers it
+	ends      time.Time  // the lease, by the server's clock; not later than it is
 }
 
 // Record is what the key of a lock remembers of its last break.
@@ -61,13 +63,21 @@ func who(h client.Holder) Who { return Who{Owner: h.Owner, Host: h.Host, PID: h.
 // HeldFor is how long its holder has had it.
 func (l Lock) HeldFor() time.Duration { return time.Duration(l.HeldMS) * time.Millisecond }
 
+// begin is a number for Since: the greatest one if nobody has it, or nobody knows since when.
+func (l Lock) begin() int64 {
+	if l.Since == nil {
+		return math.MaxInt64
+	}
+	return l.Since.UnixMicro()
+}
+
 // Remaining is what is left of the lease, negative if it has none.
 func (l Lock) Remaining() time.Duration { return time.Duration(l.RemainingMS) * time.Millisecond }
 
-// lockOf is a lock as it stood at that time of the server's clock.
+// lockOf is a lock as it stood not before that time of the server's clock.
 func lockOf(info client.Info, now time.Time) Lock {
 	l := Lock{Name: info.Name, Held: info.Held, Who: who(info.Holder), Token: info.Fence, Holds: info.Holds,
-		Waiters: info.Waiters, RemainingMS: info.Remaining.Milliseconds()}
+		Waiters: info.Waiters, RemainingMS: info.Remaining.Milliseconds(), ends: now.Add(info.Remaining)}
 	if info.Remaining < 0 {
 		l.RemainingMS = -1
 	}
@@ -75,16 +85,20 @@ func lockOf(info client.Info, now time.Time) Lock {
 		since := info.Holder.Since.UTC()
 		l.Since, l.HeldMS = &since, max(0, now.Sub(since).Milliseconds())
 	}
+	if info.Why == functions.WhyKept {
+		until := now.Truncate(time.Millisecond).Add(info.Remaining).UTC()
+		l.KeptUntil = &until
+	}
 	return l
 }
 
 // Lock looks at one lock.
 func (v *View) Lock(ctx context.Context, name string) (Lock, error) {
+	now := v.Now(ctx) // not later than the answer: what the key says of a minimum is more exact then
 	info, err := v.Client.Inspect(ctx, name)
 	if err != nil {
 		return Lock{}, err
 	}
-	now := v.Now(ctx)
 	lock := lockOf(info, now)
 	v.remember(ctx, &lock, now)
 	return lock, nil

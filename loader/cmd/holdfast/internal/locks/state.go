@@ -6,8 +6,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/functions"
 )
@@ -113,28 +111,24 @@ func parseWaiter(entry string, now time.Time) (Waiter, bool) {
 	return w, true
 }
 
-// remember adds to a lock what its key keeps: a minimum, and the record of a break. Of a quorum it is
-// what lasts longest.
+// remember adds to a lock what its key keeps and no call says: a minimum that its holder does not need
+// yet, and the record of a break. Of a quorum it is what lasts longest.
 func (v *View) remember(ctx context.Context, l *Lock, now time.Time) {
 	for _, redis := range v.redis {
-		l.keep(ctx, redis, v.Key(l.Name), now)
-	}
-}
-
-func (l *Lock) keep(ctx context.Context, redis rueidis.Client, key string, now time.Time) {
-	got, err := fields(ctx, redis, key, "owner", "state")
-	if err != nil {
-		return // who holds it is known all the same
-	}
-	s, _ := parseState(got[1])
-	if until := time.UnixMilli(s.kept).UTC(); until.After(now) && (l.KeptUntil == nil || until.After(*l.KeptUntil)) {
-		l.KeptUntil = &until
-		if !l.Held {
-			l.Who, l.RemainingMS = who(client.ParseHolder(got[0])), until.Sub(now).Milliseconds()
+		got, err := fields(ctx, redis, v.Key(l.Name), "owner", "state")
+		if err != nil {
+			continue // who holds it is known all the same
 		}
-	}
-	if until := time.UnixMilli(s.recorded).UTC(); until.After(now) && (l.Broken == nil || until.After(l.Broken.Until)) {
-		l.Broken = &Record{who(client.ParseHolder(s.victim)), s.broken, s.reason, until}
+		s, _ := parseState(got[1])
+		if until := time.UnixMilli(s.kept).UTC(); until.After(now) && (l.KeptUntil == nil || until.After(*l.KeptUntil)) {
+			l.KeptUntil = &until
+			if !l.Held {
+				l.Who, l.RemainingMS = who(client.ParseHolder(got[0])), until.Sub(now).Milliseconds()
+			}
+		}
+		if until := time.UnixMilli(s.recorded).UTC(); until.After(now) && (l.Broken == nil || until.After(l.Broken.Until)) {
+			l.Broken = &Record{who(client.ParseHolder(s.victim)), s.broken, s.reason, until}
+		}
 	}
 }
 

@@ -13,51 +13,149 @@ type Look struct {
 	Waiting   int       `json:"waiting"` // wait
 	HandOvers int       `json:"hand_overs"`
 	PerSecond float64   `json:"hand_overs_per_second"`
-	Locks     []Lock    `json:"locks"`            // those with most waiters, then those held longest
+	Locks     []Lock    `json:"locks"`            // in the filter's order
+	Losses    []Loss    `json:"losses"`           // the last ones that the series saw, the newest first
 	Errors    []string  `json:"errors,omitempty"` // what could not be seen
 	More      bool      `json:"more"`             // there are more locks than the limit lets in
 }
 
-// Rest is how many times as long as a look took the next one is put off, at least: looking at many
-// locks is work for the servers.
-const Rest = 4
+// Loss is a lock that ended before its holder gave it back, as far as that can be seen from outside.
+type Loss struct {
+	At   time.Time `json:"at"` // of the look that saw it
+	Name string    `json:"name"`
+	Who
+	Token  int64  `json:"token"`
+	Cause  Cause  `json:"cause"`
+	Reason string `json:"reason,omitempty"` // of a break
+}
 
-// Series looks again and again, and counts the locks whose holder is another one than at the last
-// look: at least so many were handed over. What happens between two looks, or within a process,
-// cannot be seen from outside.
+// Cause is why a lock was lost, in the words of the client's metrics.
+type Cause string
+
+// The causes.
+const (
+	CauseBroken  Cause = "broken"  // by an operator; the key remembers it for a while
+	CauseExpired Cause = "expired" // its lease ran out: it was not renewed any more, and then it was gone
+)
+
+// Lost is how many locks were lost, and when the last of them was seen.
+type Lost struct {
+	Count int
+	Last  time.Time
+}
+
+// Causes are all causes.
+var Causes = []Cause{CauseBroken, CauseExpired}
+
+const (
+	lastLosses = 20
+	// Rest is how many times as long as a look took the next one is put off, at least: looking at many
+	// locks is work for the servers.
+	Rest = 4
+)
+
+// Series looks again and again, and compares: a lock whose holder is another one than at the last look
+// was handed over. What happens between two looks, or within a process, cannot be seen from outside: at
+// least so many were handed over, and at least so many were lost.
 type Series struct {
 	View   *View
-	Filter Filter
-	Within time.Duration // of one look
+	Within time.Duration  // of one look
+	Each   func(Lock)     // if not nil, is called with each lock that the filter wants
+	Lost   map[Cause]Lost // so far
 
 	last   time.Time
-	tokens map[string]int64
+	filter Filter
+	seen   map[string]holding
+	losses []Loss
+}
+
+// holding is how a lock was seen last.
+type holding struct {
+	Lock
+	longest time.Duration // that was left of its lease at any look
+}
+
+// Run looks until the context ends, or until show returns false. Between two looks it pauses for as long
+// as every says, and for Rest times as long as the look took at least.
+func (s *Series) Run(ctx context.Context, f Filter, every time.Duration, show func(Look) bool) {
+	for {
+		begun := time.Now()
+		look := s.Look(ctx, f)
+		if ctx.Err() != nil || !show(look) {
+			return
+		}
+		select {
+		case <-time.After(max(every, Rest*time.Since(begun))):
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Look looks once more. Not for concurrent use.
-func (s *Series) Look(ctx context.Context) Look {
+func (s *Series) Look(ctx context.Context, f Filter) Look {
 	ctx, cancel := context.WithTimeout(ctx, s.Within)
 	defer cancel()
-	look := Look{At: time.Now().UTC(), Locks: []Lock{}}
-	tokens := map[string]int64{}
-	list, err := s.View.List(ctx, s.Filter, nil, func(l Lock) {
-		if l.Held {
-			tokens[l.Name] = l.Token
+	now := Look{At: time.Now().UTC(), Locks: []Lock{}, Losses: []Loss{}}
+	seen := map[string]holding{}
+	under := &look{filter: f}
+	under.suspects = func(l Lock) bool { return s.seen[l.Name].Token > 0 && s.seen[l.Name].Token != l.Token }
+	under.each = func(l Lock, wanted bool) {
+		before := s.seen[l.Name]
+		if before.Token > 0 && before.Token != l.Token {
+			s.ended(before, l, now.At, under.now())
+			before.longest = 0
+			if l.Held && l.Token > before.Token {
+				now.HandOvers++
+			}
 		}
-		if before := s.tokens[l.Name]; before > 0 && l.Token > before {
-			look.HandOvers++
+		if l.Held && l.Token > 0 {
+			seen[l.Name] = holding{l, max(before.longest, l.Remaining())}
 		}
-	})
+		if wanted && s.Each != nil {
+			s.Each(l)
+		}
+	}
+	list, err := s.View.list(ctx, under)
+	if err == nil && f == s.filter {
+		for name, before := range s.seen {
+			if !under.seen[s.View.Key(name)] { // else it was compared
+				s.ended(before, Lock{}, now.At, under.now())
+			}
+		}
+	}
 	if err != nil {
-		look.Errors = []string{err.Error()}
+		now.Errors = []string{err.Error()}
 	}
-	look.Total, look.Held, look.Waiting, look.More = list.Total, list.Held, list.Waiting, list.More() > 0
-	look.Locks = append(look.Locks, list.Locks...)
-	if took := look.At.Sub(s.last).Seconds(); !s.last.IsZero() && took > 0 {
-		look.PerSecond = float64(look.HandOvers) / took
+	now.Total, now.Held, now.Waiting, now.More = list.Total, list.Held, list.Waiting, list.More() > 0
+	now.Locks = append(now.Locks, list.Locks...)
+	now.Losses = append(now.Losses, s.losses...)
+	if took := now.At.Sub(s.last).Seconds(); !s.last.IsZero() && took > 0 {
+		now.PerSecond = float64(now.HandOvers) / took
 	}
-	if err == nil || len(tokens) > 0 {
-		s.tokens, s.last = tokens, look.At
+	if err == nil || len(seen) > 0 {
+		s.seen, s.last, s.filter = seen, now.At, f
 	}
-	return look
+	return now
+}
+
+// ended notes a loss, if that is how a holding ended. after is the lock when that was seen, at a time of
+// the server's clock. A holder that renews has more than half of its lease at any time, so one that had
+// less, and was gone no sooner than its lease, did not give the lock back.
+func (s *Series) ended(before holding, after Lock, look, at time.Time) {
+	loss := Loss{look, before.Name, before.Who, before.Token, CauseExpired, ""}
+	if after.Since != nil {
+		at = *after.Since
+	}
+	switch b := after.Broken; {
+	case b != nil && b.Token >= before.Token:
+		loss.Who, loss.Token, loss.Cause, loss.Reason = b.Who, b.Token, CauseBroken, b.Reason
+	case after.Kept() || before.Remaining() > before.longest/2 || at.Before(before.ends):
+		return
+	}
+	if s.Lost == nil {
+		s.Lost = map[Cause]Lost{}
+	}
+	s.Lost[loss.Cause] = Lost{s.Lost[loss.Cause].Count + 1, look}
+	s.losses = append([]Loss{loss}, s.losses[:min(len(s.losses), lastLosses-1)]...)
 }

@@ -32,7 +32,7 @@ func TestHandOversAreCounted(t *testing.T) {
 	series := Series{View: view, Within: time.Minute}
 	look := func(held, waiting, handOvers int) Look {
 		t.Helper()
-		l := series.Look(ctx)
+		l := series.Look(ctx, Filter{})
 		require.Empty(t, l.Errors)
 		require.Equal(t, []int{held, waiting, handOvers}, []int{l.Held, l.Waiting, l.HandOvers})
 		require.Equal(t, handOvers > 0, l.PerSecond > 0)

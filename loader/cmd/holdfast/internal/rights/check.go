@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/locks"
 )
 
 // Check is what a server said about a user's rights.
@@ -77,9 +79,9 @@ func (n Need) Grant(c Check) (rules []string) {
 		rule, said, _ := strings.Cut(missing, ": ")
 		switch {
 		case strings.HasSuffix(said, " channel"):
-			rule = "&" + literal(n.Prefix) + "*"
+			rule = "&" + locks.Literal(n.Prefix) + "*"
 		case strings.HasSuffix(said, " key"):
-			rule = "~" + literal(n.Prefix) + "*"
+			rule = "~" + locks.Literal(n.Prefix) + "*"
 		}
 		if !slices.Contains(rules, rule) {
 			rules = append(rules, rule)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/locks"
 )
 
 // Role is what a user is for.
@@ -57,7 +58,7 @@ func (n Need) Validate() error {
 func (n Need) Rules() []string {
 	rules := []string{"reset"}
 	if n.Role != Loader {
-		pattern := literal(n.Prefix) + "*"
+		pattern := locks.Literal(n.Prefix) + "*"
 		rules = append(rules, "~"+pattern, "&"+pattern)
 	}
 	for _, r := range n.rights() {
@@ -66,11 +67,6 @@ func (n Need) Rules() []string {
 		}
 	}
 	return rules
-}
-
-// literal escapes what a glob pattern would read in another way.
-func literal(text string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
 
 func (n Need) rights() []right {

@@ -2,10 +2,10 @@
 package screen
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -17,19 +17,22 @@ import (
 // Config says what is shown.
 type Config struct {
 	Title   string // the deployment
+	Series  *locks.Series
+	Filter  locks.Filter // to begin with; it has an order
 	Every   time.Duration
 	Painter terminal.Painter
-	Look    func(context.Context) locks.Look // never called concurrently
-	Line    func(ctx context.Context, name string, limit int) (locks.Line, error)
-	// the columns of a lock and of a waiter, and their titles
-	LockTitles, WaiterTitles []string
-	LockCells                func(locks.Lock) []terminal.Cell
-	WaiterCells              func(locks.Waiter) []terminal.Cell
+	// how a lock and a waiter are shown
+	LockColumns, WaiterColumns terminal.Columns
+	LockCells                  func(locks.Lock) []terminal.Cell
+	WaiterCells                func(locks.Waiter) []terminal.Cell
+	// what is asked before a lock is broken, and what is said of it then
+	Question func(locks.Lock) (text string, agrees func(answer string) bool)
+	Outcome  func(seen locks.Lock, b locks.Broken) string
 }
 
 // Run shows it until the user quits or the context ends; neither is an error.
 func Run(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
-	m := model{cfg: cfg, ctx: ctx, order: byWaiters}
+	m := model{cfg: cfg, ctx: ctx, filter: cfg.Filter, typed: cfg.Filter.Pattern}
 	_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
 		tea.WithoutSignalHandler()).Run()
 	if ctx.Err() != nil {
@@ -38,33 +41,25 @@ func Run(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// order is how the locks are sorted.
-type order string
-
-const (
-	byWaiters order = "waiters"
-	byTime    order = "time"
-	byName    order = "name"
-)
-
-var nextOrder = map[order]order{byWaiters: byTime, byTime: byName, byName: byWaiters}
-
 // model is what is on the screen. Update is its only writer.
 type model struct {
 	cfg           Config
 	ctx           context.Context
 	width, height int
-	order         order
-	paused        bool
-	waited        bool // only locks with waiters
-	idle          bool // paused, and no tick is to come
+	filter        locks.Filter
+	typed         string // the pattern, as the user typed it
+	paused, help  bool
+	looking       bool // a look is under way
+	stale         bool // it is not what the user wants by now
+	tick          int  // the last one that was asked for
 	looked        bool // once at least
 	now           locks.Look
-	rows          []locks.Lock // as they are shown
-	at            string       // the name of the lock that the cursor is at
-	name          string       // the lock whose line is shown; "": the list is
+	at            string // the name of the lock that the cursor is at
+	name          string // the lock whose line is shown; "": the list is
 	line          locks.Line
 	lineErr       error
+	prompt        prompt
+	said          string // of the last break
 }
 
 type (
@@ -77,70 +72,124 @@ type (
 		line locks.Line
 		err  error
 	}
-	tickMsg struct{}
+	tickMsg int
 )
 
-func (m model) Init() tea.Cmd { return func() tea.Msg { return tickMsg{} } }
+func (m model) Init() tea.Cmd { return func() tea.Msg { return tickMsg(0) } }
 
 func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
+	case tea.PasteMsg:
+		m.prompt.text += msg.Content
 	case tea.KeyPressMsg:
-		return m.key(msg.String())
-	case tickMsg:
-		if m.paused {
-			m.idle = true
-			return m, nil
+		if m.prompt.done != nil && msg.String() != "ctrl+c" {
+			return m, m.answer(msg)
 		}
-		return m, tea.Batch(m.look, m.readLine())
+		return m, m.key(msg.String())
+	case tickMsg:
+		if int(msg) == m.tick && !m.paused {
+			return m, tea.Batch(m.look(), m.readLine())
+		}
 	case lookMsg:
-		m.looked, m.now = true, msg.look
-		m.arrange()
-		return m, tea.Tick(max(m.cfg.Every, locks.Rest*msg.took), func(time.Time) tea.Msg { return tickMsg{} })
+		m.looking, m.looked = false, true
+		if m.stale {
+			return m, m.look()
+		}
+		place := m.place()
+		m.now = msg.look
+		m.arrange(place)
+		m.tick++
+		tick := tickMsg(m.tick)
+		return m, tea.Tick(max(m.cfg.Every, locks.Rest*msg.took), func(time.Time) tea.Msg { return tick })
 	case lineMsg:
 		if msg.name == m.name {
 			m.line, m.lineErr = msg.line, msg.err
 		}
+	case askMsg:
+		return m, m.ask(msg)
+	case brokenMsg:
+		m.said = string(msg)
+		return m, tea.Batch(m.look(), m.readLine())
 	}
 	return m, nil
 }
 
-func (m model) look() tea.Msg {
-	begun := time.Now()
-	look := m.cfg.Look(m.ctx)
-	return lookMsg{look, time.Since(begun)}
+// look begins a look, or lets the one under way be followed by another one at once. There is one at a
+// time.
+func (m *model) look() tea.Cmd {
+	if m.looking {
+		m.stale = true
+		return nil
+	}
+	m.looking, m.stale = true, false
+	series, filter, ctx := m.cfg.Series, m.filter, m.ctx
+	return func() tea.Msg {
+		begun := time.Now()
+		look := series.Look(ctx, filter)
+		return lookMsg{look, time.Since(begun)}
+	}
 }
 
 const places = 200 // of a line, more than a screen has
 
-func (m model) readLine() tea.Cmd {
+func (m *model) readLine() tea.Cmd {
 	if m.name == "" {
 		return nil
 	}
-	name, read, ctx := m.name, m.cfg.Line, m.ctx
+	name, view, ctx := m.name, m.cfg.Series.View, m.ctx
 	return func() tea.Msg {
-		line, err := read(ctx, name, places)
+		line, err := view.Line(ctx, name, places)
 		return lineMsg{name, line, err}
 	}
 }
 
-func (m model) key(key string) (tea.Model, tea.Cmd) {
+var keys = [][2]string{
+	{"up, down, pgup, pgdn", "choose a lock"},
+	{"enter", "who waits for it"},
+	{"esc", "back to all locks"},
+	{"/", "only locks with this in their names; * ? [ ] make it a pattern"},
+	{"w", "only locks with waiters"},
+	{"s", "sort by waiters, age or name"},
+	{"b", "break the lock: take it from its holder"},
+	{"p", "pause"},
+	{"?", "this help"},
+	{"q", "quit"},
+}
+
+func (m *model) key(key string) tea.Cmd {
+	m.said = ""
+	if m.help && key != "ctrl+c" {
+		m.help = false
+		return nil
+	}
 	switch key {
 	case "q", "ctrl+c":
-		return m, tea.Quit
+		return tea.Quit
+	case "?":
+		m.help = true
 	case "esc", "left", "h":
 		m.name = ""
+	case "/":
+		m.name = ""
+		m.prompt = prompt{label: "only locks with this in their names: ", text: m.typed, done: (*model).choose}
 	case "s":
-		m.order = nextOrder[m.order]
+		m.filter.Order = m.nextOrder()
+		locks.Sort(m.now.Locks, m.filter.Order)
+		if !m.paused {
+			return m.look()
+		}
 	case "w":
-		m.waited = !m.waited
+		m.filter.Waited = !m.filter.Waited
+		return m.look()
 	case "p", "space":
 		m.paused = !m.paused
-		if m.idle && !m.paused {
-			m.idle = false
-			return m, m.Init()
+		if !m.paused {
+			return m.look()
 		}
+	case "b":
+		return m.beginBreak()
 	case "up", "k":
 		m.move(-1)
 	case "down", "j":
@@ -151,45 +200,41 @@ func (m model) key(key string) (tea.Model, tea.Cmd) {
 		m.move(m.room())
 	case "enter", "right", "l":
 		m.name, m.line, m.lineErr = m.at, locks.Line{}, nil
-		return m, m.readLine()
+		return m.readLine()
 	}
-	m.arrange()
-	return m, nil
+	return nil
 }
 
-// arrange makes the rows. The cursor stays at its lock; if that is gone, at its place.
-func (m *model) arrange() {
-	place := m.place()
-	m.rows = nil
-	for _, l := range m.now.Locks {
-		if !m.waited || l.Waiters > 0 {
-			m.rows = append(m.rows, l)
-		}
+func (m *model) nextOrder() locks.Order {
+	return locks.Orders[(slices.Index(locks.Orders, m.filter.Order)+1)%len(locks.Orders)]
+}
+
+// choose shows only locks with the text in their names.
+func (m *model) choose(text string) tea.Cmd {
+	m.typed, m.filter.Pattern = text, text
+	if text != "" && !strings.ContainsAny(text, "*?[") {
+		m.filter.Pattern = "*" + locks.Literal(text) + "*"
 	}
-	slices.SortStableFunc(m.rows, func(a, b locks.Lock) int { // they come sorted by name
-		switch m.order {
-		case byWaiters:
-			return cmp.Or(cmp.Compare(b.Waiters, a.Waiters), cmp.Compare(b.HeldMS, a.HeldMS))
-		case byTime:
-			return cmp.Compare(b.HeldMS, a.HeldMS)
-		}
-		return 0
-	})
+	return m.look()
+}
+
+// arrange keeps the cursor at its lock; if that is gone, at its place.
+func (m *model) arrange(place int) {
 	if m.place() < 0 {
 		m.at = ""
-		if len(m.rows) > 0 {
-			m.at = m.rows[min(max(place, 0), len(m.rows)-1)].Name
+		if all := m.now.Locks; len(all) > 0 {
+			m.at = all[min(max(place, 0), len(all)-1)].Name
 		}
 	}
 }
 
 // place is the cursor's, -1 if its lock is not there.
 func (m *model) place() int {
-	return slices.IndexFunc(m.rows, func(l locks.Lock) bool { return l.Name == m.at })
+	return slices.IndexFunc(m.now.Locks, func(l locks.Lock) bool { return l.Name == m.at })
 }
 
 func (m *model) move(by int) {
-	if len(m.rows) > 0 && m.name == "" {
-		m.at = m.rows[min(max(m.place()+by, 0), len(m.rows)-1)].Name
+	if all := m.now.Locks; len(all) > 0 && m.name == "" {
+		m.at = all[min(max(m.place()+by, 0), len(all)-1)].Name
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -28,27 +29,41 @@ func (m model) draw() string {
 	if m.width == 0 || m.height == 0 {
 		return ""
 	}
+	bottom := []string{m.problem(), m.keys()}
+	if m.prompt.done != nil {
+		bottom = strings.Split(ansi.Wrap(m.prompt.label+printable(m.prompt.text)+"_", m.width, ""), "\n")
+	}
 	lines := []string{m.summary(), ""}
 	switch {
+	case m.help:
+		lines = append(lines, m.helping()...)
 	case !m.looked:
 		lines = append(lines, "looking ...")
 	case m.name != "":
 		lines = append(lines, m.waiters()...)
-	case len(m.rows) == 0 && m.now.Total == 0:
+	case len(m.now.Locks) == 0 && m.filter.Waited:
+		lines = append(lines, "nobody waits")
+	case len(m.now.Locks) == 0:
 		lines = append(lines, "no locks to show")
-	case len(m.rows) == 0:
-		lines = append(lines, fmt.Sprintf("nobody waits for any of %d locks", m.now.Total))
 	default:
 		lines = append(lines, m.list()...)
 	}
-	for len(lines) < m.height-2 {
+	for len(lines) < m.height-len(bottom) {
 		lines = append(lines, "")
 	}
-	lines = append(lines[:max(0, m.height-2)], m.problem(), m.keys())
+	lines = append(lines[:max(0, m.height-len(bottom))], bottom...)
 	for i, line := range lines {
 		lines[i] = ansi.Truncate(line, m.width, "…")
 	}
 	return strings.Join(lines, "\n")
+}
+
+func (m model) helping() []string {
+	table := terminal.Table{Painter: m.cfg.Painter}
+	for _, k := range keys {
+		table.Row(terminal.Cell{Text: k[0], Colour: terminal.Bold}, terminal.Cell{Text: k[1]})
+	}
+	return table.Lines()
 }
 
 func (m model) summary() string {
@@ -63,6 +78,9 @@ func (m model) summary() string {
 	if m.now.More {
 		text += m.cfg.Painter.Paint(terminal.Yellow, fmt.Sprintf("  shown %d of %d locks: see --limit", len(m.now.Locks), m.now.Total))
 	}
+	if m.typed != "" {
+		text += m.cfg.Painter.Paint(terminal.Yellow, "  only "+printable(m.typed))
+	}
 	if m.paused {
 		text += m.cfg.Painter.Paint(terminal.Yellow, "  paused")
 	}
@@ -71,16 +89,17 @@ func (m model) summary() string {
 
 func (m model) list() []string {
 	table := terminal.Table{Painter: m.cfg.Painter}
-	table.Head(append([]string{" "}, m.cfg.LockTitles...)...)
-	place, room := m.place(), m.room()
-	first := max(0, min(place-room/2, len(m.rows)-room))
-	for i, l := range m.rows[first:min(len(m.rows), first+room)] {
+	table.Head(append([]string{" "}, m.cfg.LockColumns.Titles...)...)
+	all, place, room := m.now.Locks, m.place(), m.room()
+	first := max(0, min(place-room/2, len(all)-room))
+	for i, l := range all[first:min(len(all), first+room)] {
 		mark := terminal.Cell{Text: " "}
 		if first+i == place {
 			mark = terminal.Cell{Text: ">", Colour: terminal.Bold}
 		}
 		table.Row(append([]terminal.Cell{mark}, m.cfg.LockCells(l)...)...)
 	}
+	table.Fit(m.width, m.cfg.LockColumns)
 	return table.Lines()
 }
 
@@ -89,8 +108,9 @@ func (m model) waiters() []string {
 	for _, l := range m.now.Locks {
 		if l.Name == m.name {
 			table := terminal.Table{Painter: m.cfg.Painter}
-			table.Head(m.cfg.LockTitles...)
+			table.Head(m.cfg.LockColumns.Titles...)
 			table.Row(m.cfg.LockCells(l)...)
+			table.Fit(m.width, m.cfg.LockColumns)
 			shown = append(table.Lines(), "")
 		}
 	}
@@ -102,32 +122,45 @@ func (m model) waiters() []string {
 		shown = []string{m.cfg.LockCells(locks.Lock{Name: m.name})[0].Text + state, ""}
 	}
 	if m.lineErr != nil {
-		return append(shown, m.cfg.Painter.Paint(terminal.Red, oneLine(m.lineErr.Error())))
+		return append(shown, m.cfg.Painter.Paint(terminal.Red, printable(m.lineErr.Error())))
 	}
 	if len(m.line.Waiters) == 0 {
 		return append(shown, "nobody waits")
 	}
 	table := terminal.Table{Painter: m.cfg.Painter}
-	table.Head(m.cfg.WaiterTitles...)
+	table.Head(m.cfg.WaiterColumns.Titles...)
 	for _, w := range m.line.Waiters {
 		table.Row(m.cfg.WaiterCells(w)...)
 	}
+	table.Fit(m.width, m.cfg.WaiterColumns)
 	return append(shown, table.Lines()...)
 }
 
+// problem is what happened last: to a break, or to a look.
 func (m model) problem() string {
-	if len(m.now.Errors) == 0 {
-		return ""
+	switch {
+	case m.said != "":
+		return m.cfg.Painter.Paint(terminal.Yellow, printable(m.said))
+	case len(m.now.Errors) > 0:
+		return m.cfg.Painter.Paint(terminal.Red, "not complete: "+printable(strings.Join(m.now.Errors, "; ")))
 	}
-	return m.cfg.Painter.Paint(terminal.Red, "not complete: "+oneLine(strings.Join(m.now.Errors, "; ")))
+	return ""
 }
 
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// printable is a text in one line. What a user types, or a server says, may be anything.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
 
 func (m model) keys() string {
-	text := "q quit  up/down choose  enter line  s sort by " + string(nextOrder[m.order]) + "  w waited only  p pause"
+	text := "? help  q quit  enter queue  / filter  s sort by " + string(m.nextOrder()) + "  w waited only  b break  p pause"
 	if m.name != "" {
-		text = "q quit  esc back  p pause"
+		text = "? help  q quit  esc back  b break  p pause"
 	}
 	return m.cfg.Painter.Paint(terminal.Dim, text)
 }

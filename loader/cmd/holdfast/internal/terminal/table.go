@@ -3,6 +3,7 @@ package terminal
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -41,9 +42,43 @@ func (t *Table) Head(titles ...string) {
 // Row adds a line.
 func (t *Table) Row(cells ...Cell) { t.rows = append(t.rows, cells) }
 
-// Lines are the table's lines.
-func (t *Table) Lines() []string {
-	var wide []int
+// Columns are the columns of a table that fits its terminal.
+type Columns struct {
+	Titles []string
+	Worth  []string // those that fall away when there is no room, the first one first
+}
+
+// Fit lets columns fall away until the lines are not longer than that, and then shortens the widest.
+func (t *Table) Fit(width int, c Columns) {
+	for _, title := range c.Worth {
+		at := slices.IndexFunc(t.rows[0], func(head Cell) bool { return head.Text == title })
+		if over(t.widths(), width) <= 0 || at < 0 {
+			continue
+		}
+		for n, row := range t.rows {
+			t.rows[n] = slices.Delete(row, at, at+1)
+		}
+	}
+	wide := t.widths()
+	if much := over(wide, width); much > 0 {
+		at := slices.Index(wide, slices.Max(wide))
+		for _, row := range t.rows {
+			row[at].Text = ansi.Truncate(row[at].Text, max(1, wide[at]-much), "…")
+		}
+	}
+}
+
+const gap = 2 // between two columns
+
+func over(wide []int, width int) int {
+	all := gap * (len(wide) - 1)
+	for _, w := range wide {
+		all += w
+	}
+	return all - width
+}
+
+func (t *Table) widths() (wide []int) {
 	for _, row := range t.rows {
 		for i, cell := range row {
 			if i == len(wide) {
@@ -52,13 +87,19 @@ func (t *Table) Lines() []string {
 			wide[i] = max(wide[i], ansi.StringWidth(cell.Text))
 		}
 	}
+	return wide
+}
+
+// Lines are the table's lines.
+func (t *Table) Lines() []string {
+	wide := t.widths()
 	lines := make([]string, len(t.rows))
 	for n, row := range t.rows {
 		var line strings.Builder
 		for i, cell := range row {
 			line.WriteString(t.Painter.Paint(cell.Colour, cell.Text))
 			if i < len(row)-1 {
-				line.WriteString(strings.Repeat(" ", wide[i]-ansi.StringWidth(cell.Text)+2))
+				line.WriteString(strings.Repeat(" ", wide[i]-ansi.StringWidth(cell.Text)+gap))
 			}
 		}
 		lines[n] = line.String()

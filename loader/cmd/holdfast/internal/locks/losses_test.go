@@ -1,0 +1,64 @@
+package locks
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+// A lease that runs out is a loss, with a next holder and without; what is given back is none.
+func TestLossesAreSeen(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	d.Load(t)
+	ctx := context.Background()
+	option := d.ClientOption()
+	option.DisableCache = true
+	redis, err := rueidis.NewClient(option)
+	require.NoError(t, err)
+	t.Cleanup(redis.Close)
+	view, err := Open(redis, "lock:")
+	require.NoError(t, err)
+	t.Cleanup(view.Close)
+	call := func(function, key string, args ...string) {
+		t.Helper()
+		fcall := redis.B().Fcall().Function("holdfast_" + function).Numkeys(1).Key(key).Arg(args...).Build()
+		require.NoError(t, redis.Do(ctx, fcall).Error())
+	}
+	series := Series{View: view, Within: time.Minute}
+	for _, key := range []string{"lock:dies", "lock:queued", "lock:broken"} {
+		call("acquire", key, "holder", "3000")
+	}
+	call("acquire", "lock:released", "holder", "600000")
+	call("acquire", "lock:kept", "holder", "3000", "MINHOLD", "600000")
+	call("wait", "lock:queued", "waiter", "600000")
+	require.Empty(t, series.Look(ctx, Filter{}).Losses)
+	call("renew", "lock:released", "holder", "200000")
+	require.Eventually(t, func() bool { // less than half of the leases is left
+		lock, err := view.Lock(ctx, "dies")
+		return err == nil && (!lock.Held || lock.RemainingMS < 1200)
+	}, time.Minute, 10*time.Millisecond)
+	require.Empty(t, series.Look(ctx, Filter{}).Losses)
+	call("release", "lock:released", "holder")
+	call("break", "lock:broken", "REASON", "it hangs")
+	require.Eventually(t, func() bool {
+		lock, err := view.Lock(ctx, "queued") // it was taken after the other one
+		return err == nil && !lock.Held
+	}, time.Minute, 10*time.Millisecond)
+	call("wait", "lock:queued", "waiter", "600000") // it asks, and has it
+	look := series.Look(ctx, Filter{})
+	var lost []string
+	for _, l := range look.Losses {
+		require.Equal(t, "holder", l.Owner)
+		require.Positive(t, l.Token)
+		lost = append(lost, l.Name+" "+string(l.Cause)+" "+l.Reason)
+	}
+	require.ElementsMatch(t, []string{"dies expired ", "queued expired ", "broken broken it hangs"}, lost)
+	require.Equal(t, []int{2, 1}, []int{series.Lost[CauseExpired].Count, series.Lost[CauseBroken].Count})
+	require.Len(t, series.Look(ctx, Filter{}).Losses, 3, "none twice")
+	require.Equal(t, 2, series.Lost[CauseExpired].Count)
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/locks"
+)
+
+// server shows by HTTP what the last look at the locks saw. Nobody who asks makes it look.
+type server struct {
+	where
+	filter locks.Filter
+	every  time.Duration
+	listen string
+	each   func(locks.Lock)                       // as locks.Series has it
+	render func(*locks.Series, locks.Look) []byte // what is shown of a look
+	kind   string                                 // of the content
+	last   atomic.Pointer[[]byte]                 // what was rendered last
+}
+
+const headerWithin = 10 * time.Second
+
+// serve looks and answers until the context ends, which is no failure.
+func (a *app) serve(ctx context.Context, s *server, handler http.Handler) error {
+	if s.every < leastEvery {
+		return usageError{errors.New("--every must be at least " + leastEvery.String())}
+	}
+	opening, cancel := context.WithTimeout(ctx, a.cfg.timeout)
+	defer cancel()
+	view, end, err := a.view(opening, s.where)
+	if err != nil {
+		return err
+	}
+	defer end()
+	listener, err := net.Listen("tcp", s.listen)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stderr, "holdfast %s: listening on http://%s\n", a.cfg.command, listener.Addr())
+	ctx, stop := context.WithCancel(ctx)
+	answering := http.Server{Handler: handler, ReadHeaderTimeout: headerWithin}
+	ended := make(chan error, 1)
+	go func() {
+		defer stop()
+		ended <- answering.Serve(listener)
+	}()
+	series := &locks.Series{View: view, Within: a.cfg.timeout, Each: s.each}
+	series.Run(ctx, s.filter, s.every, func(look locks.Look) bool {
+		text := s.render(series, look)
+		s.last.Store(&text)
+		return true
+	})
+	_ = answering.Close() // who is answered just now is cut off
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// ServeHTTP answers with the last look.
+func (s *server) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	text := s.last.Load()
+	if text == nil {
+		http.Error(w, "the first look is not over", http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", s.kind)
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(*text) // who asked may have gone
+}

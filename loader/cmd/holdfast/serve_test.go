@@ -1,0 +1,242 @@
+package main_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/locks"
+)
+
+// serving starts a command that serves HTTP at a free port, and returns where, and what it printed
+// before.
+func serving(t *testing.T, env []string, args ...string) (url, said string) {
+	t.Helper()
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
+	stderr, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	lines := bufio.NewReader(stderr)
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		rest, _ := io.ReadAll(lines)
+		_ = cmd.Wait()
+		require.Equal(t, 0, cmd.ProcessState.ExitCode(), "%s", rest)
+	})
+	for {
+		line, err := lines.ReadString('\n')
+		require.NoError(t, err, said)
+		if _, at, found := strings.Cut(line, "listening on "); found {
+			return strings.TrimSpace(at), said
+		}
+		said += line
+	}
+}
+
+func get(t *testing.T, url string, headers ...string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	reply, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	require.NoError(t, err)
+	return reply.StatusCode, string(text)
+}
+
+var sampleLine = regexp.MustCompile(`^(holdfast_server_\w+)(?:\{(?:lock|cause)="((?:[^"\\\n]|\\["\\n])*)"\})? (\d+(?:\.\d+)?(?:e\+\d+)?)$`)
+
+// samples reads the exposition format, and refuses what is none.
+func samples(t *testing.T, text string) (values map[string]string, families map[string]bool) {
+	t.Helper()
+	values, families = map[string]string{}, map[string]bool{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if words := strings.Fields(line); words[0] == "#" {
+			families[words[2]] = true
+			continue
+		}
+		parts := sampleLine.FindStringSubmatch(line)
+		require.NotNil(t, parts, line)
+		require.True(t, families[parts[1]], "no HELP and TYPE before %s", line)
+		values[strings.TrimPrefix(parts[1], "holdfast_server_")+" "+parts[2]] = parts[3]
+	}
+	return values, families
+}
+
+func TestTheExporter(t *testing.T) {
+	d, where := loaded(t)
+	c, other := open(t, d.ClientOption(), client.Config{}), open(t, d.ClientOption(), client.Config{})
+	for _, name := range []string{"order:1", "order:2", "report", "q\"\\:1"} {
+		_, err := c.Acquire(t.Context(), name)
+		require.NoError(t, err)
+	}
+	lock, err := c.Acquire(t.Context(), "stock:7")
+	require.NoError(t, err)
+	got := wait(t, other, "stock:7", 1)
+	url, _ := serving(t, nil, append(where, "exporter", "--listen", "127.0.0.1:0", "--every", "50ms", "--groups", "4")...)
+	until := func(want map[string]string) (families map[string]bool) {
+		t.Helper()
+		var values map[string]string
+		require.Eventually(t, func() bool {
+			code, text := get(t, url+"/metrics")
+			if code != http.StatusOK {
+				return false
+			}
+			values, families = samples(t, text)
+			for name, value := range want {
+				if values[name] != value {
+					return false
+				}
+			}
+			return true
+		}, soon, pollEvery, "%v", want)
+		return families
+	}
+	until(map[string]string{"held order": "2", "held (none)": "1", `held q\"\\`: "1", "held stock": "1",
+		"waiting stock": "1", "waiting order": "0", "look_complete ": "1", "lost_total broken": "0", "hand_overs_total ": "0"})
+
+	require.NoError(t, lock.Release(t.Context()))
+	<-got
+	until(map[string]string{"held stock": "1", "waiting stock": "0", "hand_overs_total ": "1"})
+	_, err = c.Acquire(t.Context(), "a fifth:group")
+	require.NoError(t, err)
+	r := holdfast(t, nil, append(where, "break", "stock:7", "--reason", "it hangs", "--yes")...)
+	require.Equal(t, 0, r.code, r)
+	families := until(map[string]string{"held (other)": "1", "held stock": "0", "lost_total broken": "1", "lost_total expired": "0"})
+	exporterPages(t, families)
+
+	require.NoError(t, d.Nodes()[0].Kill())
+	until(map[string]string{"look_complete ": "0", "held order": "", "lost_total broken": "1"})
+}
+
+// exporterPages compares the exporter's metrics with the pages, the alerts and the panels about them.
+func exporterPages(t *testing.T, families map[string]bool) {
+	t.Helper()
+	name := regexp.MustCompile(`\bholdfast_server_\w+`)
+	for _, file := range []string{"../../../docs/exporter.md", "../../../docs/exporter.json"} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		used := map[string]bool{}
+		for _, metric := range name.FindAllString(string(text), -1) {
+			require.True(t, families[metric], "%s: there is no %s", file, metric)
+			used[metric] = true
+		}
+		require.Equal(t, families, used, file)
+	}
+	text, err := os.ReadFile("../../../docs/exporter.json")
+	require.NoError(t, err)
+	var dashboard struct {
+		Panels []struct{ Title, Description string }
+	}
+	require.NoError(t, json.Unmarshal(text, &dashboard))
+	for _, p := range dashboard.Panels {
+		require.Contains(t, p.Description, "Do: ", p.Title)
+	}
+}
+
+func TestThePage(t *testing.T) {
+	d, where := loaded(t)
+	c := open(t, d.ClientOption(), client.Config{Label: "<b>nightly</b>"})
+	lock, err := c.Acquire(context.Background(), "report")
+	require.NoError(t, err)
+	url, said := serving(t, nil, append(where, "ui", "--listen", "127.0.0.1:0", "--every", "50ms")...)
+	require.Empty(t, said, "no token on the loopback")
+	look := func() (look locks.Look) {
+		t.Helper()
+		code, text := get(t, url+"/look")
+		require.Equal(t, http.StatusOK, code, text)
+		require.NoError(t, json.Unmarshal([]byte(text), &look))
+		return look
+	}
+	require.Eventually(t, func() bool { code, _ := get(t, url+"/look"); return code == http.StatusOK }, soon, pollEvery)
+	require.Equal(t, decode[listed](t, holdfast(t, nil, append(where, "ls", "--json")...)).Locks[0].Who, look().Locks[0].Who)
+	_, page := get(t, url)
+	for _, file := range []string{"page.js", "style.css"} {
+		require.Contains(t, page, file)
+		code, _ := get(t, url+"/"+file)
+		require.Equal(t, http.StatusOK, code, file)
+	}
+	code, _ := get(t, url+"/look", "Host", "evil.example:80")
+	require.Equal(t, http.StatusForbidden, code, "another site's name for this machine")
+
+	r := holdfast(t, nil, append(where, "break", "report", "--reason", "it hangs", "--yes")...)
+	require.Equal(t, 0, r.code, r)
+	require.Eventually(t, func() bool { return len(look().Losses) == 1 }, soon, pollEvery)
+	lost := look().Losses[0]
+	require.Equal(t, []any{"report", lock.Fence(), locks.CauseBroken}, []any{lost.Name, lost.Token, lost.Cause})
+	require.Contains(t, lost.Reason, "it hangs")
+	_, err = c.Acquire(context.Background(), "<i>next")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return look().Held == 1 }, soon, pollEvery)
+	drawn(t, url)
+
+	for _, token := range []string{"s3cret", ""} {
+		url, said := serving(t, []string{"HOLDFAST_UI_TOKEN=" + token}, append(where, "ui", "--listen", "0.0.0.0:0")...)
+		if token == "" {
+			_, token, _ = strings.Cut(strings.TrimSpace(said), "the token is ")
+		} else {
+			require.NotContains(t, said, token)
+		}
+		url = strings.Replace(strings.Replace(url, "[::]", "127.0.0.1", 1), "0.0.0.0", "127.0.0.1", 1)
+		for _, wrong := range []string{"", "Bearer ", "Bearer wrong", token} {
+			code, text := get(t, url+"/look", "Authorization", wrong)
+			require.Equal(t, http.StatusUnauthorized, code, "%q: %s", wrong, text)
+		}
+		require.Eventually(t, func() bool {
+			code, _ := get(t, url+"/look", "Authorization", "Bearer "+token)
+			return code == http.StatusOK
+		}, soon, pollEvery)
+	}
+}
+
+// drawn runs the page's script on a document that is no more than it needs: there is no browser here.
+func drawn(t *testing.T, url string) {
+	t.Helper()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Log("the page's script was not run: there is no node")
+		return
+	}
+	const document = `
+const parts = {}
+const element = () => ({ rows: [], addEventListener () {}, classList: { toggle () {} },
+  replaceChildren (...rows) { this.rows = rows },
+  insertCell () { const cell = {}; this.rows.push(cell); this.lastChild = cell; return cell } })
+globalThis.document = { getElementById: id => parts[id] ??= element(), createElement: element }
+const ask = fetch
+globalThis.fetch = path => ask(process.argv[2] + '/' + path)
+const later = setTimeout // which fetch uses too
+globalThis.setTimeout = (f, ...rest) => f.name !== 'look' ? later(f, ...rest)
+  : process.stdout.write([parts.problem.textContent, parts.totals.textContent,
+    ...['locks', 'losses'].flatMap(id => parts[id].rows.flatMap(r => r.rows.map(c => c.textContent)))].join('\n'))
+`
+	script, err := os.ReadFile("ui/page.js")
+	require.NoError(t, err)
+	file := t.TempDir() + "/page.js"
+	require.NoError(t, os.WriteFile(file, append([]byte(document), script...), 0o600))
+	out, err := exec.Command(node, file, url).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, text := range []string{"1 locks: 1 held, 0 waiting", "\n<i>next\n", fmt.Sprintf("pid %d (<b>nightly</b>)", os.Getpid()), "broken: ", "it hangs"} {
+		require.Contains(t, string(out), text)
+	}
+}
