@@ -285,6 +285,9 @@ func (k *Keeper) Close(patience context.Context) {
 	k.cancel()
 	for _, x := range k.queue {
 		x.Timer().Index = -1
+		if u, ok := x.(*Undo); ok {
+			u.drop(k.Closed)
+		}
 	}
 	k.queue = nil
 	k.mu.Unlock()
