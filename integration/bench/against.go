@@ -68,7 +68,7 @@ func sides(ctx context.Context, s settings) (list []player, end func() error, er
 
 // ask lets a side measure a cell.
 func ask(p *reexec.Process, c cell) (got values, err error) {
-	if err := p.Say(c.Workload + "," + c.Case); err != nil {
+	if err := p.Say(c.workload + "," + c.title); err != nil {
 		return nil, err
 	}
 	answer, err := p.Hear()
@@ -85,15 +85,15 @@ func measureCells(p *reexec.Parent) (err error) {
 	if err := p.Job(&j); err != nil {
 		return err
 	}
-	w := &world{core: j.Core}
+	w := &world{core: j.Core, quick: j.Quick}
 	defer func() { err = errors.Join(err, w.close()) }()
 	for {
 		line, err := p.Hear()
 		if err != nil {
 			return nil // the end of the input
 		}
-		for _, c := range cells(j.Quick) {
-			if c.Workload+","+c.Case != line {
+		for _, c := range cells() {
+			if c.workload+","+c.title != line {
 				continue
 			}
 			got, err := c.measure(context.Background(), w, holdfastRival())

@@ -13,16 +13,16 @@ import (
 
 // contender is one goroutine that takes locks.
 type contender struct {
-	lock  func(context.Context, string) (hold, error)
-	names []string // in turn
+	lock func(context.Context, string) (hold, error)
+	name string
 }
 
-// hammer takes locks for the window of a cell.
+// hammer takes locks for the time of the window, after a while of warming up.
 type hammer struct {
-	cell
-	contenders []contender
-	guard      *guard // the critical section, if all take one lock
-	phase      atomic.Int32
+	warm, window time.Duration
+	contenders   []contender
+	guard        *guard // the critical section, if all take one lock
+	phase        atomic.Int32
 }
 
 // The phases of a hammer. Only what begins and ends in the window is counted.
@@ -36,12 +36,11 @@ const (
 type tally struct {
 	taken, stranded int64 // in all
 	served          []int64
-	waits, idle     *hdrhistogram.Histogram // ns from asking to having, and from hold to hold
+	waits           *hdrhistogram.Histogram // ns from asking to having
 }
 
 func newTally() *tally {
-	fresh := func() *hdrhistogram.Histogram { return hdrhistogram.New(1, time.Hour.Nanoseconds(), 2) }
-	return &tally{served: make([]int64, 1), waits: fresh(), idle: fresh()}
+	return &tally{served: make([]int64, 1), waits: hdrhistogram.New(1, time.Hour.Nanoseconds(), 2)}
 }
 
 // Waiters that get nothing for this long after the end, with nobody holding the lock any more, are
@@ -55,8 +54,7 @@ var errStranded = errors.New("left waiting for a free lock")
 // libraries differ in what becomes of a lock whose context ends. The context has a deadline from the
 // begin on: without one bsm/redislock waits no longer than its lease.
 func (h *hammer) run(ctx context.Context, s *site) (*tally, account, error) {
-	warm, window := h.window()
-	ctx, expire := context.WithTimeoutCause(ctx, warm+window+strandedAfter, errStranded)
+	ctx, expire := context.WithTimeoutCause(ctx, h.warm+h.window+strandedAfter, errStranded)
 	defer expire()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -70,7 +68,7 @@ func (h *hammer) run(ctx context.Context, s *site) (*tally, account, error) {
 			}
 		})
 	}
-	spent, err := h.watch(ctx, s, warm, window)
+	spent, err := h.watch(ctx, s)
 	h.phase.Store(stopped)
 	wg.Wait()
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errStranded) {
@@ -84,8 +82,8 @@ func (h *hammer) run(ctx context.Context, s *site) (*tally, account, error) {
 }
 
 // watch opens and closes the window, and reads before and after it what was spent.
-func (h *hammer) watch(ctx context.Context, s *site, warm, window time.Duration) (spent account, err error) {
-	if err := sleep(ctx, warm); err != nil {
+func (h *hammer) watch(ctx context.Context, s *site) (spent account, err error) {
+	if err := sleep(ctx, h.warm); err != nil {
 		return spent, err
 	}
 	before, err := s.account(ctx)
@@ -93,16 +91,16 @@ func (h *hammer) watch(ctx context.Context, s *site, warm, window time.Duration)
 		return spent, err
 	}
 	h.phase.Store(measuring)
-	err = sleep(ctx, window)
+	err = sleep(ctx, h.window)
 	after, failed := s.account(ctx)
 	h.phase.Store(stopped)
 	return after.sub(before), errors.Join(err, failed)
 }
 
 func (h *hammer) contend(ctx context.Context, c contender, t *tally) error {
-	for i := 0; h.phase.Load() != stopped; i++ {
+	for h.phase.Load() != stopped {
 		asked := time.Now()
-		lock, err := c.lock(ctx, c.names[i%len(c.names)])
+		lock, err := c.lock(ctx, c.name)
 		if errors.Is(context.Cause(ctx), errStranded) {
 			t.stranded++
 			return nil
@@ -110,23 +108,15 @@ func (h *hammer) contend(ctx context.Context, c contender, t *tally) error {
 		if err != nil {
 			return fmt.Errorf("lock: %w", err)
 		}
-		waited, idle := time.Since(asked), time.Duration(0)
+		waited := time.Since(asked)
 		if h.guard != nil {
-			idle = h.guard.enter()
-		}
-		if h.hold > 0 && h.phase.Load() != stopped {
-			time.Sleep(h.hold) // the work that the lock protects
-		}
-		if h.guard != nil {
-			h.guard.leave()
+			h.guard.enter()
+			h.guard.inside.Add(-1)
 		}
 		t.taken++
 		if h.phase.Load() == measuring {
 			t.served[0]++
 			_ = t.waits.RecordValue(waited.Nanoseconds()) // it fails above an hour
-			if idle > 0 {
-				_ = t.idle.RecordValue(idle.Nanoseconds())
-			}
 		}
 		if err := lock.Unlock(); err != nil {
 			return fmt.Errorf("unlock: %w", err)
@@ -142,7 +132,6 @@ func merge(parts []*tally) *tally {
 		total.taken, total.stranded = total.taken+p.taken, total.stranded+p.stranded
 		total.served = append(total.served, p.served...)
 		total.waits.Merge(p.waits)
-		total.idle.Merge(p.idle)
 	}
 	return total
 }
@@ -155,51 +144,36 @@ func (t *tally) values(spent account, r rival) values {
 		return values{mRate: 0, mStranded: float64(t.stranded)}
 	}
 	v := values{
-		mRate:       n / spent.at.Seconds(),
-		mP50:        float64(t.waits.ValueAtQuantile(50)) / 1e3,
-		mP99:        float64(t.waits.ValueAtQuantile(99)) / 1e3,
-		mStranded:   float64(t.stranded),
-		mServerCPU:  float64(spent.server.Microseconds()) / n,
-		mClientCPU:  float64(spent.client.Microseconds()) / n,
-		mAllocs:     float64(spent.mallocs) / n,
-		mBytes:      float64(spent.bytes) / n,
-		mInCommands: spent.within(r).Seconds() * 1e6 / n,
+		mRate:      n / spent.at.Seconds(),
+		mP50:       float64(t.waits.ValueAtQuantile(50)) / 1e3,
+		mP99:       float64(t.waits.ValueAtQuantile(99)) / 1e3,
+		mStranded:  float64(t.stranded),
+		mServerCPU: float64(spent.server.Microseconds()) / n,
+		mClientCPU: float64(spent.client.Microseconds()) / n,
+		mAllocs:    float64(spent.mallocs) / n,
+		mBytes:     float64(spent.bytes) / n,
 	}
 	if fair, known := fairness(t.served); known {
 		v[mFair] = fair
 	}
-	if t.idle.TotalCount() > 0 {
-		v[mIdle] = float64(t.idle.ValueAtQuantile(50)) / 1e3
-	}
-	sent, inside := spent.split(r)
-	v[mCommands], v[mInside] = float64(sent)/n, float64(inside)/n
+	sent := spent.by(r)
+	v[mCommands], v[mInCommands] = float64(sent.calls)/n, float64(sent.usec)/n
 	return v
 }
 
 // guard is the critical section that a lock under test protects. It finds a lock that lets two in at
 // once: two that meet inside, or an increment that was lost.
 type guard struct {
-	count            int64     // plain: only the lock protects it
-	left             time.Time // when the last one left; plain too
+	count            int64 // plain: only the lock protects it
 	inside, meetings atomic.Int64
 }
 
-// enter is called with the lock held. It returns for how long nobody was inside; zero at first.
-func (g *guard) enter() time.Duration {
+// enter is called with the lock held. Who leaves counts down inside.
+func (g *guard) enter() {
 	if g.inside.Add(1) != 1 {
 		g.meetings.Add(1)
 	}
 	g.count++
-	if g.left.IsZero() {
-		return 0
-	}
-	return time.Since(g.left)
-}
-
-// leave is called before the lock is released.
-func (g *guard) leave() {
-	g.left = time.Now()
-	g.inside.Add(-1)
 }
 
 // check compares with how often the lock was taken in all.

@@ -18,7 +18,6 @@ func holdfastRival() rival {
 		Name:     holdfastName,
 		Settings: "client.Open with the defaults, one client for each simulated process; quorum.Open on several servers",
 		Sends:    []string{"fcall", "fcall_ro", "ssubscribe", "sunsubscribe", "get", "pttl", "multi", "exec", "client|caching"},
-		Renews:   true,
 		Several:  true,
 		Key:      func(name string) string { return "lock:" + name },
 		Open:     openHoldfast,
@@ -46,7 +45,7 @@ func openHoldfast(p place, lease time.Duration) (l locker, err error) {
 		case err != nil:
 			return hold{}, err
 		}
-		return hold{Unlock: func() error { return l.Release(context.Background()) }, Context: l.Context()}, nil
+		return hold{Unlock: func() error { return l.Release(context.Background()) }}, nil
 	}
 	return locker{
 		Lock:    func(ctx context.Context, name string) (hold, error) { return take(c.Acquire(ctx, name)) },

@@ -21,9 +21,7 @@ type settings struct {
 	rounds   int
 	quick    bool
 	workload string
-	rival    string
 	out      string
-	shared   bool
 	against  string
 
 	core *int // of the servers; nil: they share all with the clients
@@ -35,9 +33,7 @@ func main() {
 	flag.IntVar(&s.rounds, "rounds", 0, "how often all is measured; 0 is 5, or 1 with -quick")
 	flag.BoolVar(&s.quick, "quick", false, "a smoke run of less than a minute, whose numbers mean little")
 	flag.StringVar(&s.workload, "workload", "", "comma list of workloads; empty is all: "+strings.Join(workloadNames(), ","))
-	flag.StringVar(&s.rival, "rival", "", "comma list of rivals; empty is all; holdfast always takes part")
-	flag.StringVar(&s.out, "out", "report", "folder for report.md and report.json")
-	flag.BoolVar(&s.shared, "shared", false, "servers and clients share all cores; else the servers have the first one (Linux)")
+	flag.StringVar(&s.out, "out", "report", "folder for report.md and hot.svg")
 	flag.StringVar(&s.against, "against", "", "commit to compare this working tree with, instead of rivals")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -66,15 +62,13 @@ func run(ctx context.Context, s settings) (err error) {
 		}
 	}
 	r := newReport(s)
-	if r.cells, err = chosen(cells(s.quick), s.workload, func(c cell) string { return c.Workload }); err != nil {
+	if r.cells, err = chosen(cells(), s.workload); err != nil {
 		return err
 	}
-	if !s.shared {
-		if s.core, err = part(); err != nil {
-			fmt.Fprintln(os.Stderr, "bench: servers and clients share all cores:", err)
-		}
+	if s.core, err = part(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench: servers and clients share all cores:", err)
 	}
-	r.ServerCore = s.core
+	r.core = s.core
 	players, end, err := s.players(ctx)
 	if err != nil {
 		return err
@@ -84,11 +78,11 @@ func run(ctx context.Context, s settings) (err error) {
 		if err := r.round(ctx, players); err != nil {
 			return err
 		}
-		r.Rounds++
+		r.rounds++
 		if err := r.write(s.out); err != nil {
 			return err
 		}
-		fmt.Fprintf(os.Stderr, "round %d of %d is done; report in %s\n", r.Rounds, s.rounds, s.out)
+		fmt.Fprintf(os.Stderr, "round %d of %d is done; report in %s\n", r.rounds, s.rounds, s.out)
 	}
 	if s.against != "" {
 		fmt.Print(r.ratioTable(players[1].name))
@@ -99,21 +93,10 @@ func run(ctx context.Context, s settings) (err error) {
 // players returns who is compared, Holdfast of this working tree first, and what ends them.
 func (s settings) players(ctx context.Context) (list []player, end func() error, err error) {
 	if s.against != "" {
-		if s.rival != "" {
-			return nil, nil, errors.New("rivals have no part in -against")
-		}
 		return sides(ctx, s)
 	}
-	names := s.rival
-	if names != "" && !slices.Contains(strings.Split(names, ","), holdfastName) {
-		names += "," + holdfastName
-	}
-	picked, err := chosen(rivals(), names, func(v rival) string { return v.Name })
-	if err != nil {
-		return nil, nil, err
-	}
-	w := &world{core: s.core}
-	for _, v := range picked {
+	w := &world{core: s.core, quick: s.quick}
+	for _, v := range rivals() {
 		list = append(list, player{v.Name, v.takes, func(ctx context.Context, c cell) (values, error) {
 			return c.measure(ctx, w, v)
 		}})
@@ -126,7 +109,7 @@ func (s settings) players(ctx context.Context) (list []player, end func() error,
 func (r *report) round(ctx context.Context, players []player) error {
 	for n, c := range r.cells {
 		for i := range players {
-			p := players[(i+n+r.Rounds)%len(players)]
+			p := players[(i+n+r.rounds)%len(players)]
 			if !p.takes(c) {
 				continue
 			}
@@ -135,7 +118,7 @@ func (r *report) round(ctx context.Context, players []player) error {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
 				}
-				return fmt.Errorf("%s, %s, %s: %w", c.Workload, c.Case, p.name, err)
+				return fmt.Errorf("%s, %s, %s: %w", c.workload, c.title, p.name, err)
 			}
 			r.add(c, p.name, got)
 			text := ""
@@ -144,25 +127,25 @@ func (r *report) round(ctx context.Context, players []player) error {
 					text += ", " + labels[m] + " " + show(x)
 				}
 			}
-			fmt.Fprintf(os.Stderr, "%d %s, %s: %s%s\n", r.Rounds+1, c.Workload, c.Case, p.name, text)
+			fmt.Fprintf(os.Stderr, "%d %s, %s: %s%s\n", r.rounds+1, c.workload, c.title, p.name, text)
 		}
 	}
 	return nil
 }
 
-// chosen picks the named ones of a list, in the order of the list; no names mean all.
-func chosen[T any](all []T, names string, name func(T) string) (picked []T, err error) {
+// chosen picks the cells of the named workloads; no names mean all.
+func chosen(all []cell, names string) (picked []cell, err error) {
 	if names == "" {
 		return all, nil
 	}
 	for _, wanted := range strings.Split(names, ",") {
-		if !slices.ContainsFunc(all, func(x T) bool { return name(x) == wanted }) {
-			return nil, fmt.Errorf("there is no %s", wanted)
+		if !slices.Contains(workloadNames(), wanted) {
+			return nil, fmt.Errorf("there is no workload %s", wanted)
 		}
 	}
-	for _, x := range all {
-		if slices.Contains(strings.Split(names, ","), name(x)) {
-			picked = append(picked, x)
+	for _, c := range all {
+		if slices.Contains(strings.Split(names, ","), c.workload) {
+			picked = append(picked, c)
 		}
 	}
 	return picked, nil

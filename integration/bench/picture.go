@@ -16,21 +16,21 @@ func (r *report) picture() string {
 		fmt.Fprintf(&b, `<text x="%d" y="%d" %s>%s</text>`+"\n", x, y, style, fmt.Sprintf(format, args...))
 	}
 	for _, c := range r.cells {
-		if c.Workload != "hot" || c.hold > 0 || c.clients == 1 {
+		if c.workload != "hot" || c.clients == 1 {
 			continue
 		}
 		y += 34
-		text(10, `font-weight="bold"`, "%s: locks per second, p99 of the wait, most / least served", c.Case)
+		text(10, `font-weight="bold"`, "%s: locks per second, p99 of the wait, most / least served", c.title)
 		for _, x := range r.in(c) {
 			y += height
-			rate, colour := x.Medians[mRate], "#9aa5b1"
-			if x.Player == holdfastName {
+			rate, colour := x.medians[mRate], "#9aa5b1"
+			if x.player == holdfastName {
 				colour = "#1f6feb"
 			}
 			bar := int(width * max(0, math.Log10(rate)-1) / 5) // 10 to 1,000,000
 			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="14" fill="%s"/>`+"\n", left, y-11, bar, colour)
-			text(10, "", "%s", x.Player)
-			text(left+bar+6, "", "%s, %.1f ms, %s", show(rate), x.Medians[mP99]/1000, show(x.Medians[mFair]))
+			text(10, "", "%s", x.player)
+			text(left+bar+6, "", "%s, %.1f ms, %s", show(rate), x.medians[mP99]/1000, show(x.medians[mFair]))
 		}
 	}
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="720" height="%d" font-family="sans-serif" font-size="13">`+"\n"+

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,53 +13,41 @@ import (
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-// report is what a run came to. Its exported fields are report.json.
+// report is what a run came to.
 type report struct {
-	Began      time.Time
-	Took       string
-	Rounds     int
-	Quick      bool
-	Partly     bool // not all workloads or rivals were asked for
-	ServerCore *int // null: servers and clients share all cores
-	Machine    string
-	Cores      int
-	Load       string // average of the machine before the run
-	Go, Redis  string
-	Versions   map[string]string // of the rivals' modules
-	Settings   map[string]string // how each is set up
-	Rows       []*row
-
-	cells []cell
+	began  time.Time
+	quick  bool
+	partly bool   // not all workloads or rivals were asked for
+	core   *int   // of the servers; nil: they share all cores with the clients
+	load   string // average of the machine before the run
+	rounds int
+	cells  []cell
+	rows   []*row
 }
 
 // row is one player in one cell.
 type row struct {
-	Workload, Case, Player string
-	Medians                values
-	Rounds                 []values
+	cell    cell
+	player  string
+	medians values
+	rounds  []values
 }
 
 func newReport(s settings) report {
-	r := report{Began: time.Now().UTC(), Quick: s.quick, Partly: s.workload+s.rival+s.against != "", Machine: processor(), Cores: runtime.NumCPU(),
-		Load: loadAverage(), Go: runtime.Version(), Redis: "unknown", Versions: map[string]string{}, Settings: map[string]string{}}
-	if f, err := server.Default(); err == nil {
-		r.Redis = f.String()
-	}
-	for _, v := range rivals() {
-		r.Settings[v.Name] = v.Settings
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if slices.Contains(compared, m.Path) {
-				r.Versions[m.Path] = m.Version
-			}
-		}
-	}
-	return r
+	return report{began: time.Now().UTC(), quick: s.quick, partly: s.workload+s.against != "", load: loadAverage()}
 }
 
-// compared are the modules of which the versions matter; rueidislock is a package of rueidis.
-var compared = []string{"github.com/redis/rueidis", "github.com/go-redsync/redsync/v4", "github.com/bsm/redislock", "github.com/redis/go-redis/v9"}
+// versions are those of the modules that matter; rueidislock is a package of rueidis.
+func versions() (list []string) {
+	matter := []string{"github.com/redis/rueidis", "github.com/go-redsync/redsync/v4", "github.com/bsm/redislock", "github.com/redis/go-redis/v9"}
+	info, _ := debug.ReadBuildInfo() // there is one, because there are modules
+	for _, m := range info.Deps {
+		if slices.Contains(matter, m.Path) {
+			list = append(list, m.Path+" "+m.Version)
+		}
+	}
+	return list
+}
 
 // loadAverage says whether others use this machine too.
 func loadAverage() string {
@@ -87,22 +74,22 @@ func processor() string {
 func (r *report) add(c cell, player string, got values) {
 	at := r.row(c, player)
 	if at == nil {
-		at = &row{Workload: c.Workload, Case: c.Case, Player: player}
-		r.Rows = append(r.Rows, at)
+		at = &row{cell: c, player: player}
+		r.rows = append(r.rows, at)
 	}
-	at.Rounds = append(at.Rounds, got)
-	at.Medians = values{}
+	at.rounds = append(at.rounds, got)
+	at.medians = values{}
 	for _, m := range c.columns() {
 		if s, known := spreadOf(at.of(m)); known {
-			at.Medians[m] = s.median
+			at.medians[m] = s.median
 		}
 	}
 }
 
 // row is that of a player in a cell; nil without.
 func (r *report) row(c cell, player string) *row {
-	for _, x := range r.Rows {
-		if x.Workload == c.Workload && x.Case == c.Case && x.Player == player {
+	for _, x := range r.rows {
+		if x.cell == c && x.player == player {
 			return x
 		}
 	}
@@ -111,7 +98,7 @@ func (r *report) row(c cell, player string) *row {
 
 // of is a metric of all rounds that know it.
 func (x *row) of(metric string) (list []float64) {
-	for _, v := range x.Rounds {
+	for _, v := range x.rounds {
 		if n, known := v[metric]; known {
 			list = append(list, n)
 		}
@@ -119,22 +106,15 @@ func (x *row) of(metric string) (list []float64) {
 	return list
 }
 
-// write writes report.md, report.json and hot.svg into a folder.
+// write writes report.md and hot.svg into a folder.
 func (r *report) write(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	r.Took = time.Since(r.Began).Round(time.Second).String()
-	text, err := json.MarshalIndent(r, "", "\t")
-	if err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "report.md"), []byte(r.markdown()), 0o644); err != nil {
 		return err
 	}
-	for name, text := range map[string]string{"report.json": string(text), "report.md": r.markdown(), "hot.svg": r.picture()} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return os.WriteFile(filepath.Join(folder, "hot.svg"), []byte(r.picture()), 0o644)
 }
 
 func (r *report) markdown() string {
@@ -142,18 +122,22 @@ func (r *report) markdown() string {
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n\n", args...) }
 	say("# Holdfast beside its rivals")
 	say("Written by `make bench`; see [how to read it](../README.md).")
-	if r.Quick {
+	if r.quick {
 		say("**A quick run: it shows that all of it works. Its numbers mean little.**")
 	}
-	if r.Partly {
+	if r.partly {
 		say("**Only a part was run.**")
 	}
-	cores := fmt.Sprintf("%d cores for all", r.Cores)
-	if r.ServerCore != nil {
-		cores = fmt.Sprintf("a core for the servers, %d for the clients", r.Cores-1)
+	cores := fmt.Sprintf("%d cores for all", runtime.NumCPU())
+	if r.core != nil {
+		cores = fmt.Sprintf("a core for the servers, %d for the clients", runtime.NumCPU()-1)
 	}
-	say("%s, %d rounds in %s; %s, %s, %s; Redis: %s, without persistence; load average at the begin: %s.", r.Began.Format("2006-01-02 15:04 MST"),
-		r.Rounds, r.Took, r.Machine, cores, r.Go, r.Redis, r.Load)
+	redis := "unknown"
+	if f, err := server.Default(); err == nil {
+		redis = f.String()
+	}
+	say("%s, %d rounds in %v; %s, %s, %s; Redis: %s, without persistence; load average at the begin: %s.", r.began.Format("2006-01-02 15:04 MST"),
+		r.rounds, time.Since(r.began).Round(time.Second), processor(), cores, runtime.Version(), redis, r.load)
 	say("Medians of the rounds. In brackets are the least and the most.")
 	r.losses(&b)
 	for _, s := range sections {
@@ -161,12 +145,9 @@ func (r *report) markdown() string {
 	}
 	b.WriteString("## Settings\n\n| | set up |\n| --- | --- |\n")
 	for _, v := range rivals() {
-		fmt.Fprintf(&b, "| %s | %s |\n", v.Name, r.Settings[v.Name])
+		fmt.Fprintf(&b, "| %s | %s |\n", v.Name, v.Settings)
 	}
-	b.WriteString("\n")
-	for _, path := range compared {
-		say("%s %s", path, r.Versions[path])
-	}
+	say("\n%s", strings.Join(versions(), ", "))
 	return b.String()
 }
 
@@ -181,8 +162,8 @@ func (r *report) lost(c cell, other *row) (list []string) {
 		return nil
 	}
 	for _, m := range judged {
-		if x, known := ours.Medians[m]; known && slices.Contains(c.columns(), m) {
-			if y, known := other.Medians[m]; known && better(m, y, x) {
+		if x, known := ours.medians[m]; known && slices.Contains(c.columns(), m) {
+			if y, known := other.medians[m]; known && better(m, y, x) {
 				list = append(list, m)
 			}
 		}
@@ -205,8 +186,8 @@ func (r *report) losses(b *strings.Builder) {
 	for _, c := range r.cells {
 		for _, x := range r.in(c) {
 			for _, m := range r.lost(c, x) {
-				s, _ := spreadOf(ratios(x.Rounds, r.row(c, holdfastName).Rounds, m))
-				fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", c.Workload, c.Case, x.Player, labels[m], s)
+				s, _ := spreadOf(ratios(x.rounds, r.row(c, holdfastName).rounds, m))
+				fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", c.workload, c.title, x.player, labels[m], s)
 			}
 		}
 	}
@@ -215,12 +196,12 @@ func (r *report) losses(b *strings.Builder) {
 
 // in are the rows of a cell, in the order of the players.
 func (r *report) in(c cell) (list []*row) {
-	for _, x := range r.Rows {
-		if x.Workload == c.Workload && x.Case == c.Case {
+	for _, x := range r.rows {
+		if x.cell == c {
 			list = append(list, x)
 		}
 	}
-	slices.SortStableFunc(list, func(x, y *row) int { return rank(x.Player) - rank(y.Player) })
+	slices.SortStableFunc(list, func(x, y *row) int { return rank(x.player) - rank(y.player) })
 	return list
 }
 
@@ -231,15 +212,15 @@ func rank(player string) int {
 // section has a table for each case of a workload. Rows that beat Holdfast are marked, and so are
 // their numbers.
 func (r *report) section(b *strings.Builder, s section) {
-	if !slices.ContainsFunc(r.cells, func(c cell) bool { return c.Workload == s.Name }) {
+	if !slices.ContainsFunc(r.cells, func(c cell) bool { return c.workload == s.name }) {
 		return
 	}
-	fmt.Fprintf(b, "## %s\n\n%s\n\n", s.Title, s.Note)
+	fmt.Fprintf(b, "## %s\n\n%s\n\n", s.title, s.note)
 	for _, c := range r.cells {
-		if c.Workload != s.Name {
+		if c.workload != s.name {
 			continue
 		}
-		fmt.Fprintf(b, "### %s\n\n| |", c.Case)
+		fmt.Fprintf(b, "### %s\n\n| |", c.title)
 		for _, m := range s.columns {
 			fmt.Fprintf(b, " %s |", labels[m])
 		}
@@ -249,12 +230,12 @@ func (r *report) section(b *strings.Builder, s section) {
 			if len(lost) > 0 {
 				mark = " ▲"
 			}
-			fmt.Fprintf(b, "| %s%s |", x.Player, mark)
+			fmt.Fprintf(b, "| %s%s |", x.player, mark)
 			for _, m := range s.columns {
 				text := "–"
 				if s, known := spreadOf(x.of(m)); known {
 					text = show(s.median)
-					if slices.Contains(judged, m) && len(x.Rounds) > 1 {
+					if slices.Contains(judged, m) && len(x.rounds) > 1 {
 						text = s.String()
 					}
 				}
@@ -272,7 +253,7 @@ func (r *report) section(b *strings.Builder, s section) {
 // ratioTable compares this working tree with a commit: a row for each metric of each cell.
 func (r *report) ratioTable(commit string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Load average: %s at the begin, %s at the end.\n\n| workload | case | metric | here | %s | here / there |\n", r.Load, loadAverage(), commit)
+	fmt.Fprintf(&b, "Load average: %s at the begin, %s at the end.\n\n| workload | case | metric | here | %s | here / there |\n", r.load, loadAverage(), commit)
 	fmt.Fprintf(&b, "| --- | --- | --- | ---: | ---: | ---: |\n")
 	for _, c := range r.cells {
 		here, there := r.row(c, holdfastName), r.row(c, commit)
@@ -280,8 +261,8 @@ func (r *report) ratioTable(commit string) string {
 			continue
 		}
 		for _, m := range c.columns() {
-			if s, known := spreadOf(ratios(here.Rounds, there.Rounds, m)); known {
-				fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", c.Workload, c.Case, labels[m], show(here.Medians[m]), show(there.Medians[m]), s)
+			if s, known := spreadOf(ratios(here.rounds, there.rounds, m)); known {
+				fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", c.workload, c.title, labels[m], show(here.medians[m]), show(there.medians[m]), s)
 			}
 		}
 	}

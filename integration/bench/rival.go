@@ -19,7 +19,6 @@ type rival struct {
 	Settings string // for people: how it is set up here
 	// the commands that it sends to Redis itself; all others ran inside scripts and functions
 	Sends    []string
-	Renews   bool // it keeps a lock alive by itself
 	Baseline bool // not a lock: the cost of the bare commands
 	Tuned    bool // a rival once more, with the connection settings of client.Open
 	Several  bool // it can work on several servers that know nothing of each other
@@ -41,8 +40,7 @@ type locker struct {
 
 // hold is a lock that was taken.
 type hold struct {
-	Unlock  func() error
-	Context context.Context // ends when the lock is lost; nil where the library has no such thing
+	Unlock func() error
 }
 
 // rivals are all libraries, Holdfast first. Those on rueidis come once more with our connection
@@ -59,19 +57,15 @@ func rivals() []rival {
 
 // takes reports whether a rival takes part in a cell.
 func (r rival) takes(c cell) bool {
-	switch {
-	case c.Kind == heldKind:
-		return r.Renews && !r.Tuned && (c.names <= rivalsHold || r.Name == holdfastName)
-	case c.Site == severalSite:
+	if c.several {
 		return r.Several
 	}
-	return c.Kind == spreadKind || !r.Baseline && !r.Tuned
+	return c.kind == spreadKind || !r.Baseline && !r.Tuned
 }
 
 // place is where the servers are.
 type place struct {
-	Addrs   []string // of one server, of the nodes of a Cluster, or of several servers
-	Cluster bool
+	Addrs   []string // of one server, or of several that know nothing of each other
 	Several bool
 	Tuned   bool
 }
@@ -98,28 +92,9 @@ func (p place) each() (list []place) {
 
 // goRedis opens a go-redis client. Its pool has a connection for each of the 64 goroutines that the
 // largest workload of one client has (the default is ten for each core), opened when needed.
-func (p place) goRedis() redis.UniversalClient {
-	return redis.NewUniversalClient(&redis.UniversalOptions{Addrs: p.Addrs, IsClusterMode: p.Cluster, PoolSize: 64, DialTimeout: patience})
+func (p place) goRedis() *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: p.Addrs[0], PoolSize: 64, DialTimeout: patience})
 }
 
 // sameKey is the Key of rivals that use the name as it is.
 func sameKey(name string) string { return name }
-
-// openMany opens n clients of a rival; on an error none is left open.
-func openMany(r rival, p place, n int) (opened []locker, err error) {
-	for range n {
-		l, err := r.Open(p, lease)
-		if err != nil {
-			closeAll(opened)
-			return nil, err
-		}
-		opened = append(opened, l)
-	}
-	return opened, nil
-}
-
-func closeAll(opened []locker) {
-	for _, l := range opened {
-		l.Close()
-	}
-}

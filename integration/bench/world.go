@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,23 +17,11 @@ import (
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-// The deployments.
-const (
-	singleSite  = ""
-	clusterSite = "cluster"
-	severalSite = "several"
-)
-
-var specs = map[string]server.Spec{
-	singleSite:  {Kind: server.KindSingle, Own: true},
-	clusterSite: {Kind: server.KindCluster, Own: true},
-	severalSite: {Kind: server.KindSeveral, Servers: 5, Own: true},
-}
-
 // world is the servers that the workloads share, started when first needed.
 type world struct {
-	sites map[string]*site
-	core  *int // of the servers, if they have one
+	single, several *site
+	core            *int // of the servers, if they have one
+	quick           bool // short windows
 }
 
 // site is a deployment of Redis that has the functions of Holdfast.
@@ -44,29 +31,29 @@ type site struct {
 	primaries []rueidis.Client // a connection to each, which is kept: a reading shall cost little
 }
 
-// site returns a deployment, emptied.
-func (w *world) site(ctx context.Context, name string) (*site, error) {
-	s := w.sites[name]
-	if s == nil {
+// site returns one server, or five, emptied.
+func (w *world) site(ctx context.Context, several bool) (*site, error) {
+	at, spec := &w.single, server.Spec{Kind: server.KindSingle, Own: true}
+	if several {
+		at, spec = &w.several, server.Spec{Kind: server.KindSeveral, Servers: 5, Own: true}
+	}
+	if *at == nil {
 		// A container costs the network a proxy or a bridge, which the numbers should not have.
 		if os.Getenv("HOLDFAST_RUNTIME") == "" {
 			if err := os.Setenv("HOLDFAST_RUNTIME", string(server.Local)); err != nil {
 				return nil, err
 			}
 		}
-		d, err := server.Start(ctx, specs[name])
+		d, err := server.Start(ctx, spec)
 		if err != nil {
 			return nil, err
 		}
-		s = &site{Deployment: d, place: place{Addrs: d.Addrs(), Cluster: name == clusterSite, Several: name == severalSite}}
-		if w.sites == nil {
-			w.sites = map[string]*site{}
-		}
-		w.sites[name] = s
-		if err := s.prepare(ctx, w.core); err != nil {
+		*at = &site{Deployment: d, place: place{Several: several}}
+		if err := (*at).prepare(ctx, w.core); err != nil {
 			return nil, err
 		}
 	}
+	s := *at
 	for _, c := range s.primaries {
 		err := c.Do(ctx, c.B().Flushall().Sync().Build()).Error()
 		if err == nil && s.place.Several {
@@ -93,23 +80,15 @@ func (s *site) prepare(ctx context.Context, core *int) error {
 			return fmt.Errorf("INFO of %s names no process: %w", n.Addr, err)
 		}
 		if err := house(pid, *core); err != nil {
-			return fmt.Errorf("move %s to core %d (-shared does without): %w", n.Addr, *core, err)
+			return fmt.Errorf("move %s to core %d %w", n.Addr, *core, err)
 		}
 	}
-	primaries, err := s.Primaries(ctx)
-	if err != nil {
-		return err
-	}
-	var addrs []string
-	for _, n := range primaries {
+	for _, n := range s.Nodes() {
 		c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{n.Addr}, ForceSingleClient: true, DisableCache: true})
 		if err != nil {
 			return err
 		}
-		s.primaries, addrs = append(s.primaries, c), append(addrs, n.Addr)
-	}
-	if s.place.Several {
-		s.place.Addrs = addrs
+		s.primaries, s.place.Addrs = append(s.primaries, c), append(s.place.Addrs, n.Addr)
 	}
 	return nil
 }
@@ -131,7 +110,10 @@ func remember(ctx context.Context, c rueidis.Client) error {
 
 // close ends all servers.
 func (w *world) close() (err error) {
-	for _, s := range w.sites {
+	for _, s := range []*site{w.single, w.several} {
+		if s == nil {
+			continue
+		}
 		for _, c := range s.primaries {
 			c.Close()
 		}
@@ -207,28 +189,11 @@ func (a account) sub(o account) account {
 	return d
 }
 
-// housekeeping are commands of connections, of replicas and of this program.
-var housekeeping = []string{"info", "hello", "ping", "select", "echo", "auth", "flushall", "command", "function", "script", "config", "cluster", "role",
-	"readonly", "subscribe", "unsubscribe", "exists", "publish", "replconf", "psync", "sync", "quit", "reset", "client"}
-
-// split counts the commands that a rival sent, and those that ran inside its scripts and functions.
-func (a account) split(r rival) (sent, inside int64) {
-	for name, s := range a.commands {
-		family, _, _ := strings.Cut(name, "|")
-		switch {
-		case slices.Contains(r.Sends, name):
-			sent += s.calls
-		case !slices.Contains(housekeeping, family):
-			inside += s.calls
-		}
-	}
-	return sent, inside
-}
-
-// within is the time that the primaries spent in the commands of a rival.
-func (a account) within(r rival) (total time.Duration) {
+// by is what the servers spent in the commands of a rival.
+func (a account) by(r rival) (total spent) {
 	for _, name := range r.Sends {
-		total += time.Duration(a.commands[name].usec) * time.Microsecond
+		total.calls += a.commands[name].calls
+		total.usec += a.commands[name].usec
 	}
 	return total
 }
