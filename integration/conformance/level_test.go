@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 func TestGuardedLocks(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, e *env) {
-		const lease, guard = 5 * time.Second, 6 * time.Second
+		const lease, guard = 15 * time.Second, 16 * time.Second // a busy machine stands still for seconds at times
 		level := client.WithOptions(client.WithLease(lease), client.WithGuard(guard))
 		a, b := e.open(client.Config{}), e.open(client.Config{})
 		first, err := a.TryAcquire(e.Ctx, "x", level, client.WithFreshAnswer())
@@ -30,40 +29,13 @@ func TestGuardedLocks(t *testing.T) {
 			first, err = a.Acquire(e.Ctx, "x", level)
 		}
 		require.NoError(t, err)
-		inner, err := a.Acquire(first.Context(), "x", level)
-		require.NoError(t, err, "re-entry is in memory")
-		e.Release(inner)
-		require.NoError(t, first.Renew(e.Ctx))
+		plain := e.Take(a, "plain")
+		_, err = a.Acquire(plain.Context(), "plain", level)
+		only(t, client.ErrInvalid, err, "what is not guarded is not re-entered as if it were")
+		e.Release(plain)
 		only(t, client.ErrInvalid, first.RenewFor(e.Ctx, guard+time.Millisecond))
 		require.NoError(t, first.RenewFor(e.Ctx, guard))
 		e.tour(a, b, first, level)
-		kept := e.Take(a, "x", level, client.WithMinHold(3*time.Second))
-		e.Release(kept)
-		_, err = b.TryAcquire(e.Ctx, "x", level, client.WithFreshAnswer())
-		only(t, client.ErrBusy, err)
-		e.Release(e.Locked(e.Acquire(e.Ctx, b, "x", level)).Lock)
-	})
-}
-
-// A lock that is not guarded cannot be re-entered as one. Nobody is refused because of what another one
-// asked for: a guarded line takes a longer lease, and keeps the longest as its guard.
-func TestGuardsDoNotMix(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		a, b := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
-		l := e.Take(a, "x")
-		_, err := a.Acquire(l.Context(), "x", client.WithGuard(2*testbed.Long))
-		only(t, client.ErrInvalid, err)
-		require.ErrorIs(t, err, client.ErrArgument)
-		ctx, cancel := context.WithCancel(e.Ctx)
-		waiting := e.Acquire(ctx, b, "x", client.WithGuard(testbed.Long))
-		e.Line(b, "x", 1)
-		c := e.open(client.Config{})
-		longer := e.Acquire(ctx, c, "x", client.WithLease(2*testbed.Long))
-		e.Line(b, "x", 2)
-		e.Release(l)
-		cancel()
-		only(t, context.Canceled, testbed.Got(t, waiting).Err)
-		only(t, context.Canceled, testbed.Got(t, longer).Err)
 	})
 }
 
@@ -84,21 +56,21 @@ func TestReplicatedLocks(t *testing.T) {
 		if n == 0 {
 			t.Skip("no replica here")
 		}
-		level := client.WithReplicas(n, 2*time.Second)
+		level := client.WithReplicas(n, 10*time.Second)
 		a, b := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
 		l := e.Take(a, "x", level)
-		inner, err := a.Acquire(l.Context(), "x", level)
-		require.NoError(t, err, "re-entry is in memory")
-		e.Release(inner)
-		require.NoError(t, l.Renew(e.Ctx))
 		e.tour(a, b, l, level)
 	})
 }
 
-// tour hands a lock x of a's over, breaks it, and joins it.
+// tour re-enters a lock x of a's, renews it, hands it over, breaks it, and joins it.
 func (e *env) tour(a, b *client.Client, l *client.Lock, level client.Option) {
 	e.TB.Helper()
-	_, err := b.TryAcquire(e.Ctx, "x", level)
+	inner, err := a.Acquire(l.Context(), "x", level)
+	require.NoError(e.TB, err, "re-entry is in memory")
+	e.Release(inner)
+	require.NoError(e.TB, l.Renew(e.Ctx))
+	_, err = b.TryAcquire(e.Ctx, "x", level)
 	only(e.TB, client.ErrBusy, err)
 	waiting := e.Acquire(e.Ctx, b, "x", level)
 	e.Line(b, "x", 1)
@@ -154,7 +126,7 @@ func TestARenewalOfTooFewReplicasDoesNotCount(t *testing.T) {
 	d := server.Replicated(t, 1, server.Owned())
 	d.Load(t)
 	e := lay(t, d)
-	c := e.open(client.Config{Lease: 3 * time.Second, Replicas: 1, ReplicaWait: 100 * time.Millisecond})
+	c := e.open(client.Config{Lease: 20 * time.Second, Replicas: 1, ReplicaWait: 3 * time.Second})
 	l := e.Take(c, "x")
 	require.NoError(t, l.Renew(e.Ctx))
 	require.NoError(t, d.Nodes()[1].Kill())

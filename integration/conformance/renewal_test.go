@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
-	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
@@ -51,31 +50,6 @@ func TestALockIsRenewedOverManyLeases(t *testing.T) {
 		l = e.Take(c, "b", client.WithRenewal(30*time.Millisecond))
 		e.renewals("b", 3)
 		e.Release(l)
-	})
-}
-
-func TestWithoutRenewalTheContextEndsBeforeTheKey(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		c := e.open(client.Config{Lease: 300 * time.Millisecond})
-		for range 3 {
-			l := e.Take(c, "a", client.WithoutRenewal())
-			until := time.UnixMilli(e.ends("a"))
-			require.ErrorIs(t, e.Ended(l.Context()), client.ErrExpired)
-			held := time.Now().Before(until) // this machine's clock is the server's
-			cause := as[*client.LostError](e, e.Ended(l.Context()))
-			require.ErrorIs(t, cause, client.ErrLost)
-			require.Equal(t, l.Fence(), cause.Fence)
-			require.Equal(t, l.Owner(), cause.Owner)
-			require.Zero(t, l.Remaining())
-			require.ErrorIs(t, l.Renew(e.Ctx), client.ErrExpired, "an ended lease is not revived")
-			err := l.Release(e.Ctx)
-			require.ErrorIs(t, err, client.ErrLost)
-			e.Eventually("the key ends", func() bool { return !e.Exists("a") })
-			if held {
-				return
-			}
-		}
-		t.Fatal("three times the server's lease had ended when its context did")
 	})
 }
 
@@ -131,62 +105,6 @@ func TestRenewForOfAJoinedLock(t *testing.T) {
 		require.LessOrEqual(t, long.Remaining(), 5*time.Second)
 		require.Greater(t, e.remaining(a, "a"), testbed.Long/2, "alone it cannot either: it may be a late call of the other one")
 		e.Release(long)
-	})
-}
-
-func TestMinHold(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, e *env) {
-		const least, short = 3 * time.Second, 500 * time.Millisecond
-		c, other := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long, MinHold: short})
-		taken := time.Now()
-		l := e.Take(c, "a", client.WithMinHold(least))
-		next := e.Acquire(e.Ctx, other, "a")
-		e.Line(c, "a", 1)
-		third := e.Acquire(e.Ctx, other, "a") // behind it in the process
-		started := time.Now()
-		e.Release(l)
-		require.Less(t, time.Since(started), least, "Release does not wait for it")
-		require.ErrorIs(t, e.Ended(l.Context()), client.ErrReleased)
-		for _, of := range []*client.Client{c, other} {
-			_, err := of.TryAcquire(e.Ctx, "a", client.WithFreshAnswer())
-			only(t, client.ErrBusy, err, "the interval is not over")
-		}
-		o := e.Locked(next)
-		require.GreaterOrEqual(t, o.At.Sub(taken), least)
-		require.Less(t, o.At.Sub(taken), 20*time.Second, "and not the lease")
-		e.Release(o.Lock)
-		o = e.Locked(third)
-		require.GreaterOrEqual(t, o.At.Sub(taken), least+short, "it is not passed on earlier")
-		// the server keeps it through the millisecond in which the interval ends
-		e.Eventually("longer than that", func() bool { return time.Since(o.At) > short+2*time.Millisecond })
-		e.Release(o.Lock)
-		require.False(t, e.Exists("a"), "held for long enough: free at once")
-	})
-}
-
-func TestMaxRenewalsEndTheWorkAndThenTheLock(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		c, other := e.open(client.Config{Lease: 4 * time.Second, RenewEvery: 200 * time.Millisecond, Grace: time.Second}), e.open(client.Config{Lease: testbed.Long})
-		started := time.Now()
-		l := e.Take(c, "a", client.WithMaxRenewals(2))
-		waiting := e.Acquire(e.Ctx, other, "a")
-		pace := time.NewTicker(30 * time.Millisecond)
-		defer pace.Stop()
-		for l.Context().Err() == nil { // others come and go, which hastens no renewal
-			<-pace.C
-			_ = e.fcall(functions.Wait, "a", "passer-by", "1000").Error()
-			_ = e.fcall(functions.Leave, "a", "passer-by").Error()
-		}
-		cause := e.Ended(l.Context())
-		require.ErrorIs(t, cause, client.ErrMaxRenewals)
-		require.ErrorIs(t, cause, client.ErrLost)
-		require.GreaterOrEqual(t, time.Since(started), 500*time.Millisecond, "two renewals and the time to a third")
-		require.Empty(t, waiting, "it is held through the grace")
-		next := e.Locked(waiting).Lock
-		require.ErrorIs(t, l.Release(e.Ctx), client.ErrMaxRenewals)
-		require.NoError(t, next.Renew(e.Ctx))
-		e.Release(next)
 	})
 }
 

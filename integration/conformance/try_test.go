@@ -65,21 +65,6 @@ func TestTryAcquireSaysWhoHasIt(t *testing.T) {
 	})
 }
 
-func TestTryAcquireOvertakesNobody(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		c, waiter := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
-		l := e.Take(c, "a")
-		waiting := e.Acquire(e.Ctx, waiter, "a")
-		e.Line(c, "a", 1)
-		go func() { _ = l.Release(e.Ctx) }()
-		for len(waiting) == 0 {
-			_, err := c.TryAcquire(e.Ctx, "a", client.WithFreshAnswer())
-			only(t, client.ErrBusy, err)
-		}
-		e.Release(e.Locked(waiting).Lock)
-	})
-}
-
 func TestInspect(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
 		c := e.open(client.Config{Lease: testbed.Long, Label: "nightly"})

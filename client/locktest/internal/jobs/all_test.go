@@ -14,8 +14,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest"
-	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
-	"github.com/holdfast-go/holdfast/functions"
 )
 
 func TestAcquireAll(t *testing.T) {
@@ -158,56 +156,6 @@ func TestAllThatFailedKeepNothing(t *testing.T) {
 			holding(t, c, "a")
 		})
 	})
-}
-
-// The wait ends at any moment of the call, also of one that the network keeps, while others of this
-// process wait for each of the locks: nothing is left behind, and the others get on.
-func TestAllAreGivenUpAtAnyMoment(t *testing.T) {
-	t.Parallel()
-	names := []string{"a", "b", "c"}
-	for _, stall := range []redis.Direction{-1, redis.ToServer, redis.ToClient} { // nothing, requests, answers
-		for _, busy := range names {
-			var list notes
-			in(t, client.Config{Observer: list.observer()}, func(t *testing.T, w *redis.World, n *redis.Node, c *client.Client) {
-				do := func(function, name string, args ...string) any { // as somebody else
-					return n.Do(append([]string{"FCALL", function, "1", "lock:" + name}, args...)...)
-				}
-				for d := time.Duration(0); d < 2500*time.Microsecond; d += 111 * time.Microsecond {
-					if busy != "b" { // else none of them is
-						do(functions.Acquire, busy, "other", "600000")
-					}
-					if stall >= 0 {
-						w.Stall(redis.Path{Host: "h"}, stall)
-					}
-					within, cancel := context.WithTimeout(ctx, d)
-					var others sync.WaitGroup
-					for _, name := range names {
-						others.Go(func() {
-							time.Sleep(d / 2)
-							spend(t, 0, 1100*time.Millisecond, func() { require.NoError(t, c.Do(ctx, name, nothing)) })
-						})
-					}
-					spend(t, 0, d+300*time.Millisecond, func() {
-						if all, err := c.AcquireAll(within, names); err == nil {
-							_ = all.Release(ctx)
-						}
-					})
-					cancel()
-					time.Sleep(10 * time.Millisecond)
-					w.Resume(redis.Path{})
-					time.Sleep(100 * time.Millisecond)
-					do(functions.Release, busy, "other")
-					others.Wait()
-					time.Sleep(20 * time.Millisecond)
-					for _, name := range names {
-						require.Equal(t, []any{int64(0), "", int64(0), int64(0), int64(0), int64(0), functions.WhyFree}, do(functions.Inspect, name), name)
-					}
-				}
-				list.saw(t)
-				list.balance(t)
-			})
-		}
-	}
 }
 
 // A server that falls silent while many are held holds nobody up for each of them: neither the end of

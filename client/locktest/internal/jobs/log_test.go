@@ -14,7 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/client/locktest"
 )
 
-// A line says what happened, what that means for the locks, and what to do.
+// A line says what happened, what that means for the locks, and what to do. An outage is one line when it
+// begins, one for each lock that is lost, and one when it is over.
 func TestTheLog(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -24,18 +25,25 @@ func TestTheLog(t *testing.T) {
 		want  []string // what each line begins with
 	}{
 		{client.ErrExpired, func(s *locktest.Server) { s.Cut() }, client.WithOptions(),
-			[]string{"the server does not renew locks", "lock lost", "the server answers again"}},
+			[]string{"the server does not renew locks", "lock lost", "lock lost", "lock lost", "the server answers again"}},
 		// The work's time is over, and the lock is still its own: that is told as what it is.
-		{client.ErrMaxHold, func(*locktest.Server) {}, client.WithMaxHold(time.Second, 0), []string{"lock ended by its limit"}},
+		{client.ErrMaxHold, func(*locktest.Server) {}, client.WithMaxHold(time.Second, 0), []string{"lock ended by its limit", "lock ended by its limit", "lock ended by its limit"}},
 	} {
 		bubble(t, func(t *testing.T, s *locktest.Server) {
 			var log bytes.Buffer
 			cl := s.Client(client.Config{Lease: 3 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-			l := holding(t, cl, "x", c.opt)
+			var locks []*client.Lock
+			for _, name := range []string{"x1", "x2", "x3"} {
+				locks = append(locks, holding(t, cl, name, c.opt))
+			}
 			c.ends(s)
-			<-l.Context().Done()
+			for _, l := range locks {
+				<-l.Context().Done()
+			}
 			s.Restore()
-			require.ErrorIs(t, l.Release(ctx), c.cause)
+			for _, l := range locks {
+				require.ErrorIs(t, l.Release(ctx), c.cause)
+			}
 			_, err := cl.Inspect(ctx, "x")
 			require.NoError(t, err)
 			synctest.Wait() // a lock's context ends before the log is told why
@@ -50,6 +58,39 @@ func TestTheLog(t *testing.T) {
 					require.Contains(t, line, c.cause.Error())
 				}
 			}
+		})
+	}
+}
+
+// The goroutines of a process learn of an outage together, those that stand in line and those that come:
+// one after the other, each would take a lease.
+func TestAllWhoWaitLearnOfAnOutageTogether(t *testing.T) {
+	t.Parallel()
+	for _, coming := range []bool{false, true} {
+		bubble(t, func(t *testing.T, s *locktest.Server) {
+			c := s.Client(client.Config{Lease: 2 * time.Second})
+			require.NoError(t, holding(t, c, "x").Release(ctx))
+			s.Take("x", time.Hour)
+			if coming {
+				s.Stop()
+			}
+			told := make(chan time.Time)
+			for range 6 {
+				go func() {
+					_, err := c.Acquire(ctx, "x")
+					require.ErrorIs(t, err, client.ErrUnreachable)
+					told <- time.Now()
+				}()
+			}
+			if !coming {
+				queued(s, "x", 1)
+				s.Stop()
+			}
+			first, last := <-told, time.Time{}
+			for range 5 {
+				last = <-told
+			}
+			require.Less(t, last.Sub(first), 100*time.Millisecond)
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -234,68 +233,6 @@ func TestTheObserversContextIsTheLocks(t *testing.T) {
 		require.ErrorIs(t, context.Cause(derived), client.ErrBroken)
 		require.ErrorIs(t, l.Context().Err(), context.Canceled)
 	})
-}
-
-// Whatever happens, each call of Asked is followed by one answer, and each tenure ends once.
-func TestTheObserversBooksBalance(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(20) {
-		bubble(t, func(t *testing.T, s *locktest.Server) {
-			var n notes
-			observer := n.observer()
-			clients := []*client.Client{}
-			for range 2 {
-				clients = append(clients, s.Client(client.Config{Lease: time.Second, Observer: observer}))
-			}
-			deadline, cancel := context.WithTimeout(ctx, 20*time.Second)
-			defer cancel()
-			var work sync.WaitGroup
-			for i := range 6 {
-				work.Go(func() {
-					r := rand.New(rand.NewPCG(seed, uint64(i)))
-					for deadline.Err() == nil {
-						within, cancel := context.WithTimeout(deadline, time.Duration(r.IntN(3000))*time.Millisecond)
-						name := []string{"a", "b"}[r.IntN(2)]
-						opts := [][]client.Option{nil, {client.WithMinHold(200 * time.Millisecond)}, {client.WithMaxHold(300*time.Millisecond, 0)},
-							{client.WithoutRenewal()}}[r.IntN(4)]
-						err := clients[i%2].Do(within, name, func(ctx context.Context) error {
-							time.Sleep(time.Duration(r.IntN(500*r.IntN(6)+1)) * time.Millisecond)
-							return nil
-						}, opts...)
-						cancel()
-						if err != nil {
-							time.Sleep(time.Duration(1+r.IntN(20)) * time.Millisecond)
-						}
-					}
-				})
-			}
-			work.Go(func() {
-				r := rand.New(rand.NewPCG(seed, 99))
-				for deadline.Err() == nil {
-					time.Sleep(time.Duration(r.IntN(800)) * time.Millisecond)
-					switch r.IntN(4) {
-					case 0:
-						s.Break("a", "because")
-					case 1:
-						s.Delete("b")
-					case 2:
-						s.Cut()
-						time.Sleep(time.Duration(r.IntN(1500)) * time.Millisecond)
-						s.Restore()
-					case 3:
-						s.Expire("a")
-					}
-				}
-			})
-			work.Wait()
-			for _, c := range clients {
-				c.Close()
-			}
-			list := n.saw(t)
-			n.balance(t)
-			require.Greater(t, len(list), 100)
-		})
-	}
 }
 
 func TestObserversAreJoined(t *testing.T) {

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"runtime"
 	"testing"
 	"time"
 
@@ -10,26 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
-
-func TestHeldLocksCostNoGoroutines(t *testing.T) {
-	e := own(t)
-	c := e.open(client.Config{Lease: testbed.Long, RenewEvery: 300 * time.Millisecond})
-	const n = 200
-	locks := []*client.Lock{e.Take(c, "first")}
-	e.renewals("first", 2) // the scheduler and the channel for breaks are there
-	before := runtime.NumGoroutine()
-	for i := range n {
-		locks = append(locks, e.Take(c, client.Name(i)))
-	}
-	e.renewals(client.Name(n-1), 2)
-	// Eight pipelines of renewals at a time come and go, of two goroutines each; nothing of it is per lock.
-	require.LessOrEqual(t, runtime.NumGoroutine()-before, 24)
-	e.renewals(client.Name(0), 1)
-	for _, l := range locks {
-		require.NoError(t, l.Context().Err())
-		e.Release(l)
-	}
-}
 
 func TestNewOverTheCallersOwnClient(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
