@@ -1,9 +1,7 @@
 package readme
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -21,44 +19,30 @@ func section(t *testing.T, page, heading string) string {
 	return body
 }
 
-// exported is what the package client declares: its functions, the fields of Config, its errors.
+// exported is what the package client declares: its options, the fields of Config, its errors.
 func exported(t *testing.T) (options, fields, errs []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "client", "*.go"))
 	require.NoError(t, err)
+	var text strings.Builder
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		source, err := os.ReadFile(name)
 		require.NoError(t, err)
-		ast.Inspect(file, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.FuncDecl:
-				if n.Recv == nil && strings.HasPrefix(n.Name.Name, "With") {
-					options = append(options, n.Name.Name)
-				}
-				return false
-			case *ast.TypeSpec:
-				if s, ok := n.Type.(*ast.StructType); ok && n.Name.Name == "Config" {
-					for _, f := range s.Fields.List {
-						for _, id := range f.Names {
-							fields = append(fields, id.Name)
-						}
-					}
-				}
-				return false
-			case *ast.ValueSpec:
-				for _, id := range n.Names {
-					if strings.HasPrefix(id.Name, "Err") {
-						errs = append(errs, id.Name)
-					}
-				}
-			}
-			return true
-		})
+		text.Write(source)
 	}
-	return options, fields, errs
+	firsts := func(pattern, text string) (list []string) {
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+			list = append(list, m[1])
+		}
+		return list
+	}
+	_, config, found := strings.Cut(text.String(), "\ntype Config struct {\n")
+	require.True(t, found)
+	config, _, _ = strings.Cut(config, "\n}\n")
+	return firsts(`(?m)^func (With\w+)\(`, text.String()), firsts(`(?m)^\t([A-Z]\w*) `, config), firsts(`(?m)^(?:\t|var )(Err[A-Z]\w+) += `, text.String())
 }
 
 // What the client offers stands in the tables, and what stands there is offered.
