@@ -33,25 +33,20 @@ import (
 	"github.com/holdfast-go/holdfast/loader"
 )
 
-// size is how big the sales are.
-type size struct {
-	Stock     int           // how many there are to sell
-	Buyers    int           // how many want one
-	Processes int           // that serve them, besides the one that is killed or paused
-	Lease     time.Duration // of the lock
-}
+// How big the sales are.
+const (
+	stock     = 300 // to sell; the one that is killed or paused waits in line behind all the others
+	buyers    = 450 // who want one
+	processes = 6   // that serve them, besides the one that is killed or paused
+)
 
 func main() {
 	reexec.Main(map[string]reexec.Role{workerRole: work})
-	var s size
-	flag.IntVar(&s.Stock, "stock", 600, "items to sell")
-	flag.IntVar(&s.Buyers, "buyers", 900, "people who want one")
-	flag.IntVar(&s.Processes, "processes", 6, "processes that serve them")
-	flag.DurationVar(&s.Lease, "lease", time.Second, "lease of the lock")
+	lease := flag.Duration("lease", time.Second, "lease of the lock")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, s, newDisplay(os.Stdout))
+	err := run(ctx, *lease, display{os.Stdout})
 	interrupted := ctx.Err() != nil
 	stop()
 	switch {
@@ -66,22 +61,6 @@ func main() {
 	}
 }
 
-func (s size) check() error {
-	switch {
-	case s.Processes < 2:
-		return errors.New("at least 2 processes are needed")
-	case s.Stock < 4*s.Processes*tills:
-		// The one that is killed or paused waits in line behind all the others, and they must have
-		// enough to sell till then.
-		return fmt.Errorf("%d processes need a stock of at least %d", s.Processes, 4*s.Processes*tills)
-	case s.Buyers < s.Stock*5/4:
-		return fmt.Errorf("a flash sale of %d has more buyers than that: at least %d", s.Stock, s.Stock*5/4)
-	case s.Lease < 100*time.Millisecond:
-		return errors.New("the lease must be at least 100ms")
-	}
-	return nil
-}
-
 // The four sales, in order.
 var sales = []plan{
 	{name: "no lock"},
@@ -91,10 +70,7 @@ var sales = []plan{
 }
 
 // run holds the sales and checks what came of them. It cleans up in any case.
-func run(ctx context.Context, s size, out *display) (err error) {
-	if err := s.check(); err != nil {
-		return err
-	}
+func run(ctx context.Context, lease time.Duration, out display) (err error) {
 	started := time.Now()
 	deployment, err := server.Start(ctx, server.Spec{})
 	if err != nil {
@@ -127,8 +103,8 @@ func run(ctx context.Context, s size, out *display) (err error) {
 	var results []result
 	for i, plan := range sales {
 		name := fmt.Sprintf("sale%d", i+1)
-		one := &sale{result: result{plan: plan, size: s}, shop: newShop(redis, prefix, name), locks: locks, out: out,
-			job: job{URL: urlOf(option), Prefix: prefix, Sale: name, Locked: plan.locked, Lease: s.Lease}}
+		one := &sale{result: result{plan: plan}, shop: newShop(redis, prefix, name), locks: locks, out: out,
+			job: job{URL: urlOf(option), Prefix: prefix, Sale: name, Locked: plan.locked, Lease: lease}}
 		err := one.hold(ctx)
 		if err = errors.Join(err, one.shop.close()); err != nil {
 			return fmt.Errorf("%s: %w", plan.name, err)

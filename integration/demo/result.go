@@ -10,7 +10,6 @@ import (
 // A result is what came of a sale.
 type result struct {
 	plan plan
-	size size
 	took time.Duration
 
 	sold    int  // orders in the shop's books
@@ -37,14 +36,14 @@ const (
 	soon = 250 * time.Millisecond
 )
 
-func (r result) oversold() int { return max(0, r.sold-r.size.Stock) }
+func (r result) oversold() int { return max(0, r.sold-stock) }
 
 // wait is how long after the end of the victim's lease the next holder had the
 // lock.
 func (r result) wait() time.Duration { return r.next.At.Sub(r.leaseEnd) }
 
 // table prints one line for each sale.
-func (d *display) table(results []result) {
+func (d display) table(results []result) {
 	const row = "%-24s  %6v  %6v  %6v  %8v  %19s  %12s  %6s"
 	d.say("")
 	d.say(row, "sale", "stock", "buyers", "sold", "oversold", "next holder", "stale writes", "time")
@@ -58,7 +57,7 @@ func (d *display) table(results []result) {
 		} else if r.plan.incident == syscall.SIGSTOP {
 			stale = "NOT REFUSED"
 		}
-		d.say(row, r.plan.name, r.size.Stock, r.size.Buyers, r.sold, r.oversold(), next, stale,
+		d.say(row, r.plan.name, stock, buyers, r.sold, r.oversold(), next, stale,
 			fmt.Sprintf("%.1f s", r.took.Seconds()))
 	}
 	d.say("")
@@ -68,7 +67,7 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 
 // claims prints what the demo claims, with whether it is so, and returns
 // whether all of it is.
-func (d *display) claims(results []result) bool {
+func (d display) claims(results []result) bool {
 	all := true
 	for _, r := range results {
 		for _, c := range r.claims() {
@@ -89,7 +88,6 @@ type claim struct {
 }
 
 func (r result) claims() []claim {
-	stock := r.size.Stock
 	if !r.plan.locked {
 		return []claim{{fmt.Sprintf("oversold by %d", r.sold-stock), r.sold > stock}}
 	}

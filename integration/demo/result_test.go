@@ -11,9 +11,9 @@ import (
 
 // good is a result of which all claims are true.
 func good(p plan) result {
-	r := result{plan: p, size: size{Stock: 100, Buyers: 150}, sold: 100, ordered: true}
+	r := result{plan: p, sold: stock, ordered: true}
 	if !p.locked {
-		r.sold = 150
+		r.sold = stock + 50
 	}
 	if p.incident != 0 {
 		r.held, r.since, r.stale = true, 50, p.incident == syscall.SIGSTOP
@@ -25,7 +25,7 @@ func good(p plan) result {
 
 func claimed(results ...result) (bool, string) {
 	var out bytes.Buffer
-	ok := (&display{out: &out}).claims(results)
+	ok := (display{&out}).claims(results)
 	return ok, out.String()
 }
 
@@ -40,7 +40,7 @@ func TestFalseClaims(t *testing.T) {
 		plan  plan
 		spoil func(*result)
 	}{
-		"not oversold":            {noLock, func(r *result) { r.sold = 100 }},
+		"not oversold":            {noLock, func(r *result) { r.sold = stock }},
 		"one too many":            {plain, func(r *result) { r.sold++ }},
 		"one too few":             {kill, func(r *result) { r.sold-- }},
 		"tokens out of order":     {pause, func(r *result) { r.ordered = false }},

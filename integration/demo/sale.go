@@ -27,7 +27,7 @@ type sale struct {
 	job   job
 	shop  *shop
 	locks *client.Client
-	out   *display
+	out   display
 
 	events  chan event
 	all     []*reexec.Process
@@ -48,12 +48,12 @@ func (s *sale) hold(ctx context.Context) error {
 			p.Kill()
 		}
 	}()
-	if err := s.shop.open(ctx, s.size.Stock); err != nil {
+	if err := s.shop.open(ctx, stock); err != nil {
 		return err
 	}
 	s.events = make(chan event, 64)
 	s.out.say("")
-	s.out.say("%s: %d in stock, %d buyers, %d processes", s.plan.name, s.size.Stock, s.size.Buyers, s.size.Processes)
+	s.out.say("%s: %d in stock, %d buyers, %d processes", s.plan.name, stock, buyers, processes)
 	if err := s.start(ctx); err != nil {
 		return err
 	}
@@ -63,21 +63,21 @@ func (s *sale) hold(ctx context.Context) error {
 	s.took = time.Since(s.started)
 	var err error
 	s.sold, s.ordered, err = s.shop.books(ctx)
-	s.out.say("%s", s.line())
+	s.out.say("%s, %d turned away, %.1f s", bar(s.sold), s.turnedAway, s.took.Seconds())
 	return err
 }
 
 // start runs this program once more for each process, and once for the victim.
 // Their events go to the channel, and at last one that they exited.
 func (s *sale) start(ctx context.Context) error {
-	processes := s.size.Processes
+	all := processes
 	if s.plan.incident != 0 {
-		processes++
+		all++
 	}
-	for i := range processes {
+	for i := range all {
 		j := s.job
-		if i < s.size.Processes {
-			j.Buyers = (s.size.Buyers + i) / s.size.Processes // they add up
+		if i < processes {
+			j.Buyers = buyers / processes
 		}
 		p, err := reexec.Start(workerRole, j)
 		if err != nil {
@@ -106,8 +106,6 @@ func (s *sale) start(ctx context.Context) error {
 
 // listen follows the sale to its end.
 func (s *sale) listen(ctx context.Context) error {
-	refresh := time.NewTicker(100 * time.Millisecond)
-	defer refresh.Stop()
 	for alive := len(s.all); alive > 0; {
 		select {
 		case e := <-s.events:
@@ -120,8 +118,6 @@ func (s *sale) listen(ctx context.Context) error {
 			if s.victim != nil && s.ready == len(s.all) {
 				s.direct(alive == 1)
 			}
-		case <-refresh.C:
-			s.out.progress(s.line())
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -158,12 +154,12 @@ func (s *sale) hear(ctx context.Context, e event) error {
 // direct tells the victim what to do when its time has come, or when it is alone: then it is now or
 // never.
 func (s *sale) direct(alone bool) {
-	if !s.due && (s.heard >= s.size.Stock/4 || alone) {
+	if !s.due && (s.heard >= stock/4 || alone) {
 		s.due = true
 		_ = s.victim.Say(begin)
 	}
 	// Long enough for a late write to do harm: others have sold since. The order to write waits for it.
-	if s.struck && !s.woken && s.plan.incident == syscall.SIGSTOP && (s.since >= s.size.Stock/10 || alone) {
+	if s.struck && !s.woken && s.plan.incident == syscall.SIGSTOP && (s.since >= stock/10 || alone) {
 		s.woken = true
 		_ = s.victim.Say(write)
 		_ = s.victim.Signal(syscall.SIGCONT)
@@ -223,16 +219,4 @@ func (s *sale) lastWords(e event) {
 	case sold:
 		s.out.say("  resumed it: its write with token %d went through", e.Fence)
 	}
-}
-
-// line is how the sale stands: a bar that is full when all is sold, with what is
-// sold too much behind its end.
-func (s *sale) line() string {
-	sold, stock, took := s.heard, s.size.Stock, s.took
-	if s.sold > 0 {
-		sold = s.sold
-	} else if !s.started.IsZero() {
-		took = time.Since(s.started)
-	}
-	return bar(sold, stock) + fmt.Sprintf(", %d turned away, %.1f s", s.turnedAway, took.Seconds())
 }

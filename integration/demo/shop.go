@@ -15,7 +15,7 @@ import (
 // orders. It is deliberately one that cannot help itself: the stock is read,
 // something takes time, and the stock is written.
 //
-// With a lock it checks fencing tokens: look and sell refuse a caller with
+// It checks fencing tokens: look and sell refuse a caller with
 // a lower token than it has seen. That is the half of the protection that a
 // lock cannot give, against holders that do not know yet that they are late.
 type shop struct {
@@ -59,28 +59,8 @@ func (s *shop) close() error {
 	return s.redis.Do(ctx, s.redis.B().Del().Key(s.lock, s.stock, s.token, s.orders).Build()).Error()
 }
 
-// peek reads the stock as somebody without a lock does.
-func (s *shop) peek(ctx context.Context) (int, error) {
-	n, err := s.redis.Do(ctx, s.redis.B().Get().Key(s.stock).Build()).AsInt64()
-	return int(n), err
-}
-
-// grab writes the stock that is left and an order, as somebody without a lock
-// does: it asks nobody.
-func (s *shop) grab(ctx context.Context, left int) error {
-	for _, reply := range s.redis.DoMulti(ctx,
-		s.redis.B().Set().Key(s.stock).Value(strconv.Itoa(left)).Keepttl().Build(),
-		s.redis.B().Rpush().Key(s.orders).Element("0").Build(),
-		s.redis.B().Expire().Key(s.orders).Seconds(int64(lifetime.Seconds())).Build()) {
-		if err := reply.Error(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // look reads the stock as the holder of the lock with this token, or fails with
-// errRefused.
+// errRefused. Without a lock the token is 0, which nothing refuses.
 func (s *shop) look(ctx context.Context, fence int64) (int, error) {
 	n, err := lookScript.Exec(ctx, s.redis, []string{s.stock, s.token}, []string{strconv.FormatInt(fence, 10)}).AsInt64()
 	if err == nil && n < 0 {

@@ -171,16 +171,9 @@ func (w *worker) serve(ctx context.Context) error {
 
 // buyWithoutLock is the mistake: between reading the stock and writing it,
 // others do the same.
-func (w *worker) buyWithoutLock(ctx context.Context) (event, error) {
-	stock, err := w.shop.peek(ctx)
-	if err != nil {
-		return event{}, err
-	}
-	if stock == 0 {
-		return event{Kind: soldOut}, nil
-	}
-	time.Sleep(payment)
-	return event{Kind: sold}, w.shop.grab(ctx, stock-1)
+func (w *worker) buyWithoutLock(ctx context.Context) (e event, err error) {
+	e.Kind, err = w.sellOne(ctx, 0)
+	return e, err
 }
 
 // buy is the same under a lock. It waits for its turn, and takes the lock's
@@ -194,7 +187,7 @@ func (w *worker) buy(ctx context.Context) (event, error) {
 		return event{}, err
 	}
 	e := event{Fence: lock.Fence(), At: time.Now()}
-	e.Kind, err = w.buyHolding(lock)
+	e.Kind, err = w.sellOne(lock.Context(), lock.Fence()) // the context ends when the lock is lost
 
 	// When this process is late the lock is another's by now. This buyer goes home, as one whom nobody
 	// answers does; a sale has more of them.
@@ -205,9 +198,8 @@ func (w *worker) buy(ctx context.Context) (event, error) {
 	return e, err
 }
 
-func (w *worker) buyHolding(lock *client.Lock) (kind, error) {
-	ctx := lock.Context() // ends when the lock is lost
-	stock, err := w.shop.look(ctx, lock.Fence())
+func (w *worker) sellOne(ctx context.Context, fence int64) (kind, error) {
+	stock, err := w.shop.look(ctx, fence)
 	if err != nil {
 		return "", err
 	}
@@ -215,7 +207,7 @@ func (w *worker) buyHolding(lock *client.Lock) (kind, error) {
 		return soldOut, nil
 	}
 	time.Sleep(payment)
-	return sold, w.shop.sell(ctx, lock.Fence(), stock-1)
+	return sold, w.shop.sell(ctx, fence, stock-1)
 }
 
 // linger takes the lock, reads the stock, says so, and goes on only when it is
