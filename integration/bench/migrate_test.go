@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -72,25 +71,4 @@ func TestServicesMoveOneAtATime(t *testing.T) {
 			require.NoError(t, theirHold.Unlock())
 		})
 	}
-}
-
-// A lock of Redisson is a hash of its own: it is nobody's to take, and left as it is.
-func TestALockOfRedissonIsNotTouched(t *testing.T) {
-	d := server.Single(t)
-	d.Load(t)
-	ctx := t.Context()
-	node := d.Nodes()[0]
-	_, err := node.Do(ctx, "HSET", "order:43", "8743c9c0-0795-4907-87fd-6c719a6b4586:1", "1")
-	require.NoError(t, err)
-	ours, err := client.Open(d.ClientOption(), client.Config{NoPrefix: true, Prefix: "holdfast:"})
-	require.NoError(t, err)
-	defer ours.Close()
-	_, err = ours.TryAcquire(ctx, "order:43")
-	t.Logf("it says: %v", err)
-	require.True(t, errors.Is(err, client.ErrNotALock), "%v", err)
-	m, err := node.Do(ctx, "HGETALL", "order:43")
-	require.NoError(t, err)
-	text, err := m.AsStrMap()
-	require.NoError(t, err)
-	require.Len(t, text, 1)
 }

@@ -22,7 +22,9 @@ func TestAGrantOfOneLockIsNotOneOfAnother(t *testing.T) {
 		e.Line(a, "{l}x", 1)
 		e.Line(a, "{l}y", 1)
 		e.Release(y)
-		e.Release(e.Locked(second).Lock)
+		l := e.Locked(second).Lock
+		require.Equal(t, "job 7", l.Owner())
+		e.Release(l)
 		require.Empty(t, first)
 		require.NoError(t, x.Context().Err())
 		e.Release(x)
@@ -81,17 +83,6 @@ func TestWithOwnerJoinsAcrossClients(t *testing.T) {
 		require.True(t, e.inspect(a, "a").Held)
 		require.NoError(t, second.Renew(e.Ctx))
 		e.Release(second)
-		require.False(t, e.Exists("a"))
-
-		// One waits in line under a chosen name.
-		plain := e.Take(a, "a")
-		waiting := e.Acquire(e.Ctx, b, "a", client.WithOwner("job 44"))
-		e.Line(a, "a", 1)
-		e.Release(plain)
-		next := e.Locked(waiting).Lock
-		require.Equal(t, "job 44", next.Owner())
-		require.Equal(t, 1, e.inspect(a, "a").Holds)
-		e.Release(next)
 		require.False(t, e.Exists("a"))
 	})
 }

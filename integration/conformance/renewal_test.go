@@ -107,29 +107,3 @@ func TestRenewForOfAJoinedLock(t *testing.T) {
 		e.Release(long)
 	})
 }
-
-func TestMaxHoldEndsTheWorkAndThenTheLock(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		c, other := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
-		taken := time.Now()
-		l := e.Take(c, "a", client.WithMaxHold(200*time.Millisecond, 300*time.Millisecond))
-		waiting := e.Acquire(e.Ctx, other, "a")
-		require.ErrorIs(t, e.Ended(l.Context()), client.ErrMaxHold)
-		ended := time.Since(taken)
-		require.GreaterOrEqual(t, ended, 200*time.Millisecond)
-		require.Less(t, ended, 5*time.Second)
-		o := testbed.Got(e.TB, waiting)
-		require.NoError(t, o.Err)
-		require.GreaterOrEqual(t, o.At.Sub(taken), 500*time.Millisecond, "the grace is the work's time to stop")
-		require.Less(t, o.At.Sub(taken), 10*time.Second, "and not the lease")
-		e.Release(o.Lock)
-		require.ErrorIs(t, l.Release(e.Ctx), client.ErrMaxHold, "long after its end it still says why")
-
-		// Work that stops at once gives the lock back at once, and is told why it was stopped.
-		l = e.Take(c, "a", client.WithMaxHold(20*time.Millisecond, testbed.Long))
-		require.ErrorIs(t, e.Ended(l.Context()), client.ErrMaxHold)
-		require.True(t, e.inspect(c, "a").Held)
-		require.ErrorIs(t, l.Release(e.Ctx), client.ErrMaxHold)
-		require.False(t, e.Exists("a"))
-	})
-}

@@ -103,13 +103,8 @@ func try(q querier, statement string, args ...any) (bool, error) {
 // passes is try with a statement of the page, where an error is a failure.
 func (d *database) passes(q querier, name string, args ...any) bool {
 	d.t.Helper()
-	return d.tries(q, page[name], args...)
-}
-
-func (d *database) tries(q querier, statement string, args ...any) bool {
-	d.t.Helper()
-	passed, err := try(q, statement, args...)
-	require.NoError(d.t, err, statement)
+	passed, err := try(q, page[name], args...)
+	require.NoError(d.t, err, name)
 	return passed
 }
 
@@ -135,9 +130,10 @@ func (d *database) number(query string, args ...any) (n int64) {
 	return n
 }
 
-func (d *database) begin() *sql.Tx {
+// at begins a transaction of an isolation level.
+func (d *database) at(level sql.IsolationLevel) *sql.Tx {
 	d.t.Helper()
-	tx, err := d.Begin()
+	tx, err := d.BeginTx(ctx, &sql.TxOptions{Isolation: level})
 	require.NoError(d.t, err)
 	d.t.Cleanup(func() { _ = tx.Rollback() })
 	return tx

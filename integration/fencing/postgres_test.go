@@ -55,22 +55,17 @@ func servant() (*syscall.SysProcAttr, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
 	}
-	for _, name := range []string{"postgres", "nobody"} {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, errU := strconv.ParseUint(u.Uid, 10, 32)
-		gid, errG := strconv.ParseUint(u.Gid, 10, 32)
-		if errU == nil && errG == nil {
-			return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
-		}
+	u, err := user.Lookup("nobody")
+	if err != nil {
+		return nil, fmt.Errorf("PostgreSQL refuses to run as root: %w", err)
 	}
-	return nil, errors.New("PostgreSQL refuses to run as root, and there is no user postgres or nobody")
+	uid, errU := strconv.ParseUint(u.Uid, 10, 32)
+	gid, errG := strconv.ParseUint(u.Gid, 10, 32)
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, errors.Join(errU, errG)
 }
 
 // startPostgres blocks until the server answers.
-func startPostgres() (*postgres, error) {
+func startPostgres() (p *postgres, err error) {
 	bin, err := find()
 	if err != nil {
 		return nil, err
@@ -83,14 +78,11 @@ func startPostgres() (*postgres, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := startIn(dir, bin, as)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	return p, nil
-}
-
-func startIn(dir, bin string, as *syscall.SysProcAttr) (*postgres, error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
 	if as != nil {
 		if err := os.Chown(dir, int(as.Credential.Uid), int(as.Credential.Gid)); err != nil {
 			return nil, err
@@ -111,7 +103,7 @@ func startIn(dir, bin string, as *syscall.SysProcAttr) (*postgres, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	p := &postgres{dsn: "host=" + dir + " user=holdfast dbname=postgres", cmd: cmd, stdin: stdin}
+	p = &postgres{dsn: "host=" + dir + " user=holdfast dbname=postgres", cmd: cmd, stdin: stdin}
 	if err := p.ready(); err != nil {
 		log, _ := os.ReadFile(filepath.Join(dir, "log"))
 		return nil, errors.Join(fmt.Errorf("PostgreSQL does not answer: %w\n%s", err, log), p.stop())

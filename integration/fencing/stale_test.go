@@ -1,6 +1,7 @@
 package fencing
 
 import (
+	"database/sql"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,7 +66,7 @@ func (d *database) does(w write, q querier, token, n int64) bool {
 // in runs a write in a transaction of its own.
 func (d *database) in(w write, token, n int64) bool {
 	d.t.Helper()
-	tx := d.begin()
+	tx := d.at(sql.LevelDefault)
 	passed := d.does(w, tx, token, n)
 	require.NoError(d.t, tx.Commit())
 	return passed

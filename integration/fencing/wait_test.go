@@ -31,24 +31,10 @@ func (d *database) waiting(tx *sql.Tx, w write, token, n int64) <-chan outcome {
 		}
 		done <- outcome{passed, err}
 	}()
-	d.awaitLock(pid)
-	return done
-}
-
-func (d *database) awaitLock(pid int) {
-	d.t.Helper()
 	require.Eventually(d.t, func() bool {
 		return d.number("SELECT COUNT(*) FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'", pid) == 1
 	}, soon, 5*time.Millisecond)
-}
-
-// at begins a transaction of an isolation level.
-func (d *database) at(level sql.IsolationLevel) *sql.Tx {
-	d.t.Helper()
-	tx, err := d.BeginTx(ctx, &sql.TxOptions{Isolation: level})
-	require.NoError(d.t, err)
-	d.t.Cleanup(func() { _ = tx.Rollback() })
-	return tx
+	return done
 }
 
 // code is the SQLSTATE of an error.
@@ -101,9 +87,9 @@ func TestHigherLevelsFailAndTheRepeatIsRefused(t *testing.T) {
 
 func TestLockTimeoutEndsTheWait(t *testing.T) {
 	eachWrite(t, onPostgres, func(t *testing.T, d *database, w write) {
-		old := d.begin() // paused with the row locked
+		old := d.at(sql.LevelDefault) // paused with the row locked
 		d.does(w, old, 10, 1)
-		newer := d.begin()
+		newer := d.at(sql.LevelDefault)
 		_, err := newer.Exec("SET LOCAL lock_timeout = '20ms'")
 		require.NoError(t, err)
 		_, err = w.do(newer, 20, 2)
@@ -115,11 +101,11 @@ func TestLockTimeoutEndsTheWait(t *testing.T) {
 func TestAPausedTransactionIsRolledBack(t *testing.T) {
 	eachWrite(t, onPostgres, func(t *testing.T, d *database, w write) {
 		before := d.dump()
-		old := d.begin()
+		old := d.at(sql.LevelDefault)
 		_, err := old.Exec("SET LOCAL idle_in_transaction_session_timeout = '50ms'")
 		require.NoError(t, err)
 		d.does(w, old, 10, 1)
-		newer := d.begin()
+		newer := d.at(sql.LevelDefault)
 		require.True(t, d.does(w, newer, 20, 2)) // waits for the end of the old one
 		require.NoError(t, newer.Rollback())
 		require.Equal(t, before, d.dump())
