@@ -37,17 +37,6 @@ func (e *env) fcall(function, name string, args ...string) rueidis.RedisResult {
 	return e.Redis.Do(e.Ctx, e.Redis.B().Fcall().Function(function).Numkeys(1).Key(e.Prefix+name).Arg(args...).Build())
 }
 
-// byHand is an owner that takes locks by FCALL.
-const byHand = "by hand"
-
-// heldByHand lets a lock be held by a caller that looks at nothing. A client looks at a lock that it holds
-// for longer than a second, which counts as a call.
-func (e *env) heldByHand(name string) {
-	e.TB.Helper()
-	ttl := strconv.FormatInt(testbed.Long.Milliseconds(), 10)
-	require.NoError(e.TB, e.fcall(functions.Acquire, name, byHand, ttl).Error())
-}
-
 func (e *env) inspect(c *client.Client, name string) client.Info {
 	e.TB.Helper()
 	info, err := c.Inspect(e.Ctx, name)

@@ -41,12 +41,9 @@ func TestGuardedLocks(t *testing.T) {
 
 // replicas is how many each primary has.
 func (e *env) replicas() int {
-	switch all := len(e.D.Nodes()); e.D.Kind {
-	case server.KindCluster:
-		return (all - 3) / 3
-	default:
-		return all - 1
-	}
+	primaries, err := e.D.Primaries(e.Ctx)
+	require.NoError(e.TB, err)
+	return len(e.D.Nodes())/len(primaries) - 1
 }
 
 // A lock that all replicas have is used like any other.

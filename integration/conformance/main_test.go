@@ -20,20 +20,14 @@ func TestMain(m *testing.M) {
 // the parallel ones: those wait long, and count no calls.
 func each(t *testing.T, test func(t *testing.T, e *env)) {
 	t.Helper()
-	eachFlavour(t, test)
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		t.Parallel()
+		test(t, lay(t, testbed.Share(t, server.Spec{Flavour: f})))
+	})
 	for _, kind := range []server.Kind{server.KindReplicated, server.KindSentinel, server.KindCluster} {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
 			test(t, lay(t, testbed.Share(t, server.Spec{Kind: kind, Replicas: 2})))
 		})
 	}
-}
-
-// eachFlavour runs a test on a single server of every flavour.
-func eachFlavour(t *testing.T, test func(t *testing.T, e *env)) {
-	t.Helper()
-	server.Each(t, func(t *testing.T, f server.Flavour) {
-		t.Parallel()
-		test(t, lay(t, testbed.Share(t, server.Spec{Flavour: f})))
-	})
 }

@@ -53,25 +53,19 @@ func TestALockIsRenewedOverManyLeases(t *testing.T) {
 	})
 }
 
-// remaining is what the server says that is left of the lease.
-func (e *env) remaining(c *client.Client, name string) time.Duration {
-	e.TB.Helper()
-	return e.inspect(c, name).Remaining
-}
-
 func TestRenewFor(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
 		c := e.open(client.Config{Lease: 10 * time.Second})
 		l := e.Take(c, "a")
 		require.NoError(t, l.RenewFor(e.Ctx, time.Hour))
 		require.Greater(t, l.Remaining(), 50*time.Minute)
-		require.Greater(t, e.remaining(c, "a"), 59*time.Minute)
+		require.Greater(t, e.inspect(c, "a").Remaining, 59*time.Minute)
 		require.NoError(t, l.Renew(e.Ctx))
-		require.Greater(t, e.remaining(c, "a"), 59*time.Minute, "later renewals are for as long")
+		require.Greater(t, e.inspect(c, "a").Remaining, 59*time.Minute, "later renewals are for as long")
 		fence := l.Fence()
 		require.NoError(t, l.RenewFor(e.Ctx, 3*time.Second))
 		require.LessOrEqual(t, l.Remaining(), 3*time.Second, "shorter at once")
-		require.Greater(t, e.remaining(c, "a"), 59*time.Minute, "here only")
+		require.Greater(t, e.inspect(c, "a").Remaining, 59*time.Minute, "here only")
 		before := e.calls()
 		e.Eventually("renewals", func() bool { return e.calls() >= before+4 })
 		require.NoError(t, l.Context().Err(), "it is renewed as often as the new lease needs")
@@ -94,16 +88,16 @@ func TestRenewForOfAJoinedLock(t *testing.T) {
 		before := e.ends("a")
 		e.Eventually("it is renewed by hand", func() bool { return long.Renew(e.Ctx) == nil && e.ends("a") > before })
 		short := e.Take(b, "a", client.WithOwner("job"), client.WithLease(5*time.Second))
-		require.Greater(t, e.remaining(a, "a"), testbed.Long/2, "who joins shortens nothing")
+		require.Greater(t, e.inspect(a, "a").Remaining, testbed.Long/2, "who joins shortens nothing")
 		require.NoError(t, short.RenewFor(e.Ctx, 5*time.Second))
 		require.LessOrEqual(t, short.Remaining(), 5*time.Second)
-		require.Greater(t, e.remaining(a, "a"), testbed.Long/2)
+		require.Greater(t, e.inspect(a, "a").Remaining, testbed.Long/2)
 		e.Release(short)
-		require.Greater(t, e.remaining(a, "a"), testbed.Long/2)
+		require.Greater(t, e.inspect(a, "a").Remaining, testbed.Long/2)
 		require.Greater(t, long.Remaining(), testbed.Long/2)
 		require.NoError(t, long.RenewFor(e.Ctx, 5*time.Second))
 		require.LessOrEqual(t, long.Remaining(), 5*time.Second)
-		require.Greater(t, e.remaining(a, "a"), testbed.Long/2, "alone it cannot either: it may be a late call of the other one")
+		require.Greater(t, e.inspect(a, "a").Remaining, testbed.Long/2, "alone it cannot either: it may be a late call of the other one")
 		e.Release(long)
 	})
 }

@@ -25,9 +25,31 @@ func TestTheProgramRuns(t *testing.T) {
 	require.NotEmpty(t, blocks, "a go block")
 	source := strings.ReplaceAll(blocks[0][1], "127.0.0.1:6379", d.Addrs()[0])
 	require.NotEqual(t, blocks[0][1], source, "the program names a server")
-	out, err := inModule(t, source).CombinedOutput()
-	require.NoError(t, err, string(out))
-	require.Equal(t, "shipping order 42, alone\ntoken grows: true\nrefused: true\n", string(out))
+	clone, err := filepath.Abs(root)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	in := func(name string, args ...string) string {
+		cmd := exec.Command(name, args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOFLAGS=", "GOSUMDB=off") // go.sum of this module has checked them
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s %s: %s", name, args, out)
+		return string(out)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o600))
+	in("go", "mod", "init", "example.com/shop")
+	lines := regexp.MustCompile(`(?m)^    (go mod [^#]*?)(?: +#.*)?$`).FindAllStringSubmatch(page(t, "README.md"), -1)
+	require.Len(t, lines, 2, "how to get the client")
+	for _, line := range lines {
+		words := strings.Fields(strings.ReplaceAll(line[1], "=../holdfast", "="+clone))
+		in(words[0], words[1:]...)
+	}
+	require.Equal(t, "shipping order 42, alone\ntoken grows: true\nrefused: true\n", in("go", "run", "."))
+	// What such a program has to trust, besides us: few modules, and no container engine.
+	sums, err := os.ReadFile(filepath.Join(dir, "go.sum"))
+	require.NoError(t, err)
+	require.NotContains(t, string(sums), "docker")
+	require.LessOrEqual(t, strings.Count(string(sums), "\n"), 20, string(sums))
 }
 
 // The trial in the README: each command of the two terminals is run, and prints what stands there, but for numbers.
@@ -51,35 +73,4 @@ func TestTheTrialRuns(t *testing.T) {
 		require.NoError(t, err, line)
 		require.Equal(t, plain(prints), plain(string(out)), line)
 	}
-}
-
-// inModule is go run in a module of its own that has this program, and gets the client by the commands
-// in the README.
-func inModule(t *testing.T, source string) *exec.Cmd {
-	t.Helper()
-	clone, err := filepath.Abs(root)
-	require.NoError(t, err)
-	dir := t.TempDir()
-	in := func(name string, args ...string) *exec.Cmd {
-		cmd := exec.Command(name, args...)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOFLAGS=", "GOSUMDB=off") // go.sum of this module has checked them
-		return cmd
-	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o600))
-	out, err := in("go", "mod", "init", "example.com/shop").CombinedOutput()
-	require.NoError(t, err, string(out))
-	lines := regexp.MustCompile(`(?m)^    (go mod [^#]*?)(?: +#.*)?$`).FindAllStringSubmatch(page(t, "README.md"), -1)
-	require.Len(t, lines, 2, "how to get the client")
-	for _, line := range lines {
-		words := strings.Fields(strings.ReplaceAll(line[1], "=../holdfast", "="+clone))
-		out, err := in(words[0], words[1:]...).CombinedOutput()
-		require.NoError(t, err, "%s: %s", line[1], out)
-	}
-	// What such a program has to trust, besides us: few modules, and no container engine.
-	sums, err := os.ReadFile(filepath.Join(dir, "go.sum"))
-	require.NoError(t, err)
-	require.NotContains(t, string(sums), "docker")
-	require.LessOrEqual(t, strings.Count(string(sums), "\n"), 20, string(sums))
-	return in("go", "run", ".")
 }
