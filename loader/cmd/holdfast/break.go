@@ -173,16 +173,13 @@ func (a *app) printBroken(seen locks.Lock, asked breaking, b locks.Broken) error
 			Name string      `json:"name"`
 			Lost *locks.Lock `json:"lost"` // null: nobody had it, or another owner than was to lose it
 			Next *locks.Lock `json:"next"` // how it stood right after that; null: nobody knows
-		}{head{Command: a.cfg.command, ExitCode: code}, asked.name, b.Lost, b.Next})
+		}{a.head(code), asked.name, b.Lost, b.Next})
 	case code == exitRefused:
 		fmt.Fprintf(a.stderr, "holdfast break: %s\n", text)
 	default:
 		fmt.Fprintln(a.stdout, text)
 	}
-	if code != exitOK {
-		return exit(code)
-	}
-	return nil
+	return exit(code)
 }
 
 // outcome says what a break did, and how the lock stands now. The code is another one if nobody had the

@@ -56,26 +56,19 @@ func (a *app) inspect(ctx context.Context, w where, name string) error {
 	if err != nil {
 		return advise(err, "operator")
 	}
+	code := exitOK
+	if !lock.Held {
+		code = exitFree
+	}
 	if a.cfg.json {
-		a.printLockJSON(lock)
+		a.printJSON(struct {
+			head
+			locks.Lock
+		}{a.head(code), lock})
 	} else {
 		a.printLock(view, lock)
 	}
-	if !lock.Held {
-		return exit(exitFree)
-	}
-	return nil
-}
-
-func (a *app) printLockJSON(lock locks.Lock) {
-	report := struct {
-		head
-		locks.Lock
-	}{a.head(nil), lock}
-	if !lock.Held {
-		report.ExitCode = exitFree
-	}
-	a.printJSON(report)
+	return exit(code)
 }
 
 func (a *app) printLock(view *locks.View, l locks.Lock) {

@@ -105,14 +105,15 @@ func (a *app) list(ctx context.Context, w where, f locks.Filter) error {
 	if len(list.Locks) == 0 && err != nil {
 		return advise(err, "operator")
 	}
-	a.printList(list, err)
+	code := exitOK
 	if err != nil {
-		return exit(exitFailed)
+		err, code = advise(err, "operator"), exitFailed
 	}
-	return nil
+	a.printList(list, code, err)
+	return exit(code)
 }
 
-func (a *app) printList(list locks.List, err error) {
+func (a *app) printList(list locks.List, code int, err error) {
 	if a.cfg.json {
 		report := struct {
 			head
@@ -122,7 +123,7 @@ func (a *app) printList(list locks.List, err error) {
 			Waiting int          `json:"waiting"` // wait
 			More    bool         `json:"more"`    // the limit leaves some out
 			Skipped int          `json:"skipped"` // keys that are no locks
-		}{a.head(err), nonNil(list.Locks), list.Total, list.Held, list.Waiting, list.More() > 0, len(list.Foreign)}
+		}{a.head(code, err), nonNil(list.Locks), list.Total, list.Held, list.Waiting, list.More() > 0, len(list.Foreign)}
 		a.printJSON(report)
 		return
 	}
@@ -139,7 +140,7 @@ func (a *app) printList(list locks.List, err error) {
 		fmt.Fprintf(a.stderr, "holdfast ls: %d keys under the prefix are no locks\n", n)
 	}
 	if err != nil {
-		fmt.Fprintf(a.stderr, "holdfast ls: the list is not complete: %v\n", advise(err, "operator"))
+		fmt.Fprintf(a.stderr, "holdfast ls: the list is not complete: %v\n", err)
 	}
 }
 

@@ -67,7 +67,7 @@ func (a *app) line(ctx context.Context, w where, name string, limit int) error {
 			Lock  locks.Lock     `json:"lock"`
 			Total int            `json:"total"`
 			Line  []locks.Waiter `json:"line"`
-		}{a.head(nil), lock, line.Total, nonNil(line.Waiters)})
+		}{a.head(exitOK), lock, line.Total, nonNil(line.Waiters)})
 		return nil
 	}
 	a.printLine(lock, line)

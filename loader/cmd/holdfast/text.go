@@ -59,10 +59,12 @@ type head struct {
 	Errors   []string `json:"errors,omitempty"`
 }
 
-func (a *app) head(err error) head {
-	h := head{Command: a.cfg.command}
-	if err != nil {
-		h.ExitCode, h.Errors = exitFailed, []string{advise(err, "operator").Error()}
+func (a *app) head(code int, errs ...error) head {
+	h := head{Command: a.cfg.command, ExitCode: code}
+	for _, err := range errs {
+		if err != nil {
+			h.Errors = append(h.Errors, err.Error())
+		}
 	}
 	return h
 }

@@ -29,7 +29,7 @@ func (a *app) tend(ctx context.Context, do deed) error {
 	cfg := &a.cfg
 	ctx, cancel := context.WithTimeout(ctx, cfg.timeout)
 	defer cancel()
-	out := &output{cfg: cfg, stdout: a.stdout, stderr: a.stderr}
+	out := &output{app: a}
 	deployments, err := deploymentsOf(ctx, cfg)
 	out.problem(err)
 	for _, option := range deployments {
@@ -42,10 +42,7 @@ func (a *app) tend(ctx context.Context, do deed) error {
 		out.code = exitOK // "holdfast version" on a machine without a server is not a failure
 	}
 	out.finish(out.code)
-	if out.code != exitOK {
-		return exit(out.code)
-	}
-	return nil
+	return exit(out.code)
 }
 
 // deploymentsOf sorts the addresses. All cluster nodes are one deployment, and so are all
