@@ -88,11 +88,7 @@ func (a *app) printACL(need rights.Need, as string, file bool) {
 		fmt.Fprintln(a.stdout, "user", as, strings.Join(rules[1:], " "))
 		return
 	}
-	words := []string{"ACL", "SETUSER", as}
-	for _, rule := range rules {
-		words = append(words, shellQuoted(rule))
-	}
-	line := strings.Join(words, " ")
+	line := rights.SetUser(as, rules...)
 	if !a.cfg.json {
 		fmt.Fprintln(a.stdout, line)
 		return
@@ -103,14 +99,6 @@ func (a *app) printACL(need rights.Need, as string, file bool) {
 		Rules []string `json:"rules"`
 		Line  string   `json:"line"`
 	}{a.head(exitOK), as, rules, line})
-}
-
-// shellQuoted is a word as a shell reads it, and redis-cli.
-func shellQuoted(word string) string {
-	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+_-.:") == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // checkACL asks every node that it can.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/bench"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/rights"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/terminal"
 )
 
@@ -128,7 +129,7 @@ func (a *app) bench(ctx context.Context, f *benchFlags) error {
 	progress.Say("connecting ...")
 	clients, where, err := a.openBench(ctx, f)
 	if err != nil {
-		return advise(err, "client --prefix "+shellQuoted(f.prefix))
+		return advise(err, "client --prefix "+rights.Quoted(f.prefix))
 	}
 	defer clients.Close()
 	begun := time.Now()
