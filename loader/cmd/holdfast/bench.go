@@ -218,18 +218,12 @@ func (a *app) surroundings(ctx context.Context, w where) (surroundings, error) {
 	return at, nil
 }
 
-// add asks a server what it is. HELLO needs no permission. One that does not answer adds nothing: what
+// add asks a server what it is. One that does not answer adds nothing: what
 // that means for locks is measured.
 func (at *surroundings) add(ctx context.Context, redis rueidis.Client) {
-	said, err := redis.Do(ctx, redis.B().Arbitrary("HELLO").Build()).AsMap()
-	if err != nil {
-		return
-	}
-	kind, version := said["server"], said["version"]
-	name, _ := kind.ToString()
-	number, _ := version.ToString()
-	text := printable(fmt.Sprintf("%s %s", name, number))
-	if !slices.Contains(at.Servers, text) {
+	said, err := hello(ctx, redis)
+	text := printable(said["server"] + " " + said["version"])
+	if err == nil && !slices.Contains(at.Servers, text) {
 		at.Servers = append(at.Servers, text)
 	}
 }
