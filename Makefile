@@ -20,7 +20,7 @@ SIMULATE = cd client/locktest && HOLDFAST_SIMULATE=$(TIME) HOLDFAST_SEED=$(SEED)
 
 .DEFAULT_GOAL := help
 .PHONY: help test first-half second-half unraced others modules virtual differential compiled \
-	test-embedded test-containers lint demo bench bench-quick fuzz simulate schedules chaos chaos-defects clocks soak release tag hooks images clean prepare
+	test-embedded test-containers lint demo bench bench-quick fuzz simulate schedules chaos chaos-defects soak release tag hooks images clean prepare
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -149,9 +149,6 @@ chaos: ## Strike real servers and clients with random faults for TIME (60s), fro
 chaos-defects: ## Put defects into the library and into callers, and find each in that way: some minutes
 	cd integration/chaos && HOLDFAST_RUNTIME=$${HOLDFAST_RUNTIME:-local} go test -count=1 -v -timeout 15m ./...
 
-clocks: prepare ## Run Once on a fleet whose clocks differ by seconds, which takes a Go of its own: some minutes
-	HOLDFAST_CLOCKS=1 go test -count=1 -v -timeout 15m -run 'TestOnceWhateverTheClocksSay' ./integration/failure
-
 # One deployment for all of it; DEPLOYMENT= chooses another one, as -deployment of the program.
 DEPLOYMENT := cluster
 soak: TIME := 60m
@@ -171,7 +168,6 @@ hooks: ## Let git run gofmt, go vet and the fast tests before each commit
 images: ## Build the container images for machines that can pull none
 	sh integration/images/build.sh
 
-clean: ## Remove what tests leave: cached results, notes about images, images
+clean: ## Remove what tests leave: cached results, images
 	go clean -testcache
-	rm -rf "$${TMPDIR:-/tmp}/holdfast-images-$$(id -u)"
 	-docker image rm holdfast-test/redis:7.0 holdfast-test/redis:8.0 holdfast-test/valkey:8.1

@@ -164,10 +164,10 @@ func (w *want) request() queue.Request {
 
 // begun is the error of a call whose contexts had ended before it began.
 func (w *want) begun(ctx context.Context) error {
-	if err := begun(ctx); err != nil || w.parent == ctx {
+	if err := begun(ctx); err != nil || w.set.parent == nil {
 		return err
 	}
-	return begun(w.parent)
+	return begun(w.set.parent)
 }
 
 // outer is the lock of this name that ctx was taken under, if it is to be re-entered.

@@ -40,8 +40,8 @@ package client
 
 // How the package is built, for those who change it: no part of its documentation.
 //
-// This package is the API, and nothing that runs by itself. What runs is below it, each part in a
-// package of its own, whose imports point downwards only:
+// This package is the API. What runs by itself is below it, but for the goroutine that tells events; each part
+// is in a package of its own, whose imports point downwards only:
 //
 //	queue        who of this process wants a key, and its place in the server's line
 //	keeper       one scheduler: renews leases, ends contexts, undoes what may be left behind
@@ -61,7 +61,8 @@ package client
 //
 // Where to look for what:
 //
-//   - A lost lock: keeper/renew.go (Lose), holding/events.go (Lose), and events.go here, which tells.
+//   - A lost lock: keeper/renew.go (Lose: a server says so; step: the clock does), holding/events.go, and
+//     events.go here, which tells.
 //   - Clean-up: keeper/undo.go. Whatever is given back is an Undo in the end: one place, one backoff.
 //   - Waiting: queue/doc.go has the table, queue/machine.go decides, queue/call.go asks the server.
 //   - A message: inbox/message.go, then receive in queue/call.go.
@@ -69,7 +70,13 @@ package client
 //     holding/errors.go.
 //   - Times: timing.go of each package.
 //
+// Which goroutine: a call for a free lock, and a release, are made by their callers; a wait by one of its own
+// (queue's launch), or behind a release by that one's; renewals and what is undone by pipelines (keeper).
+// Whoever sees that a lease is over ends it: the keeper's scheduler, a pipeline, or a caller who asks, as by
+// the Err of a lock's context. So contexts are cancelled, and Config's functions of the keeper are called, by
+// any of these.
+//
 // Mutexes that are taken one under the other are taken in this order, and none is held over a call of
-// the server or a channel that can block: a shard of queue, keeper, holding. Those of inbox, tracking
-// and events are leaves. A lock's context takes the keeper's and the holding's when it is asked for its
-// Err, so under a mutex only its Done is looked at.
+// the server or a channel that can block: a shard of queue, keeper, holding or Undo. Those of inbox, tracking
+// and events are leaves. A lock's context takes all of them when it is asked for its Err, so under a mutex no
+// more than the Done of a context is looked at.

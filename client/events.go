@@ -13,7 +13,7 @@ import (
 
 // events notify the log and the Observer. What the client's own goroutines find goes to a queue,
 // which a goroutine empties that exists only then: a log that blocks holds up no renewal and no end of
-// a context. What a caller's goroutine finds is told at once.
+// a context. What a caller's goroutine does is told at once.
 type events struct {
 	log      *slog.Logger
 	observer *Observer

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/functions"
 )
 
-// What the server sends without being asked, and what concerns several locks of this client. These
-// functions are called from goroutines of others, and wait for nothing.
+// What the server sends without being asked, and what concerns several locks of this client. These functions,
+// but for confirm, are called from goroutines of others, and wait for nothing.
 
 // unclaimed undoes a grant to an owner of this client that nobody waits with any more: after a
 // failover the new primary can have it in its line still. It names the token, so that nothing newer

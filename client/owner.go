@@ -31,11 +31,12 @@ func (c *Client) ReleaseOwner(ctx context.Context, name, owner string) error {
 	if err != nil {
 		return opError("release", name, err)
 	}
-	// Who acquires meanwhile looks again, whichever of the two the server did first.
+	// Who acquires meanwhile looks again, whichever of the two the server did first: or else it is known to the
+	// keeper by the second count.
 	c.released.Add(1)
-	defer c.released.Add(1)
 	c.endAll(ours)
 	r, err := c.backend.Do(ctx, fcall.Call{Verb: fcall.Release, Key: key, Owner: owner, All: true})
+	c.released.Add(1)
 	if err != nil {
 		return opError("release", name, c.ended(ctx, err))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/server"
 )
 
 // masked is a context that ends at the same instant as another, and does not carry its lock.
@@ -52,6 +53,49 @@ func TestAReleaseEndsItsContextBeforeItPassesTheLockOn(t *testing.T) {
 		}
 		require.ErrorIs(t, o.err, context.Canceled)
 	}
+}
+
+// looks is a context that looks at the locks when it is asked for its Err, as that of a Lock does.
+type looks struct {
+	context.Context
+	look func()
+}
+
+func (l looks) Err() error {
+	l.look()
+	return l.Context.Err()
+}
+
+// A caller's context is not asked under a mutex: that of a Lock may end other locks then.
+func TestContextsAreAskedUnderNoMutex(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	c, err := client.Open(d.ClientOption(), client.Config{AutoLoad: true})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	ends := func(ctx context.Context, cancel context.CancelFunc, acquire func(context.Context, string, ...client.Option) (*client.Lock, error)) {
+		t.Helper()
+		over := make(chan error, 1)
+		go func() {
+			_, err := acquire(looks{ctx, func() { c.Line("x") }}, "x")
+			over <- err
+		}()
+		time.AfterFunc(50*time.Millisecond, cancel)
+		select {
+		case err := <-over:
+			require.ErrorIs(t, err, context.Canceled)
+		case <-time.After(20 * time.Second):
+			t.Fatal("it does not return")
+		}
+	}
+	l, err := c.Acquire(t.Context(), "x")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ends(ctx, cancel, c.Acquire)
+	require.NoError(t, l.Release(t.Context()))
+	require.NoError(t, d.Nodes()[0].Pause())
+	ctx, cancel = context.WithCancel(t.Context())
+	ends(ctx, cancel, c.TryAcquire)
+	require.NoError(t, d.Nodes()[0].Resume())
 }
 
 // Goroutines that differ only in how they wait pass the lock to each other.

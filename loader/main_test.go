@@ -15,7 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/leaks"
 	"github.com/holdfast-go/holdfast/integration/server"
-	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 	"github.com/holdfast-go/holdfast/loader"
 )
 

@@ -41,7 +41,7 @@ func (s *servers) acquire(ctx context.Context, call fcall.Call) (fcall.Reply, er
 			s.rivals.beaten(call.Key)
 			return granted(token), nil
 		case p.answered() < s.need:
-			return fcall.Reply{}, p.failure()
+			return fcall.Reply{}, fcall.Uncertain(p.failure()) // some may have voted
 		case token != 0 && try < tries: // it is not known to a majority yet
 			continue
 		case token != 0 && len(p.no) == 0:

@@ -14,7 +14,6 @@ import (
 	"syscall"
 
 	"github.com/holdfast-go/holdfast/integration/reexec"
-	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 )
 
 // settings are the flags.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
@@ -44,7 +43,7 @@ func (l *lane) cut(k kind) error {
 		if other == one {
 			other = v.mesh.nodes[others[1]]
 		}
-		paths, target = between(one, other, way)
+		paths, target = pair(one, other, way)
 	}
 	var wires proxies
 	if k == sentinelSide {
@@ -84,8 +83,8 @@ func (m *mesh) around(k kind, one *server.Node) (paths []path) {
 	return paths
 }
 
-// between are the paths between two servers: both of them, or one in every other case.
-func between(one, other *server.Node, way int) (paths []path, target string) {
+// pair are the paths between two servers: both of them, or one in every other case.
+func pair(one, other *server.Node, way int) (paths []path, target string) {
 	if way == 1 {
 		one, other = other, one
 	}
@@ -105,9 +104,8 @@ func (v *servers) shardOf(lock string) (shard, error) {
 	if v.deployment.Kind != server.KindCluster {
 		return list[0], nil
 	}
-	slot := int(cluster.Slot(prefix + lock))
 	i := slices.IndexFunc(list, func(s shard) bool {
-		owned, err := owns(s.primary, slot)
+		owned, err := owns(s.primary, lock)
 		return err == nil && owned
 	})
 	return list[max(i, 0)], nil

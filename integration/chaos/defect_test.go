@@ -58,8 +58,10 @@ func TestDefectsAreFound(t *testing.T) {
 			change: []string{
 				"  return max(0, guard - ms(age(us)))\n", "  return 0\n"},
 			rules: []string{"exclusion"}},
+		// Sentinel takes ten to thirty seconds from a cut until all follow one again, and a cut counts
+		// only if somebody got a lock in the two seconds before the promotion.
 		"callers count on a primary that is cut off": {shape: "sentinel", profile: profileReplicas,
-			storm: 40 * time.Second, only: "cut.off", playing: slices.Repeat([]string{roleRaw}, 4),
+			storm: 80 * time.Second, only: "cut.off", playing: slices.Repeat([]string{roleRaw}, 4),
 			defect: defectUnheard, rules: []string{"exclusion"}},
 		"a server that comes back empty votes at once": {shape: "quorum",
 			profile: profileGuard, storm: 50 * time.Second,
@@ -97,12 +99,9 @@ func TestDefectsAreFound(t *testing.T) {
 			require.True(t, slices.ContainsFunc(c.rules,
 				func(rule string) bool { return slices.Contains(found, rule) }),
 				"want one of %v, found: %v", c.rules, found)
-			require.Len(t, res.kept, 2)
-			for _, path := range res.kept {
-				info, err := os.Stat(path)
-				require.NoError(t, err)
-				require.NotZero(t, info.Size(), path)
-			}
+			info, err := os.Stat(res.kept)
+			require.NoError(t, err)
+			require.NotZero(t, info.Size())
 		})
 	}
 }

@@ -52,8 +52,7 @@
 // never live again. All times are of the one clock of the machine. From this history:
 //
 //  1. Two are never inside one lock, but where the guarantees' page admits it for a fault that was
-//     under way. integration/oracle decides that, by what admits.go says of each fault; model.go asks
-//     porcupine, too.
+//     under way. integration/oracle decides that, by what admits.go says of each fault.
 //  2. Tokens grow with every holder. No fault here is an exception, because all servers share one clock.
 //  3. A register that refuses older tokens never loses an update (register.go). Never excepted.
 //  4. Nothing hangs: each call returns within its time (hang.go). Never excepted.
@@ -61,9 +60,8 @@
 //     somebody waits for it (stuck.go). Never excepted.
 //  6. No goroutine is left when a process has closed its clients. Never excepted.
 //
-// A round that fails keeps its history (name.jsonl), and a drawing of it by porcupine (name.html),
-// in the out folder. The faults (name.faults.jsonl) are kept of each round. Tests put defects into
-// the library and into callers, and each must be found.
+// A round that fails keeps its history (name.jsonl) in the out folder. Tests put defects into the
+// library and into callers, and each must be found.
 //
 // What is found depends on the faults. Where they admit a second holder all the time, little of
 // rule 1 is left, so the rounds take turns: all faults, those that admit nothing at the level

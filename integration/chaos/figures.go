@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
-	"strings"
+
+	"github.com/holdfast-go/holdfast/integration/server"
 )
 
 // figures are what must not grow: sums over all client processes, and over all servers.
@@ -31,38 +32,19 @@ func ownFigures(g *gate) figures {
 }
 
 // serverFigures measures a server.
-func serverFigures(addr string) (figures, error) {
-	f := figures{}
+func serverFigures(n *server.Node) (f figures, err error) {
+	f = figures{}
 	for _, of := range [][3]string{{connections, "clients", "connected_clients"}, {memory, "memory", "used_memory"}} {
-		value, err := infoOf(addr, of[1])
-		if err != nil {
-			return nil, err
-		}
-		if f[of[0]], err = strconv.ParseInt(value[of[2]], 10, 64); err != nil {
+		if f[of[0]], err = strconv.ParseInt(info(n, of[1], of[2]), 10, 64); err != nil {
 			return nil, err
 		}
 	}
-	m, err := probe(addr, "DBSIZE")
+	m, err := probe(n, "DBSIZE")
 	if err != nil {
 		return nil, err
 	}
 	f[keys], err = m.AsInt64()
 	return f, err
-}
-
-// infoOf is a section of INFO.
-func infoOf(addr, section string) (map[string]string, error) {
-	m, err := probe(addr, "INFO", section)
-	if err != nil {
-		return nil, err
-	}
-	text, err := m.ToString()
-	fields := map[string]string{}
-	for row := range strings.Lines(text) {
-		name, value, _ := strings.Cut(strings.TrimSpace(row), ":")
-		fields[name] = value
-	}
-	return fields, err
 }
 
 func (f figures) add(g figures) {

@@ -183,24 +183,10 @@ func outcome(err error) string {
 	if err == nil {
 		return "ok"
 	}
-	kinds := []struct {
-		err  error
-		name string
-	}{
-		{client.ErrBusy, "busy"},
-		{client.ErrTimeout, "timeout"},
-		{client.ErrNotReplicated, "too few replicas"},
-		{client.ErrDenied, "denied"},
-		{client.ErrUnreachable, "unreachable"},
-		{client.ErrClosed, "closed"},
-		{client.ErrLost, "lost"},
-		{client.ErrLibrary, "no library"},
-		{client.ErrNotHeld, "not held"},
-		{context.Canceled, "canceled"},
-	}
-	for _, k := range kinds {
-		if errors.Is(err, k.err) {
-			return k.name
+	for _, kind := range []error{client.ErrBusy, client.ErrTimeout, client.ErrNotReplicated, client.ErrDenied,
+		client.ErrUnreachable, client.ErrClosed, client.ErrLost, client.ErrLibrary, client.ErrNotHeld, context.Canceled} {
+		if errors.Is(err, kind) {
+			return kind.Error()
 		}
 	}
 	return err.Error()

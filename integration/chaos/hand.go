@@ -31,11 +31,11 @@ func (l *lane) hand(k kind) error {
 			l.random.Shuffle(len(primaries), func(i, j int) {
 				primaries[i], primaries[j] = primaries[j], primaries[i]
 			})
-			return each(primaries[:min(minority, len(primaries))], "DEL", prefix+name)
+			return primaries[:min(minority, len(primaries))].tell("DEL", prefix+name)
 		case connKill:
-			return each(primaries, "CLIENT", "KILL", "TYPE", "normal")
+			return primaries.tell("CLIENT", "KILL", "TYPE", "normal")
 		case pubsubKill:
-			return each(primaries, "CLIENT", "KILL", "TYPE", "pubsub")
+			return primaries.tell("CLIENT", "KILL", "TYPE", "pubsub")
 		case memoryFull:
 			return l.forAWhile(primaries, pause, []string{"CONFIG", "SET", "maxmemory", "1"},
 				[]string{"CONFIG", "SET", "maxmemory", "0"})
@@ -43,9 +43,9 @@ func (l *lane) hand(k kind) error {
 			return l.forAWhile(primaries, pause, []string{"ACL", "SETUSER", "default", "-fcall"},
 				[]string{"ACL", "SETUSER", "default", "+fcall"})
 		case libReplace:
-			return each(primaries, "FUNCTION", "LOAD", "REPLACE", l.servers.source)
+			return primaries.tell("FUNCTION", "LOAD", "REPLACE", l.servers.source)
 		case libFlush:
-			err := each(primaries, "FUNCTION", "FLUSH")
+			err := primaries.tell("FUNCTION", "FLUSH")
 			l.rest(pause)
 			return errors.Join(err, l.servers.load())
 		}
@@ -54,27 +54,20 @@ func (l *lane) hand(k kind) error {
 }
 
 // forAWhile sets something at the primaries, and back at all servers.
-func (l *lane) forAWhile(primaries []string, d time.Duration, set, back []string) error {
-	err := each(primaries, set...)
+func (l *lane) forAWhile(primaries nodes, d time.Duration, set, back []string) error {
+	err := primaries.tell(set...)
 	l.rest(d)
 	return errors.Join(err, l.servers.everywhere(back...))
 }
 
 // some is done when one server does it: the others do not have the slot.
-func some(addrs []string, command ...string) error {
-	errs := tellAll(addrs, command)
+func some(list nodes, command ...string) error {
+	var errs []error
+	for _, n := range list {
+		errs = append(errs, tell(n, command...))
+	}
 	if slices.Contains(errs, nil) {
 		return nil
 	}
 	return errors.Join(errs...)
-}
-
-// each is done when all servers do it.
-func each(addrs []string, command ...string) error { return errors.Join(tellAll(addrs, command)...) }
-
-func tellAll(addrs, command []string) (errs []error) {
-	for _, a := range addrs {
-		errs = append(errs, tell(a, command...))
-	}
-	return errs
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -11,7 +12,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/integration/reexec"
-	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 )
 
 // settings are the flags.
@@ -72,7 +72,7 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	all := totals{counts: counts{}}
+	all := counts{}
 	for began, i := time.Now(), uint64(0); time.Since(began) < s.time && ctx.Err() == nil; i++ {
 		d, profile := turn(i)
 		r := &round{Shape: d.name, Profile: profile, Seed: s.seed + i, Storm: s.storm,
@@ -89,10 +89,16 @@ func run(ctx context.Context, s settings) error {
 			fmt.Println(res)
 		}
 		if err != nil && ctx.Err() == nil {
-			fmt.Print(&all)
+			fmt.Print(all)
 			return fmt.Errorf("round %s: %w; its record is in %s", r.name(), err, r.out)
 		}
 	}
-	fmt.Print(&all)
-	return all.err()
+	fmt.Print(all)
+	switch n := all[numbers]; {
+	case n[rounds] == 0:
+		return errors.New("no round was done")
+	case n[bad] > 0:
+		return fmt.Errorf("%d of %d rounds have violations", n[bad], n[rounds])
+	}
+	return nil
 }

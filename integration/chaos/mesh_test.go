@@ -26,18 +26,18 @@ func TestAPrimaryIsCutOff(t *testing.T) {
 		if stopped == 0 && down(primary) {
 			stopped = time.Since(cut)
 		}
-		if promoted == 0 && roleOf(replica.Addr) == "master" {
+		if promoted == 0 && roleOf(replica) == "master" {
 			promoted = time.Since(cut)
 		}
 		return stopped > 0 && promoted > 0
 	}))
 	t.Logf("it stopped after %v, another one took over after %v", stopped, promoted)
 	require.Less(t, stopped, promoted)
-	require.Equal(t, "master", roleOf(primary.Addr), "it does not know")
+	require.Equal(t, "master", roleOf(primary), "it does not know")
 	v.mesh.heal(paths, false)
 	require.NoError(t, v.whole())
-	require.Equal(t, "slave", roleOf(primary.Addr))
-	require.Equal(t, "master", roleOf(replica.Addr))
+	require.Equal(t, "slave", roleOf(primary))
+	require.Equal(t, "master", roleOf(replica))
 }
 
 // One that is deaf or mute is cut off one way. Two that are cut off from each other cost nobody the
@@ -48,7 +48,7 @@ func TestCutsOneWayAndBetweenTwo(t *testing.T) {
 	mute := v.mesh.around(cutMute, primary)
 	v.mesh.silence(mute)
 	require.True(t, until(30*time.Second, func() bool {
-		return roleOf(replica.Addr) == "master"
+		return roleOf(replica) == "master"
 	}), "nobody hears of it")
 	v.mesh.heal(mute, true)
 	require.NoError(t, v.whole())
@@ -59,7 +59,7 @@ func TestCutsOneWayAndBetweenTwo(t *testing.T) {
 	v.mesh.heal(deaf, true)
 	require.NoError(t, v.whole())
 
-	both, _ := between(v.nodes[1], v.nodes[2], 2)
+	both, _ := pair(v.nodes[1], v.nodes[2], 2)
 	v.mesh.silence(both)
 	require.Never(t, func() bool { return down(v.nodes[1]) || down(v.nodes[2]) }, 4*time.Second, 100*time.Millisecond)
 	v.mesh.heal(both, false)
@@ -85,7 +85,7 @@ func TestASentinelsPrimaryThatIsCutOffStopsWithMinReplicas(t *testing.T) {
 	v := meshed(t, "sentinel")
 	require.NoError(t, v.everywhere("CONFIG", "SET", "min-replicas-to-write", "1", "min-replicas-max-lag", "1"))
 	for _, s := range v.deployment.Sentinels() {
-		require.NoError(t, tell(s.Addr, "SENTINEL", "SET", server.SentinelMaster, "down-after-milliseconds", "3000"))
+		require.NoError(t, tell(s, "SENTINEL", "SET", server.SentinelMaster, "down-after-milliseconds", "3000"))
 	}
 	v.stopsFirst(t, v.mesh.around(sentinelSide, v.nodes[0]), "k")
 }
@@ -93,7 +93,7 @@ func TestASentinelsPrimaryThatIsCutOffStopsWithMinReplicas(t *testing.T) {
 // stopsFirst silences paths around the first primary. It asserts that this one takes no write of a key any
 // more when another one is the primary, and for two seconds after.
 func (v *servers) stopsFirst(t *testing.T, paths []path, key string) {
-	writes := func() bool { return tell(v.nodes[0].Addr, "SET", key, "v") == nil }
+	writes := func() bool { return tell(v.nodes[0], "SET", key, "v") == nil }
 	require.True(t, writes())
 	before := len(v.primaries())
 	cut := time.Now()
@@ -132,7 +132,7 @@ func meshed(t *testing.T, name string) *servers {
 
 // down reports whether a server of a Cluster finds that it may not serve.
 func down(n *server.Node) bool {
-	m, err := probe(n.Addr, "CLUSTER", "INFO")
+	m, err := probe(n, "CLUSTER", "INFO")
 	if err != nil {
 		return false
 	}

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
@@ -48,7 +46,7 @@ func (v *servers) plan(k kind, random *rand.Rand) (do deed, target string) {
 		target = replica.Addr
 		do = nodes{replica}.away(down, (*server.Node).Kill, (*server.Node).Restart)
 	case replicaKill:
-		do = func(func(time.Duration)) error { return tell(primary.Addr, "CLIENT", "KILL", "TYPE", "replica") }
+		do = func(func(time.Duration)) error { return tell(primary, "CLIENT", "KILL", "TYPE", "replica") }
 	case failoverOrder:
 		do = failover()
 	case failoverForce:
@@ -57,7 +55,7 @@ func (v *servers) plan(k kind, random *rand.Rand) (do deed, target string) {
 		do = failover("TAKEOVER")
 	case failoverAsk:
 		do = func(func(time.Duration)) error {
-			if err := tell(v.deployment.Sentinels()[0].Addr, "SENTINEL", "FAILOVER", server.SentinelMaster); err != nil {
+			if err := tell(v.deployment.Sentinels()[0], "SENTINEL", "FAILOVER", server.SentinelMaster); err != nil {
 				return err
 			}
 			return v.succeeded(s)
@@ -69,13 +67,12 @@ func (v *servers) plan(k kind, random *rand.Rand) (do deed, target string) {
 	case failoverStale:
 		do = func(rest func(time.Duration)) error { return v.killAhead(s, 300*time.Millisecond+down, rest) }
 	case slotMove:
-		slot := cluster.Slot(prefix + lock)
-		from, to, err := v.between(slot, list, pick>>16)
+		from, to, err := between(lock, list, pick>>16)
 		if err != nil {
 			return func(func(time.Duration)) error { return err }, lock
 		}
-		target = fmt.Sprintf("slot %d of %s from %s to %s", slot, lock, from.Addr, to.Addr)
-		do = func(func(time.Duration)) error { return v.move(slot, from, to) }
+		target = fmt.Sprintf("slot of %s from %s to %s", lock, from.Addr, to.Addr)
+		do = func(func(time.Duration)) error { return move(lock, from, to) }
 	}
 	return do, target
 }
@@ -109,9 +106,13 @@ func (v *servers) planVoters(k kind, random *rand.Rand) (do deed, target string)
 }
 
 // empty leaves a server as one that came back empty before anybody noticed. A busy machine takes longer
-// to start one than leases last.
+// to start one than leases last. The library goes first: without it nobody gets a lock, and with its
+// memory nobody may lose one.
 func empty(n *server.Node) error {
-	return atOnce(n.Addr, []string{"FUNCTION", "FLUSH"}, []string{"FLUSHALL"})
+	if err := tell(n, "FUNCTION", "FLUSH"); err != nil {
+		return err
+	}
+	return tell(n, "FLUSHALL")
 }
 
 // nodes are some servers.
@@ -127,14 +128,11 @@ func (l nodes) away(d time.Duration, begin, end func(*server.Node) error) deed {
 }
 
 // each does something to all at once.
-func (l nodes) each(do func(*server.Node) error) error {
-	errs := make([]error, len(l))
-	var all sync.WaitGroup
-	for i, n := range l {
-		all.Go(func() { errs[i] = do(n) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
+func (l nodes) each(do func(*server.Node) error) error { return server.Together(l, do) }
+
+// tell is done when all servers do it.
+func (l nodes) tell(command ...string) error {
+	return l.each(func(n *server.Node) error { return tell(n, command...) })
 }
 
 func (l nodes) String() string {

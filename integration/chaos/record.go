@@ -6,41 +6,33 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 )
 
-// record is the files of a round: name.faults.jsonl with the faults and violations, which stays,
-// and name.jsonl with everything, which stays if the round fails.
+// record is the file of a round, which stays if the round fails.
 type record struct {
-	name  string // the path without an ending
 	began stamp
 
 	mu    sync.Mutex
-	files []*os.File // faults, all
-	lines []*bufio.Writer
-	err   error // the first one
+	file  *os.File
+	lines *bufio.Writer
+	err   error
 }
 
 func newRecord(dir, name string) (*record, error) {
-	err := os.MkdirAll(dir, 0o755)
-	r := &record{name: filepath.Join(dir, name), began: now()}
-	for _, path := range []string{r.name + ".faults.jsonl", r.path()} {
-		f, failed := os.Create(path)
-		err = errors.Join(err, failed)
-		r.files, r.lines = append(r.files, f), append(r.lines, bufio.NewWriter(f))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
 	}
-	return r, err
+	f, err := os.Create(filepath.Join(dir, name+".jsonl"))
+	return &record{began: now(), file: f, lines: bufio.NewWriter(f)}, err
 }
-
-func (r *record) path() string { return r.name + ".jsonl" }
 
 // line is what a line of a record looks like. At is in seconds since the round began; the times
 // within Data are of the machine's clock, in nanoseconds.
 type line struct {
 	At   float64 `json:"at"`
-	Time string  `json:"time,omitempty"` // of day
+	Time string  `json:"time"` // of day
 	What string  `json:"what"`
 	Data any     `json:"data"`
 }
@@ -51,25 +43,17 @@ func (r *record) write(what string, data any) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l, to := line{At: now().Sub(r.began).Seconds(), What: what, Data: data}, r.lines[1:]
-	if what == "round" || what == "violation" || strings.HasPrefix(what, "fault") {
-		l.Time, to = time.Now().Format("15:04:05.000000"), r.lines
-	}
-	for _, w := range to {
-		r.err = errors.Join(r.err, json.NewEncoder(w).Encode(l))
-	}
+	l := line{now().Sub(r.began).Seconds(), time.Now().Format("15:04:05.000000"), what, data}
+	r.err = errors.Join(r.err, json.NewEncoder(r.lines).Encode(l))
 }
 
-// close ends the record. keep: also of what is not a fault.
+// close ends the record, and removes it if it is not to be kept.
 func (r *record) close(keep bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	err := r.err
-	for i, f := range r.files {
-		err = errors.Join(err, r.lines[i].Flush(), f.Close())
-	}
+	err := errors.Join(r.err, r.lines.Flush(), r.file.Close())
 	if !keep {
-		err = errors.Join(err, os.Remove(r.path()))
+		err = errors.Join(err, os.Remove(r.file.Name()))
 	}
 	return err
 }

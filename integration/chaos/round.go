@@ -42,7 +42,7 @@ type result struct {
 	counts
 	round      *round
 	violations []violation
-	kept       []string // files
+	kept       string // the file with the history
 }
 
 // calmWithin is how long everybody may take to get every lock when the storm is over: leases of the
@@ -73,19 +73,10 @@ func (r *round) run(ctx context.Context) (*result, error) {
 	for _, v := range res.violations {
 		record.write("violation", v)
 	}
-	bad := len(res.violations) > 0
-	if bad {
-		path := record.name + ".html"
-		err = errors.Join(err, draw(path, h.holds, drawable(res.violations), h.faults))
-		res.kept = append(res.kept, record.path(), path)
+	if len(res.violations) > 0 {
+		res.kept = record.file.Name()
 	}
-	return res, errors.Join(err, record.close(bad || r.keep || err != nil))
-}
-
-// drawable is the violation to draw: one with a time, if there is one.
-func drawable(list []violation) violation {
-	i := slices.IndexFunc(list, func(v violation) bool { return v.At != 0 && v.Lock != "" })
-	return list[max(i, 0)]
+	return res, errors.Join(err, record.close(res.kept != "" || r.keep || err != nil))
 }
 
 func (r *round) play(ctx context.Context, s shape, h *history) (err error) {
@@ -214,12 +205,8 @@ func (r *round) judge(h *history) *result {
 		}
 		res.count(outcomes, c.Call+": "+short(c.Outcome), 1)
 	}
-	model, decided := checkModel(h.holds, found.Lost)
-	if !decided {
-		res.count(numbers, undecided, 1)
-	}
 	for _, list := range [][]violation{found.Violations, oracle.Tokens(h.holds), checkHangs(h.calls, h.faults, h.killed),
-		checkStuck(h.calls, h.holds, h.calm, idle+r.terms.Guard+r.longer), model} {
+		checkStuck(h.calls, h.holds, h.calm, idle+r.terms.Guard+r.longer)} {
 		res.violations = append(res.violations, list...)
 	}
 	return res

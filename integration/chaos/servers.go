@@ -79,7 +79,7 @@ func (v *servers) roles() map[string]string {
 	var mu sync.Mutex
 	roles := map[string]string{}
 	_ = v.nodes.each(func(n *server.Node) error {
-		role := roleOf(n.Addr)
+		role := roleOf(n)
 		mu.Lock()
 		defer mu.Unlock()
 		roles[n.Addr] = role
@@ -88,12 +88,12 @@ func (v *servers) roles() map[string]string {
 	return roles
 }
 
-// primaries are the addresses of those that take themselves for one.
-func (v *servers) primaries() (list []string) {
+// primaries are those that take themselves for one.
+func (v *servers) primaries() (list nodes) {
 	roles := v.roles()
 	for _, n := range v.nodes {
 		if roles[n.Addr] == "master" {
-			list = append(list, n.Addr)
+			list = append(list, n)
 		}
 	}
 	return list
@@ -101,9 +101,9 @@ func (v *servers) primaries() (list []string) {
 
 // load puts the library on each primary that lacks it, and tries for a while where that fails.
 func (v *servers) load() error {
-	lacking := func() []string {
-		return slices.DeleteFunc(v.primaries(), func(addr string) bool {
-			return tell(addr, "FCALL_RO", "holdfast_version", "0") == nil
+	lacking := func() nodes {
+		return slices.DeleteFunc(v.primaries(), func(n *server.Node) bool {
+			return tell(n, "FCALL_RO", "holdfast_version", "0") == nil
 		})
 	}
 	if v.autoLoad {
@@ -111,7 +111,7 @@ func (v *servers) load() error {
 	}
 	var err error
 	until(10*time.Second, func() bool {
-		err = each(lacking(), "FUNCTION", "LOAD", "REPLACE", v.source)
+		err = lacking().tell("FUNCTION", "LOAD", "REPLACE", v.source)
 		return err == nil
 	})
 	return err
@@ -125,7 +125,7 @@ func (v *servers) everywhere(command ...string) error {
 	until(45*time.Second, func() bool {
 		err = nil
 		left = slices.DeleteFunc(left, func(n *server.Node) bool {
-			failed := tell(n.Addr, command...)
+			failed := tell(n, command...)
 			err = errors.Join(err, failed)
 			return failed == nil
 		})
@@ -148,16 +148,17 @@ func (v *servers) whole() error {
 func (v *servers) lacks() string {
 	masters, want := 0, 1
 	for _, n := range v.nodes {
-		r, err := infoOf(n.Addr, "replication")
-		switch {
-		case err != nil:
+		switch roleOf(n) {
+		case "":
 			return n.Addr + " does not answer"
-		case r["role"] == "slave" && r["master_link_status"] != "up":
-			return n.Addr + " does not follow"
-		case r["role"] == "slave":
-		case r["connected_slaves"] != strconv.Itoa(v.shape.replicas):
-			return n.Addr + " has " + r["connected_slaves"] + " replicas"
+		case "slave":
+			if info(n, "replication", "master_link_status") != "up" {
+				return n.Addr + " does not follow"
+			}
 		default:
+			if has := info(n, "replication", "connected_slaves"); has != strconv.Itoa(v.shape.replicas) {
+				return n.Addr + " has " + has + " replicas"
+			}
 			masters++
 		}
 	}
@@ -175,7 +176,7 @@ func (v *servers) lacks() string {
 	}
 	for _, s := range v.deployment.Sentinels() {
 		// One that has begun a failover goes on with it, also when the primary is back.
-		m, err := probe(s.Addr, "SENTINEL", "MASTER", server.SentinelMaster)
+		m, err := probe(s, "SENTINEL", "MASTER", server.SentinelMaster)
 		if err != nil {
 			return "a sentinel does not answer"
 		}
@@ -183,7 +184,8 @@ func (v *servers) lacks() string {
 		if err != nil || about["flags"] != "master" {
 			return "a sentinel finds the primary " + about["flags"]
 		}
-		if !slices.Contains(v.primaries(), about["ip"]+":"+about["port"]) {
+		known := about["ip"] + ":" + about["port"]
+		if !slices.ContainsFunc(v.primaries(), func(n *server.Node) bool { return n.Addr == known }) {
 			return "a sentinel knows another primary"
 		}
 	}

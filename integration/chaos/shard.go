@@ -36,7 +36,7 @@ func (v *servers) shards() (list []shard) {
 // killAhead kills a primary whose replicas have not heard of the last moment: what it granted then
 // is lost. A replica that is paused would read what is in its socket, so the link is cut.
 func (v *servers) killAhead(s shard, ahead time.Duration, rest func(time.Duration)) error {
-	err := errors.Join(s.replicas.each((*server.Node).Pause), tell(s.primary.Addr, "CLIENT", "KILL", "TYPE", "replica"))
+	err := errors.Join(s.replicas.each((*server.Node).Pause), tell(s.primary, "CLIENT", "KILL", "TYPE", "replica"))
 	rest(ahead)
 	return errors.Join(err, s.primary.Kill(), s.replicas.each((*server.Node).Resume), v.succeeded(s), s.primary.Restart())
 }
@@ -44,7 +44,7 @@ func (v *servers) killAhead(s shard, ahead time.Duration, rest func(time.Duratio
 // succeeded blocks until a replica of the shard is the primary.
 func (v *servers) succeeded(s shard) error {
 	done := until(40*time.Second, func() bool {
-		return slices.ContainsFunc(s.replicas, func(n *server.Node) bool { return roleOf(n.Addr) == "master" })
+		return slices.ContainsFunc(s.replicas, func(n *server.Node) bool { return roleOf(n) == "master" })
 	})
 	if !done {
 		return errors.New("no replica has become the primary of " + s.primary.Addr)

@@ -54,7 +54,7 @@ func (r *round) rest(ctx context.Context, v *servers, c *crew) (f figures, err e
 			return f, err
 		}
 		for _, n := range v.nodes {
-			g, err := serverFigures(n.Addr)
+			g, err := serverFigures(n)
 			if err != nil {
 				return f, err
 			}

@@ -8,7 +8,7 @@ import (
 )
 
 // violation is something that must not be, by one of the rules exclusion, token, register, hang, stuck,
-// leak, growth, died, re-entry and model.
+// leak, growth, died and re-entry.
 type violation = oracle.Violation
 
 func wrong(rule, lock string, at stamp, form string, args ...any) violation {

@@ -30,7 +30,6 @@ import (
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/integration/reexec"
 	"github.com/holdfast-go/holdfast/integration/server"
-	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 	"github.com/holdfast-go/holdfast/loader"
 )
 

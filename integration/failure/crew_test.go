@@ -119,13 +119,6 @@ func (w *crew) turn(c *client.Client, name string, turn int) {
 // release ends the first turn in a line, of the one whom all others wait for.
 func (w *crew) release(name string) error { return w.heads[name].Release(w.Ctx) }
 
-// failures counts the calls that failed so far.
-func (w *crew) failures() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.failed)
-}
-
 // end ends the locks that come and go.
 func (w *crew) end() {
 	w.stop()

@@ -25,6 +25,7 @@ const guard = forcedLease + time.Second
 // first one of the new primary, once, and the newcomer has the higher token. Half of the clients read from
 // replicas.
 func TestNobodyIsInsideBesideAnotherOverFailovers(t *testing.T) {
+	t.Parallel()
 	server.Each(t, func(t *testing.T, f server.Flavour) {
 		b := lay(t, server.Cluster(t, server.Owned(), server.WithFlavour(f)))
 		c := b.contest(t, 5, func(i int) *client.Client {
@@ -73,16 +74,18 @@ func TestNobodyIsInsideBesideAnotherOverFailovers(t *testing.T) {
 	})
 }
 
-// A failover by force: the old primary goes on until it hears of it.
+// A failover by force: the old primary goes on until it hears of it, and two seconds are enough for that.
 func TestGuardedLocksSurviveForce(t *testing.T) {
+	t.Parallel()
+	const lease, guard = 3 * time.Second, 5 * time.Second
 	server.Each(t, func(t *testing.T, f server.Flavour) {
 		b := lay(t, server.Cluster(t, server.Owned(), server.WithFlavour(f)))
 		c := b.contest(t, 5, func(int) *client.Client { return b.Connect(b.D.ClientOption(), client.Config{}) })
 		primary, replica := b.pair(contested)
-		defer c.contend(client.WithLease(forcedLease), client.WithGuard(guard))()
+		defer c.contend(client.WithLease(lease), client.WithGuard(guard))()
 		c.everybodyEnters(guard + recovery)
 		for _, how := range []string{"FORCE", "TAKEOVER"} {
-			p, _ := c.failover(how, guard+forcedLease+recovery, primary, func() error { return replica.Failover(c.Ctx, how) })
+			p, _ := c.failover(how, guard+lease+recovery, primary, func() error { return replica.Failover(c.Ctx, how) })
 			c.alone(p)
 			primary, replica = b.pair(contested)
 		}
@@ -90,10 +93,11 @@ func TestGuardedLocksSurviveForce(t *testing.T) {
 }
 
 // A server without persistence is killed and comes back empty, again and again. HOLDFAST_RESTARTS is
-// how often (default 5).
+// how often (default 3).
 func TestGuardedLocksSurviveRestarts(t *testing.T) {
 	const lease, guard = time.Second, 1200 * time.Millisecond
-	restarts := times(t, "HOLDFAST_RESTARTS", 5)
+	t.Parallel()
+	restarts := times(t, "HOLDFAST_RESTARTS", 3)
 	server.Each(t, func(t *testing.T, f server.Flavour) {
 		b := lay(t, server.Single(t, server.Owned(), server.WithFlavour(f)))
 		node := b.D.Nodes()[0]
@@ -106,14 +110,17 @@ func TestGuardedLocksSurviveRestarts(t *testing.T) {
 			took := span{from: time.Now()}
 			require.NoError(t, node.Kill())
 			took.to = time.Now()
-			c.reset() // whoever comes in from now on has the lock of the server that is empty
+			c.reset()
 			require.NoError(t, node.Restart())
 			c.everybodyEnters(guard + recovery)
 			again := time.Since(took.to)
 			p := c.reset()
 			c.log("restart", took, again, p)
 			c.alone(p)
-			assert.GreaterOrEqual(t, p.at[0].Sub(took.to), guard, "the pause")
+			// On a busy machine somebody can come in late with a lock of the server of before.
+			first := slices.IndexFunc(p.at, func(e entry) bool { return e.lock.Fence() > took.to.UnixMicro() })
+			require.GreaterOrEqual(t, first, 0)
+			assert.GreaterOrEqual(t, p.at[first].at.Sub(took.to), guard, "the pause")
 		}
 	})
 }
@@ -147,6 +154,7 @@ func TestReplicatedLocksSurviveTheLossOfThePrimary(t *testing.T) {
 // killPrimaries lets clients want one lock without pause, and kills its primary again and again: nobody is
 // ever inside beside another, and the tokens keep their order. HOLDFAST_FAILOVERS is how often (default 1).
 func killPrimaries(t *testing.T, at level) {
+	t.Parallel()
 	failovers := times(t, "HOLDFAST_FAILOVERS", 1)
 	server.Each(t, func(t *testing.T, f server.Flavour) {
 		t.Run("cluster", func(t *testing.T) {
@@ -195,6 +203,9 @@ func (at level) kill(t *testing.T, b *bed, failovers int, nodes ...*server.Node)
 		// empty: the library is missing too, and nobody gets a lock there.
 		p.strange = slices.DeleteFunc(p.strange, func(err error) bool { return errors.Is(err, client.ErrLibrary) })
 		c.alone(p)
+		if i == failovers-1 {
+			return
+		}
 		c.Eventually("all replicas follow", func() bool {
 			following := 0
 			for _, n := range nodes {

@@ -46,23 +46,6 @@ func (b *bed) hangUp(n *server.Node) {
 	}
 }
 
-// An operator kills all connections again and again: no lock is lost, and nobody in line is stuck.
-func TestConnectionsAreKilledInALoop(t *testing.T) {
-	onEach(t, func(t *testing.T, b *bed) {
-		w := b.crew(b.connecting(b.D.ClientOption(), brisk))
-		kills := 0
-		for began := time.Now(); time.Since(began) < 5*time.Second; kills++ {
-			b.hangUp(b.D.Nodes()[0])
-			if kills == 20 { // a line goes on meanwhile
-				assert.NoError(t, w.release("lined 0"))
-			}
-			<-time.After(50 * time.Millisecond) // the pace of it
-		}
-		t.Logf("killed %d times", kills)
-		w.check(t, 4*kills, client.ErrUnreachable)
-	})
-}
-
 // The library is upgraded and downgraded under load: no call fails, and nothing is lost.
 func TestTheLibraryIsReplacedUnderLoad(t *testing.T) {
 	onEach(t, func(t *testing.T, b *bed) {
@@ -79,26 +62,6 @@ func TestTheLibraryIsReplacedUnderLoad(t *testing.T) {
 		t.Logf("replaced %d times", replaced)
 		assert.Zero(t, w.check(t, 0, nil).lost)
 	})
-}
-
-// The library is deleted again and again: with AutoLoad no lock is lost and nobody is stuck. A call
-// can fail if the library is deleted twice while it is under way.
-func TestTheLibraryIsFlushedUnderLoad(t *testing.T) {
-	b := single(t)
-	cfg := brisk
-	cfg.AutoLoad = true
-	w := b.crew(b.connecting(b.D.ClientOption(), cfg))
-	flushed := 0
-	for began := time.Now(); time.Since(began) < 8*time.Second; flushed++ {
-		b.do("FUNCTION", "FLUSH")
-		b.Eventually("it is loaded again", func() bool {
-			libraries, err := b.Redis.Do(b.Ctx, b.Redis.B().FunctionList().Build()).ToArray()
-			return err == nil && len(libraries) == 1
-		})
-		<-time.After(1500 * time.Millisecond) // the pace of it: the client loads once a second at most
-	}
-	t.Logf("deleted %d times", flushed)
-	assert.Zero(t, w.check(t, flushed/4, client.ErrLibrary).lost)
 }
 
 // A server has as many clients as it takes. A new one is ErrUnreachable; that the error says why is
@@ -153,48 +116,6 @@ func TestAPasswordIsRotated(t *testing.T) {
 		b.renewed("held 0", 3)
 		w.check(t, 4, client.ErrUnreachable) // one call of each client for each time
 	}, server.WithACL("user app on >old ~lock:* &lock:* +@all"))
-}
-
-// A user's rights are taken away while it holds locks: its calls say so, its locks end with their
-// leases, and their holder learns of that. When it has the rights again, so do its calls.
-func TestRightsAreTakenAway(t *testing.T) {
-	for name, take := range map[string][2]string{
-		"one command": {"-fcall", "+fcall"}, "all commands": {"-@all", "+@all"},
-		"an inner command": {"-hset", "+hset"}, "the keys": {"resetkeys", "~lock:*"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := lay(t, server.Single(t, server.WithACL("user app on >secret ~lock:* &lock:* +@all")))
-			option := b.D.ClientOption()
-			option.Username, option.Password = "app", "secret"
-			c, other := b.Connect(option, brisk), b.open(testbed.Long)
-			l, foreign := b.Take(c, "held"), b.Take(other, "another's")
-			waiting := b.Acquire(b.Ctx, c, "another's")
-			b.Line(other, "another's", 1)
-
-			b.do("ACL", "SETUSER", "app", take[0])
-			_, err := c.TryAcquire(b.Ctx, "free")
-			require.ErrorIs(t, err, client.ErrDenied)
-			require.ErrorIs(t, l.Renew(b.Ctx), client.ErrDenied)
-			require.ErrorIs(t, b.Ended(l.Context()), client.ErrLost)
-			b.Eventually("its lease ends on the server", func() bool { return !b.Exists("held") })
-			b.Release(b.Take(other, "held"))
-
-			b.do("ACL", "SETUSER", "app", take[1])
-			b.Eventually("it locks again", func() bool {
-				l, err := c.TryAcquire(b.Ctx, "held")
-				return err == nil && l.Release(b.Ctx) == nil
-			})
-			// It was denied if it asked meanwhile; else it still is in line.
-			b.Release(foreign)
-			if o := testbed.Got(t, waiting); o.Err != nil {
-				require.ErrorIs(t, o.Err, client.ErrDenied)
-			} else {
-				b.Release(o.Lock)
-			}
-			b.Release(b.Locked(b.Acquire(b.Ctx, c, "another's")).Lock)
-		})
-	}
 }
 
 // A name in the DNS moves to the replica, which becomes the primary: as where a service runs the

@@ -20,7 +20,8 @@ import (
 
 // The next waiter has a killed holder's lock within 50 ms of the lease's end, also where Redis
 // itself is late with expired keys because there are many. The median of a few is judged, all are
-// printed: the machine may be busy elsewhere.
+// printed: the machine may be busy elsewhere. Then plain timers are late too, and that counts three
+// times: for the waiter's own, for the server, and for the goroutine that gets the lock.
 func TestAKilledHoldersLockGoesToTheNextWaiter(t *testing.T) {
 	b := serial(t)
 	for _, keys := range []int{0, 300_000} {
@@ -28,22 +29,32 @@ func TestAKilledHoldersLockGoesToTheNextWaiter(t *testing.T) {
 		for from := 0; from < keys; from += 10_000 { // a script at a time that a busy machine ends in good time
 			require.NoError(t, b.Redis.Do(b.Ctx, b.Redis.B().Eval().Script(fill).Numkeys(0).Arg(strconv.Itoa(from)).Build()).Error())
 		}
-		var delays []time.Duration
-		for range 5 {
-			h := b.spawn("a", time.Second)
-			c := b.open(testbed.Long)
-			waiting := b.Acquire(b.Ctx, c, "a")
-			b.Line(c, "a", 1)
+		c := b.open(testbed.Long)
+		var holders [5]*reexec.Child
+		var waiting [5]<-chan testbed.Outcome
+		var ends [5]time.Time
+		for i := range holders {
+			name := fmt.Sprint("a", i)
+			holders[i] = b.spawn(name, time.Second)
+			waiting[i] = b.Acquire(b.Ctx, c, name)
+			b.Line(c, name, 1)
+		}
+		for i, h := range holders {
 			h.Kill()
-			ends := b.ends("a")
-			o := b.Locked(waiting)
-			delays = append(delays, o.At.Sub(ends))
+			ends[i] = b.ends(fmt.Sprint("a", i))
+		}
+		timers := late()
+		var delays []time.Duration
+		for i := range waiting {
+			o := b.Locked(waiting[i])
+			delays = append(delays, o.At.Sub(ends[i]))
 			b.Release(o.Lock)
 		}
-		t.Logf("with %d other keys, after the lease's end: %v", keys, delays)
+		worst := timers()
+		t.Logf("with %d other keys, after the lease's end: %v; plain timers late by up to %v", keys, delays, worst)
 		slices.Sort(delays)
 		require.Greater(t, delays[0], -20*time.Millisecond, "never before it")
-		require.Less(t, delays[len(delays)/2], 50*time.Millisecond)
+		require.Less(t, delays[len(delays)/2], 50*time.Millisecond+3*worst)
 	}
 }
 

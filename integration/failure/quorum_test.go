@@ -1,11 +1,9 @@
 package failure
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -47,21 +45,11 @@ func (b *bed) some(n int) []*server.Node {
 	return nodes[:n]
 }
 
-// together does something to servers at once.
-func together(nodes []*server.Node, do func(*server.Node) error) error {
-	errs := make([]error, len(nodes))
-	var all sync.WaitGroup
-	for i, n := range nodes {
-		all.Go(func() { errs[i] = do(n) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
-}
-
 // Clients want one lock without pause, and any two of its five servers are lost again and again:
 // killed, to come back empty or with their data, or paused. Work goes on meanwhile, and nobody is
 // ever inside beside another. HOLDFAST_LOSSES is how often each of this is done (default 2).
 func TestQuorumLocksSurviveTheLossOfTwo(t *testing.T) {
+	t.Parallel()
 	losses := times(t, "HOLDFAST_LOSSES", 2)
 	// The data of servers that are killed are kept: the system has what they wrote.
 	b := several(t, server.WithConfig("appendonly", "yes"), server.WithConfig("appendfsync", "no"),
@@ -101,7 +89,7 @@ func TestQuorumLocksSurviveTheLossOfTwo(t *testing.T) {
 // are over by then. It returns the longest time without an entry.
 func (c *contest) loses(how string, nodes []*server.Node, lose func(*server.Node) error) time.Duration {
 	c.t.Helper()
-	require.NoError(c.t, together(nodes, lose))
+	require.NoError(c.t, server.Together(nodes, lose))
 	lost := time.Now()
 	c.enters(recovery)
 	<-time.After(time.Until(lost.Add(votingLease * 5 / 4))) // the length of the loss, not an event
@@ -124,7 +112,7 @@ func (c *contest) enters(bound time.Duration) {
 func (c *contest) comeBack(nodes []*server.Node, back func(*server.Node) error, guard time.Duration) {
 	c.t.Helper()
 	began := time.Now()
-	require.NoError(c.t, together(nodes, back))
+	require.NoError(c.t, server.Together(nodes, back))
 	_, top := c.seen()
 	for _, n := range nodes {
 		c.until(guard+recovery, func(period) bool {
@@ -143,26 +131,6 @@ func (c *contest) places(nodes []*server.Node) (names []string) {
 		names = append(names, fmt.Sprint("s", slices.Index(c.D.Nodes(), n)))
 	}
 	return names
-}
-
-// All five servers die at once, and come back empty: nobody gets the lock before its holder's lease
-// is over.
-func TestQuorumLocksSurviveTheLossOfAll(t *testing.T) {
-	server.Each(t, func(t *testing.T, f server.Flavour) {
-		b := several(t, server.WithFlavour(f))
-		c := b.contest(t, 2, func(int) *client.Client { return b.quorum() })
-		defer c.contend()()
-		c.everybodyEnters(votingGuard + recovery)
-		c.reset()
-		require.NoError(t, together(b.D.Nodes(), (*server.Node).Kill))
-		gone := time.Now()
-		c.comeBack(b.D.Nodes(), (*server.Node).Restart, votingGuard)
-		p, _ := c.seen()
-		entries, _ := p.within(span{gone.Add(lateness), gone.Add(votingGuard)})
-		assert.Zero(t, entries)
-		c.everybodyEnters(recovery)
-		c.alone(c.reset())
-	})
 }
 
 // voted blocks until so many servers have the lock as that owner's.
@@ -186,7 +154,7 @@ func TestAQuorumBeginsWithoutAMinority(t *testing.T) {
 		t.Parallel()
 		b := several(t, server.WithFlavour(f))
 		nodes := b.D.Nodes()
-		require.NoError(t, together(nodes[:3], (*server.Node).Kill))
+		require.NoError(t, server.Together(nodes[:3], (*server.Node).Kill))
 		_, err := quorum.Open(b.D.ClientOptions(), b.Configured(voting))
 		require.ErrorIs(t, err, client.ErrUnreachable)
 		require.NoError(t, nodes[2].Restart())
@@ -196,9 +164,9 @@ func TestAQuorumBeginsWithoutAMinority(t *testing.T) {
 		l := testbed.Got(t, b.Acquire(b.Ctx, c, "x")).Lock
 		require.NotNil(t, l, "two servers are young, and it waits for one of them")
 		b.voted("x", l.Owner(), 3)
-		require.NoError(t, together(nodes[:2], (*server.Node).Restart))
+		require.NoError(t, server.Together(nodes[:2], (*server.Node).Restart))
 		b.voted("x", l.Owner(), 5)
-		require.NoError(t, together(nodes[3:], (*server.Node).Kill))
+		require.NoError(t, server.Together(nodes[3:], (*server.Node).Kill))
 		require.NoError(t, l.Renew(b.Ctx))
 		b.Release(l)
 		b.voted("x", l.Owner(), 0)

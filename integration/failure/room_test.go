@@ -58,7 +58,7 @@ func stamp(t time.Time) oracle.Stamp { return oracle.Stamp(t.Sub(began)) }
 // period is what happened in the room over one fault.
 type period struct {
 	entries     [contenders]int
-	at          []time.Time // of the entries, in order
+	at          []entry // in order
 	overlaps    []overlap
 	disorder    int     // entries with a token that was not above all before
 	lost        int     // calls that said so of their lock
@@ -75,12 +75,12 @@ func (p period) String() string {
 // within counts the entries of a span, and returns the longest time in it without one.
 func (p period) within(s span) (entries int, longest time.Duration) {
 	last := s.from
-	for _, at := range p.at {
-		if at.Before(s.from) || at.After(s.to) {
+	for _, e := range p.at {
+		if e.at.Before(s.from) || e.at.After(s.to) {
 			continue
 		}
 		entries++
-		longest, last = max(longest, at.Sub(last)), at
+		longest, last = max(longest, e.at.Sub(last)), e.at
 	}
 	return entries, max(longest, s.to.Sub(last))
 }
@@ -109,7 +109,7 @@ func (r *room) enter(i int, l *client.Lock) {
 	r.top = max(r.top, l.Fence())
 	r.inside[i] = &e
 	r.now.entries[i]++
-	r.now.at = append(r.now.at, e.at)
+	r.now.at = append(r.now.at, e)
 }
 
 func (r *room) leave(i int) {

@@ -4,14 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -28,12 +25,12 @@ func TestASlotMovesToANodeWithoutTheLibrary(t *testing.T) {
 	for name, autoLoad := range map[string]bool{"AutoLoad": true, "by hand": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := lay(t, server.Cluster(t, server.Owned()))
+			b := lay(t, server.Cluster(t, server.Owned(), patientNodes))
 			const name = "{tag}held"
 			slot, source := cluster.Slot(prefix+name), b.owning(name)
 			target := b.D.Nodes()[(int(slot)*3/cluster.Slots+1)%3]
-			m := newMover(b)
-			m.at(target, "FUNCTION", "FLUSH")
+			_, err := target.Do(b.Ctx, "FUNCTION", "FLUSH")
+			require.NoError(t, err)
 			cfg := client.Config{Lease: 20 * time.Second, RenewEvery: 100 * time.Millisecond, AutoLoad: autoLoad}
 			c := b.Connect(b.D.ClientOption(), cfg)
 			l := b.Take(c, name)
@@ -51,10 +48,10 @@ func TestASlotMovesToANodeWithoutTheLibrary(t *testing.T) {
 				require.ErrorIs(t, err, client.ErrLibrary)
 				require.Contains(t, err.Error(), "run: holdfast load --addr ")
 			}
-			m.begin(slot, source, target)
+			require.NoError(t, server.BeginMove(b.Ctx, slot, source, target))
 			take("{tag}on its way")
 			take("{tag}on its way", client.WithReplicas(1, testbed.Within))
-			m.finish(slot, source, target)
+			require.NoError(t, server.FinishMove(b.Ctx, slot, source, target))
 			take("{tag}there")
 			take("{tag}there", client.WithReplicas(1, testbed.Within))
 			if !autoLoad {
@@ -64,7 +61,7 @@ func TestASlotMovesToANodeWithoutTheLibrary(t *testing.T) {
 			b.renewed(name, 3)
 			require.NoError(t, l.Context().Err())
 			b.Line(c, name, 1)
-			b.subscribed(t, target, name)
+			b.subscribed(target, slot, 1)
 			b.Release(l)
 			o := b.Locked(next)
 			require.Greater(t, o.Lock.Fence(), l.Fence())
@@ -73,113 +70,22 @@ func TestASlotMovesToANodeWithoutTheLibrary(t *testing.T) {
 	}
 }
 
-// mover moves slots between the primaries of a Cluster as redis-cli does.
-type mover struct {
-	*bed
-	primaries []*server.Node
-	keys      int // how many were moved
-}
+// patientNodes is for a Cluster that nobody strikes: on a busy machine its nodes would find each other dead.
+var patientNodes = server.WithConfig("cluster-node-timeout", "15000")
 
-func newMover(b *bed) *mover { return &mover{bed: b, primaries: b.D.Nodes()[:3]} }
-
-// at sends a command to a node.
-func (m *mover) at(n *server.Node, command ...string) *rueidis.RedisMessage {
-	m.TB.Helper()
-	message, err := n.Do(m.Ctx, command...)
-	require.NoError(m.TB, err, "%v at %s", command, n.Addr)
-	return &message
-}
-
-// id is how the other nodes call one.
-func (m *mover) id(n *server.Node) string {
-	m.TB.Helper()
-	id, err := m.at(n, "CLUSTER", "MYID").ToString()
-	require.NoError(m.TB, err)
-	return id
-}
-
-// begin lets the target take keys of the slot: the source sends those there that it does not have.
-func (m *mover) begin(slot uint16, source, target *server.Node) {
-	m.TB.Helper()
-	number := strconv.Itoa(int(slot))
-	m.at(target, "CLUSTER", "SETSLOT", number, "IMPORTING", m.id(source))
-	m.at(source, "CLUSTER", "SETSLOT", number, "MIGRATING", m.id(target))
-}
-
-// finish moves the keys, and then the slot. The target learns first that it is its own: so there is
-// no moment at which nobody has it.
-func (m *mover) finish(slot uint16, source, target *server.Node) {
-	m.TB.Helper()
-	number := strconv.Itoa(int(slot))
-	host, port, err := net.SplitHostPort(target.Addr)
-	require.NoError(m.TB, err)
-	for {
-		keys, err := m.at(source, "CLUSTER", "GETKEYSINSLOT", number, "10").AsStrSlice()
-		require.NoError(m.TB, err)
-		if len(keys) == 0 {
-			break
-		}
-		// NOKEY, when they are gone meanwhile, is an answer too
-		m.at(source, append([]string{"MIGRATE", host, port, "", "0", "5000", "KEYS"}, keys...)...)
-		m.keys += len(keys)
-	}
-	m.at(target, "CLUSTER", "SETSLOT", number, "NODE", m.id(target))
-	m.at(source, "CLUSTER", "SETSLOT", number, "NODE", m.id(target))
-}
-
-// tell tells the primaries that took no part where a slot is.
-func (m *mover) tell(slot uint16, source, target *server.Node) {
-	m.TB.Helper()
-	for _, n := range m.primaries {
-		if n != source && n != target {
-			m.at(n, "CLUSTER", "SETSLOT", strconv.Itoa(int(slot)), "NODE", m.id(target))
-		}
-	}
-}
-
-// subscribed blocks until all who wait for the lock are subscribed at a node: who is not when its
-// turn comes is skipped.
-func (b *bed) subscribed(t *testing.T, node *server.Node, name string) {
-	t.Helper()
-	since := time.Now()
-	last := "none"
-	defer func() { t.Logf("after %v those who hear the waiters' channels: %s", time.Since(since), last) }()
-	b.Eventually("the waiters have subscribed again", func() bool {
-		lock, err := b.Do(name, "HGETALL").AsStrMap()
-		if err != nil { // one of this test's own connections that ended
-			return false
-		}
-		channels := b.channels(lock)
-		m, err := node.Do(b.Ctx, append([]string{"PUBSUB", "SHARDNUMSUB"}, channels...)...)
-		if err != nil {
-			return false
-		}
-		listeners, err := m.AsIntMap()
-		last = fmt.Sprint(listeners, err)
-		for _, channel := range channels {
-			if listeners[channel] == 0 {
-				return false
-			}
-		}
-		return err == nil
-	})
-}
-
-// channels are those of the waiters in line, as functions/holdfast.lua packs them: four doubles, then the
-// lengths of holds and channel, two bytes each, then holds, channel and owner.
-func (b *bed) channels(lock map[string]string) (list []string) {
+// subscribed blocks until so many who wait for locks of a slot are subscribed at a node: who is not when
+// its turn comes is skipped.
+func (b *bed) subscribed(node *server.Node, slot uint16, waiters int) {
 	b.TB.Helper()
-	const lengths = 8 * 4
-	for field, entry := range lock {
-		if strings.HasPrefix(field, "w:") {
-			require.Greater(b.TB, len(entry), lengths+4)
-			short := func(at int) int { return int(entry[at]) | int(entry[at+1])<<8 }
-			from := lengths + 4 + short(lengths)
-			list = append(list, entry[from:from+short(lengths+2)])
-		}
+	channels := prefix + "inbox:*"
+	if b.D.Kind == server.KindCluster {
+		channels = prefix + "{" + cluster.TagFor(slot) + "}inbox:*"
 	}
-	require.NotEmpty(b.TB, list)
-	return list
+	b.Eventually("the waiters have subscribed again", func() bool {
+		m, err := node.Do(b.Ctx, "PUBSUB", "SHARDCHANNELS", channels)
+		list, _ := m.AsStrSlice()
+		return err == nil && len(list) >= waiters
+	})
 }
 
 // Slots move to another primary and back, under locks that are held and renewed, lines of waiters, and
@@ -191,7 +97,7 @@ func TestReshardingUnderLoad(t *testing.T) {
 	t.Parallel()
 	count := times(t, "HOLDFAST_SLOTS", 60)
 	server.Each(t, func(t *testing.T, f server.Flavour) {
-		b := lay(t, server.Cluster(t, server.Owned(), server.WithFlavour(f)))
+		b := lay(t, server.Cluster(t, server.Owned(), server.WithFlavour(f), patientNodes))
 		// many slots take longer than other tests
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute+time.Duration(count)*time.Second)
 		defer cancel()
@@ -225,21 +131,19 @@ func reshard(t *testing.T, b *bed, count int) {
 			settled = append(settled, name)
 		}
 	}
-	m := newMover(b)
 	began := time.Now()
-	moves := thereAndBack(m.primaries, slots)
+	moves := thereAndBack(b.D.Nodes(), slots)
 	released := make(chan error, 1)
 	go func() { released <- w.releaseMeanwhile(during, moves) }()
 	for _, s := range moves {
-		m.begin(s.slot, s.from, s.to)
-		m.finish(s.slot, s.from, s.to)
-		m.tell(s.slot, s.from, s.to)
+		require.NoError(t, server.BeginMove(b.Ctx, s.slot, s.from, s.to))
+		require.NoError(t, server.FinishMove(b.Ctx, s.slot, s.from, s.to))
 		close(s.done)
 	}
-	t.Logf("%d moves of %d slots with %d keys in %v", len(moves), len(slots), m.keys, time.Since(began))
+	t.Logf("%d moves of %d slots in %v", len(moves), len(slots), time.Since(began))
 	require.NoError(t, testbed.Got(t, released))
 	for _, name := range settled {
-		b.subscribed(t, b.owning(name), name)
+		b.subscribed(b.owning(name), cluster.Slot(prefix+name), waiters)
 		require.NoError(t, w.release(name))
 	}
 	w.served.Wait()

@@ -1,13 +1,9 @@
 package failure
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
 	"fmt"
-	"net"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -151,55 +147,24 @@ func TestAWaiterWhoseConnectionIsClosed(t *testing.T) {
 	b.Release(o.Lock)
 }
 
-// hardOfHearing is a connection that loses messages, and nothing else: those that come alone.
-type hardOfHearing struct {
-	net.Conn
-	lost *atomic.Int64
-}
-
-func (c hardOfHearing) Read(p []byte) (n int, err error) {
-	for {
-		n, err = c.Conn.Read(p)
-		if !bytes.HasPrefix(p[:n], []byte(">3\r\n$8\r\nsmessage\r\n")) || bytes.Count(p[:n], []byte("\r\n")) != 7 {
-			return n, err
-		}
-		c.lost.Add(1)
-	}
-}
-
-// A grant whose message is lost, alone or with the connection, is found by asking again.
+// A grant whose message is lost with its connection is found by asking again.
 func TestALostGrantMessage(t *testing.T) {
 	b := single(t)
 	holder := b.open(testbed.Long)
-	handOver := func(waiter *client.Client, before, after func()) {
+	waiter, proxy := b.through(testbed.Long)
+	for range 3 {
 		l := b.Take(holder, "a")
 		waiting := b.Acquire(b.Ctx, waiter, "a")
 		b.Line(holder, "a", 1)
-		before()
+		proxy.Stall()
 		released := time.Now()
 		b.Release(l)
-		after()
+		proxy.Cut() // the message is on its way, and stays there
+		proxy.Resume()
 		o := b.Locked(waiting)
 		t.Logf("it had the lock after %v", o.At.Sub(released))
 		require.Less(t, o.At.Sub(released), 2500*time.Millisecond, "about a second, and not a lease")
 		require.NoError(t, o.Lock.Renew(b.Ctx))
 		b.Release(o.Lock)
-	}
-	lost := new(atomic.Int64)
-	option := b.D.ClientOption()
-	option.DialCtxFn = func(ctx context.Context, to string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-		conn, err := d.DialContext(ctx, "tcp", to)
-		return hardOfHearing{conn, lost}, err
-	}
-	waiter := b.Connect(option, client.Config{Lease: testbed.Long})
-	for lost.Load() < 3 { // one that comes with a reply is heard
-		handOver(waiter, func() {}, func() {})
-	}
-	waiter, proxy := b.through(testbed.Long)
-	for range 3 {
-		handOver(waiter, proxy.Stall, func() { // the message is on its way, and stays there
-			proxy.Cut()
-			proxy.Resume()
-		})
 	}
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/integration/leaks"
 	"github.com/holdfast-go/holdfast/integration/server"
-	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 )
 
 const forEver = "-1"

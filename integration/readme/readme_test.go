@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/integration/server"
-	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 	"github.com/stretchr/testify/require"
 )
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/integration/reroute"
 	"github.com/holdfast-go/holdfast/integration/server"
-	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 )
 
 const soon = 15 * time.Second

@@ -11,49 +11,46 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/integration/server/internal/machine"
+	"github.com/holdfast-go/holdfast/integration/images"
 )
 
 // available is what this machine can start, found once per process.
 var available = sync.OnceValues(func() ([]Flavour, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
-	switch forced := Runtime(os.Getenv("HOLDFAST_RUNTIME")); forced {
-	case Local:
-		return Locals(ctx)
-	case Container, "":
-		if machine.Containers != nil && (forced == Container || os.Getenv("HOLDFAST_IMAGES") != "") {
-			return containers(ctx, true)
-		}
+	switch forced := Runtime(os.Getenv("HOLDFAST_RUNTIME")); {
+	case forced == Container, forced == "" && os.Getenv("HOLDFAST_IMAGES") != "":
+		return containers(ctx, true)
+	case forced == Local:
+		return locals(ctx, func() ([]Flavour, error) { return nil, errors.New("HOLDFAST_RUNTIME wants none") })
+	case forced == "":
+		return locals(ctx, func() ([]Flavour, error) { return containers(ctx, false) })
 	default:
 		return nil, fmt.Errorf("HOLDFAST_RUNTIME is %q, not %q or %q", forced, Container, Local)
 	}
-	found, err := containers(ctx, false)
-	if err == nil {
-		return found, nil
-	}
-	machine.Say("no containers: %v", err)
-	return Locals(ctx)
 })
 
-// Locals returns the servers that run as local processes, of which one is
-// installed if there is none.
-func Locals(ctx context.Context) ([]Flavour, error) {
-	found, _, err := binaries(ctx)
+// locals returns the servers that run as local processes. If there is none, it returns others, or if
+// there is none of them either, one that it installs.
+func locals(ctx context.Context, others func() ([]Flavour, error)) ([]Flavour, error) {
+	found, reasons, err := binaries(ctx)
 	if len(found) > 0 || err != nil {
 		return found, err
 	}
-	unlock, err := machine.Lock()
+	say("no local server: %s", strings.Join(reasons, "; "))
+	if found, err = others(); err == nil {
+		return found, nil
+	}
+	say("no containers: %v", err)
+	unlock, err := lock()
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	found, reasons, err := binaries(ctx)
-	if len(found) > 0 || err != nil {
+	if found, _, err = binaries(ctx); len(found) > 0 || err != nil {
 		return found, err // another process has installed one
 	}
-	machine.Say("no local server: %s", strings.Join(reasons, "; "))
-	if err := machine.Install(ctx); err != nil {
+	if err := script(ctx, "install-server.sh", images.InstallServer); err != nil {
 		return nil, err
 	}
 	if found, reasons, err = binaries(ctx); len(found) == 0 && err == nil {
@@ -105,7 +102,7 @@ func Each(t *testing.T, test func(t *testing.T, f Flavour)) {
 }
 
 // choose settles the flavour of a Spec.
-func choose(ctx context.Context, spec *Spec) error {
+func choose(spec *Spec) error {
 	wantsExternal := externalURL() != "" && spec.Flavour.Runtime == "" || spec.Flavour.Runtime == External
 	if wantsExternal {
 		reason := spec.owns()
@@ -113,7 +110,7 @@ func choose(ctx context.Context, spec *Spec) error {
 			spec.Flavour = Flavour{Runtime: External}
 			return nil
 		}
-		machine.SayOnce("HOLDFAST_REDIS is not used: " + reason)
+		sayOnce("HOLDFAST_REDIS is not used: " + reason)
 		spec.Flavour = Flavour{}
 	}
 	if spec.Flavour.Runtime == "" {
@@ -123,39 +120,6 @@ func choose(ctx context.Context, spec *Spec) error {
 		}
 		spec.Flavour = f[0]
 	}
-	if spec.Flavour.Runtime == Container {
-		if err := reachable(ctx, spec); err != nil {
-			return err
-		}
-	}
-	machine.SayOnce(spec.Flavour.String())
-	return nil
-}
-
-// containers returns what the machine can start in containers, if this program can.
-func containers(ctx context.Context, mayBuild bool) ([]Flavour, error) {
-	if machine.Containers == nil {
-		return nil, errors.New("this program does not import integration/server/container")
-	}
-	return machine.Containers.Flavours(ctx, mayBuild)
-}
-
-// reachable gives a deployment whose servers talk to each other a local flavour where containers cannot do
-// that.
-func reachable(ctx context.Context, spec *Spec) error {
-	not, err := machine.Containers.Shared()
-	if err != nil || not == "" || spec.Kind == KindSingle || spec.Kind == KindSeveral {
-		return err
-	}
-	found, _, err := binaries(ctx)
-	if err != nil {
-		return err
-	}
-	not += fmt.Sprintf(", which a %s deployment needs", spec.Kind)
-	if len(found) == 0 {
-		return fmt.Errorf("%s, and neither redis-server nor valkey-server is on PATH", not)
-	}
-	machine.SayOnce(not + ": using local processes for it")
-	spec.Flavour = found[0]
+	sayOnce(spec.Flavour.String())
 	return nil
 }

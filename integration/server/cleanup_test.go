@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -17,7 +18,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/integration/reexec"
 	"github.com/holdfast-go/holdfast/integration/server"
-	"github.com/holdfast-go/holdfast/integration/server/container"
 )
 
 // starter is a process that starts two servers, says where, and panics when its
@@ -83,12 +83,7 @@ func testNothingIsLeft(t *testing.T, f server.Flavour, end func(*reexec.Child)) 
 	for _, s := range servers {
 		gone("a server", func() bool { return !answers(s[0], s[1]) })
 	}
-	if f.Runtime == server.Container {
-		gone("a container", func() bool {
-			n, err := container.Count(child.Pid())
-			return err == nil && n == 0
-		})
-	}
+	gone("a container", func() bool { return containers(t, f, child.Pid()) == "" })
 }
 
 // answers reports whether the server with a run id is at an address, where since
@@ -111,14 +106,15 @@ func closed(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-func requireNoContainers(t *testing.T, f server.Flavour, pid int) {
+// containers are those that a process has.
+func containers(t *testing.T, f server.Flavour, pid int) string {
 	t.Helper()
 	if f.Runtime != server.Container {
-		return
+		return ""
 	}
-	n, err := container.Count(pid)
+	list, err := exec.Command("docker", "ps", "--all", "--quiet", fmt.Sprintf("--filter=name=holdfast-%d-", pid)).Output()
 	require.NoError(t, err)
-	require.Zero(t, n)
+	return string(list)
 }
 
 func TestCloseLeavesNothing(t *testing.T) {
@@ -133,7 +129,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 			_, err := net.Dial("tcp", n.Addr)
 			require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		}
-		requireNoContainers(t, f, os.Getpid())
+		require.Empty(t, containers(t, f, os.Getpid()))
 	})
 }
 
@@ -141,6 +137,6 @@ func TestStartSaysWhyItFails(t *testing.T) {
 	server.Each(t, func(t *testing.T, f server.Flavour) {
 		_, err := server.Start(t.Context(), server.Spec{Flavour: f, Config: [][2]string{{"no-such-directive", "1"}}})
 		require.ErrorContains(t, err, "no-such-directive")
-		requireNoContainers(t, f, os.Getpid())
+		require.Empty(t, containers(t, f, os.Getpid()))
 	})
 }

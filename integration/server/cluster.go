@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -27,14 +28,17 @@ func (d *Deployment) joinCluster(ctx context.Context) error {
 	if err := d.meet(ctx); err != nil {
 		return err
 	}
-	if err := each(d.nodes[primaries:], func(n *Node) error { return n.follow(ctx, d.primaryOf(n)) }); err != nil {
+	if err := Together(d.nodes[primaries:], func(n *Node) error { return n.follow(ctx, d.primaryOf(n)) }); err != nil {
 		return err
 	}
 	if err := d.linked(ctx); err != nil {
 		return err
 	}
-	return each(d.nodes, func(n *Node) error {
-		if err := until(ctx, func() (bool, error) { return n.agrees(ctx, primaries), nil }); err != nil {
+	return Together(d.nodes, func(n *Node) error {
+		if err := until(ctx, func() (bool, error) {
+			view, err := n.View(ctx)
+			return err == nil && len(view) == primaries, nil
+		}); err != nil {
 			return fmt.Errorf("node %s does not see the whole Cluster: %w\n%s", n.Addr, err, tail(n.Log()))
 		}
 		return nil
@@ -66,11 +70,7 @@ func (d *Deployment) primaryOf(replica *Node) *Node {
 
 // follow makes a Cluster replica once it knows its primary.
 func (n *Node) follow(ctx context.Context, primary *Node) error {
-	m, err := primary.Do(ctx, "CLUSTER", "MYID")
-	if err != nil {
-		return err
-	}
-	id, err := m.ToString()
+	id, err := primary.id(ctx)
 	if err != nil {
 		return err
 	}
@@ -85,30 +85,38 @@ func (n *Node) follow(ctx context.Context, primary *Node) error {
 	return nil
 }
 
-// agrees reports whether this node finds the Cluster ok, with one replica for
-// each primary. CLUSTER SLOTS is what clients read.
-func (n *Node) agrees(ctx context.Context, primaries int) bool {
+// id is how the other nodes of a Cluster call this one.
+func (n *Node) id(ctx context.Context) (string, error) {
+	m, err := n.Do(ctx, "CLUSTER", "MYID")
+	if err != nil {
+		return "", err
+	}
+	return m.ToString()
+}
+
+// View is how this node sees its Cluster: a text for each range of slots, with the primary and its replica.
+// It is an error if the Cluster is down, or a replica is not known or has failed.
+func (n *Node) View(ctx context.Context) (ranges []string, err error) {
 	m, err := n.Do(ctx, "CLUSTER", "INFO")
 	if err != nil {
-		return false
+		return nil, err
 	}
 	if state, _ := m.ToString(); !strings.Contains(state, "cluster_state:ok") {
-		return false
+		return nil, errors.New("the Cluster is down")
 	}
-	if m, err = n.Do(ctx, "CLUSTER", "SLOTS"); err != nil {
-		return false
+	if m, err = n.Do(ctx, "CLUSTER", "SLOTS"); err != nil { // what clients read
+		return nil, err
 	}
-	ranges, err := m.ToArray()
-	if err != nil || len(ranges) != primaries {
-		return false
-	}
-	for _, r := range ranges {
+	list, err := m.ToArray()
+	for _, r := range list {
 		// first slot, last slot, primary, replica
-		if entry, err := r.ToArray(); err != nil || len(entry) != 4 {
-			return false
+		entry, _ := r.ToAny()
+		if parts, _ := entry.([]any); len(parts) != 4 {
+			return nil, fmt.Errorf("a replica is missing: %v", entry)
 		}
+		ranges = append(ranges, fmt.Sprint(entry))
 	}
-	return true
+	return ranges, err
 }
 
 // run sends a command of which only the error matters.

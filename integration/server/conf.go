@@ -50,9 +50,6 @@ func (s *Spec) dataConf(primary string) string {
 	if primary != "" {
 		c.set("replicaof", strings.Replace(primary, ":", " ", 1))
 	}
-	if p := s.setting("requirepass"); p != "" {
-		c.set("masterauth", p)
-	}
 	c.setAll(s.Config)
 	for _, line := range s.ACL {
 		fmt.Fprintln(&c, line)
@@ -61,13 +58,13 @@ func (s *Spec) dataConf(primary string) string {
 }
 
 // placeConf returns the directives that tie a node to its place.
-func (n *Node) placeConf(bind, dir string) string {
+func (n *Node) placeConf() string {
 	var c conf
 	c.set("port", strconv.Itoa(n.port))
-	c.set("bind", bind)
+	c.set("bind", "127.0.0.1")
 	c.set("protected-mode", "no")
 	c.set("daemonize", "no")
-	c.set("dir", strconv.Quote(dir))
+	c.set("dir", strconv.Quote(n.proc.Dir()))
 	if n.busPort > 0 {
 		c.set("cluster-port", strconv.Itoa(n.busPort))
 	}

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-
-	"github.com/holdfast-go/holdfast/integration/server/internal/machine"
 )
 
 // SentinelMaster is the name by which sentinels of a KindSentinel deployment
@@ -24,7 +22,6 @@ const shapeWithin = 2 * time.Minute
 type Deployment struct {
 	Kind           Kind
 	Flavour        Flavour
-	Image          string // the container image, or "" for local processes
 	SentinelMaster string // set for KindSentinel only
 
 	nodes     []*Node // primaries, then replicas
@@ -95,7 +92,7 @@ func forTest(tb testing.TB, spec Spec, opts []Option) *Deployment {
 // follow, sentinels agree, the Cluster serves all slots. On an error nothing
 // is left running. The caller must Close the deployment.
 func Start(ctx context.Context, spec Spec) (*Deployment, error) {
-	if err := choose(ctx, &spec); err != nil {
+	if err := choose(&spec); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	if spec.Flavour.Runtime == External {
@@ -109,7 +106,7 @@ func Start(ctx context.Context, spec Spec) (*Deployment, error) {
 			return d, nil
 		}
 		err = errors.Join(err, d.Close())
-		if !errors.Is(err, machine.ErrPortTaken) {
+		if !errors.Is(err, errPortTaken) {
 			break
 		}
 	}
@@ -118,7 +115,7 @@ func Start(ctx context.Context, spec Spec) (*Deployment, error) {
 
 // startOnce returns the deployment with an error too, to be closed.
 func startOnce(ctx context.Context, spec Spec) (*Deployment, error) {
-	d := &Deployment{Kind: spec.Kind, Flavour: spec.Flavour, Image: spec.Flavour.Image, password: spec.setting("requirepass")}
+	d := &Deployment{Kind: spec.Kind, Flavour: spec.Flavour, password: spec.setting("requirepass")}
 	if err := d.plan(&spec); err != nil {
 		return d, err
 	}
@@ -127,7 +124,7 @@ func startOnce(ctx context.Context, spec Spec) (*Deployment, error) {
 	}
 	// A replica that finds no primary tries again a second later only.
 	for _, group := range [][]*Node{d.nodes[:1], d.nodes[1:]} {
-		if err := each(group, func(n *Node) error { return n.launch(ctx) }); err != nil {
+		if err := Together(group, func(n *Node) error { return n.launch(ctx) }); err != nil {
 			return d, err
 		}
 	}
@@ -175,10 +172,10 @@ func (d *Deployment) plan(spec *Spec) error {
 			}
 		}
 		n.password = d.password
-		n.settings = spec.dataConf(primary)
+		n.conf = n.placeConf() + spec.dataConf(primary)
 	}
 	if spec.Kind == KindSentinel {
-		return d.planSentinels(spec)
+		return d.planSentinels()
 	}
 	return nil
 }
@@ -235,7 +232,7 @@ func (d *Deployment) ClientOptions() []rueidis.ClientOption {
 // server at HOLDFAST_REDIS is left as it is.
 func (d *Deployment) Close() error {
 	d.closing.Do(func() {
-		d.closed = each(d.all(), func(n *Node) error {
+		d.closed = Together(d.all(), func(n *Node) error {
 			if n.proc == nil {
 				return nil
 			}
@@ -249,9 +246,9 @@ func (d *Deployment) all() []*Node {
 	return append(d.nodes[:len(d.nodes):len(d.nodes)], d.sentinels...)
 }
 
-// each calls f for all nodes at once, blocks until all calls returned, and
+// Together calls f for all nodes at once, blocks until all calls returned, and
 // joins their errors.
-func each(nodes []*Node, f func(*Node) error) error {
+func Together(nodes []*Node, f func(*Node) error) error {
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
 	for i, n := range nodes {

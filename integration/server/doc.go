@@ -7,17 +7,16 @@
 //  1. the one at HOLDFAST_REDIS (host:port or a redis:// URL). It serves Single
 //     only, is neither emptied nor reconfigured, and tests that own their
 //     server (Owned, WithConfig, WithACL, the other kinds) use the next rule;
-//  2. containers of an engine, through ory/dockertest, if the program or test
-//     imports package container: those of the packages that users import do
-//     not, so that docker is in nobody's go.sum;
-//  3. redis-server or valkey-server, 7.0 or later, as local processes;
+//  2. redis-server or valkey-server, 7.0 or later, as local processes;
+//  3. containers, by the docker command, where the engine is on this machine
+//     and has a host network;
 //  4. redis-server, installed with the system's package manager.
 //
 // Environment:
 //
 //	HOLDFAST_REDIS    address of a server to use for Single
-//	HOLDFAST_RUNTIME  "container" or "local" forces rule 2 or 3
-//	HOLDFAST_IMAGES   comma list of images, default redis:7.4,redis:8,valkey/valkey:8
+//	HOLDFAST_RUNTIME  "local" or "container" forces rule 2 or 3
+//	HOLDFAST_IMAGES   comma list of images, which forces rule 3; default redis:7.4,redis:8,valkey/valkey:8
 //	HOLDFAST_TESTED   version of Redis, for example 7.0, whose container is left out
 //	HOLDFAST_SERVERS  comma list of server binaries, default those on PATH
 //

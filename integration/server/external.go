@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/redis/rueidis"
-
-	"github.com/holdfast-go/holdfast/integration/server/internal/machine"
 )
 
 func externalURL() string { return os.Getenv("HOLDFAST_REDIS") }
@@ -34,6 +32,6 @@ func startExternal(ctx context.Context, spec Spec) (*Deployment, error) {
 		_, err := n.Do(ctx, "PING")
 		return nil, fmt.Errorf("server: HOLDFAST_REDIS at %s gives no version: %w", n.Addr, err)
 	}
-	machine.SayOnce(fmt.Sprintf("HOLDFAST_REDIS at %s, version %s", n.Addr, version))
+	sayOnce(fmt.Sprintf("HOLDFAST_REDIS at %s, version %s", n.Addr, version))
 	return d, nil
 }

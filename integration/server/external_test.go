@@ -22,7 +22,7 @@ func TestExternal(t *testing.T) {
 	require.Equal(t, []server.Flavour{{Runtime: server.External}}, server.Matrix(t))
 	d := server.Single(t)
 	require.Equal(t, theirs.Addrs(), d.Addrs())
-	require.NoError(t, set(client(t, d), "k", "v"))
+	require.NoError(t, do(d.Nodes()[0], "SET", "k", "v"))
 	d.Load(t)
 	require.NoError(t, d.Close())
 	require.NoError(t, do(theirs.Nodes()[0], "PING"), "Close leaves it")

@@ -16,16 +16,11 @@ const (
 
 // IsPrimary asks the node whether it is a primary now.
 func (n *Node) IsPrimary(ctx context.Context) (bool, error) {
-	m, err := n.Do(ctx, "ROLE")
-	if err != nil {
-		return false, fmt.Errorf("server: role of %s: %w", n.Addr, err)
+	role := n.Info(ctx, "replication", "role")
+	if role == "" {
+		return false, fmt.Errorf("server: %s does not tell its role", n.Addr)
 	}
-	role, err := m.ToArray()
-	if err != nil || len(role) == 0 {
-		return false, fmt.Errorf("server: role of %s: %w", n.Addr, err)
-	}
-	name, err := role[0].ToString()
-	return name == "master", err
+	return role == "master", nil
 }
 
 // Failover makes a Cluster's replica the primary: in good order, so that nothing

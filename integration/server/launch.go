@@ -3,8 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-
-	"github.com/holdfast-go/holdfast/integration/server/internal/machine"
 )
 
 // newNode makes a node with a port and a place to run; it is not started.
@@ -15,7 +13,7 @@ func (d *Deployment) newNode(role Role) (*Node, error) {
 	}
 	n := &Node{Addr: address(port), Role: role, port: port}
 	if d.Flavour.Runtime == Container {
-		n.proc, err = machine.Containers.New(d.Flavour, n.port, role == RoleSentinel)
+		n.proc, err = newContainer(d.Flavour, role == RoleSentinel)
 	} else {
 		n.proc, err = newLocal(d.Flavour, role == RoleSentinel)
 	}
@@ -24,13 +22,9 @@ func (d *Deployment) newNode(role Role) (*Node, error) {
 
 // launch starts a node for the first time and blocks until it answers.
 func (n *Node) launch(ctx context.Context) error {
-	bind, dir := n.proc.Place()
-	n.Conf = n.placeConf(bind, dir) + n.settings
-	err := n.proc.Start(n.Conf)
+	err := n.proc.Put("redis.conf", n.conf)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, readyWithin)
-		defer cancel()
-		err = n.ready(ctx)
+		err = n.again(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("%s at %s: %w", n.Role, n.Addr, err)
@@ -43,7 +37,7 @@ func (n *Node) launch(ctx context.Context) error {
 func (d *Deployment) prepare(spec *Spec) error {
 	if spec.Preload != "" {
 		const name = "preload.so"
-		if err := each(d.all(), func(n *Node) error {
+		if err := Together(d.all(), func(n *Node) error {
 			n.proc.Preload(name)
 			return n.proc.Put(name, spec.Preload)
 		}); err != nil {
@@ -58,7 +52,7 @@ func (d *Deployment) prepare(spec *Spec) error {
 
 // linked blocks until the replicas of one primary follow it.
 func (d *Deployment) linked(ctx context.Context) error {
-	return each(d.nodes, func(n *Node) error {
+	return Together(d.nodes, func(n *Node) error {
 		if n.Role != RoleReplica {
 			return nil
 		}

@@ -32,7 +32,7 @@ func (d *Deployment) LoadFunctions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return each(primaries, func(n *Node) error { return n.load(ctx) })
+	return Together(primaries, func(n *Node) error { return n.load(ctx) })
 }
 
 // Primaries asks every data node that runs for its role and returns the

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
-
-	"github.com/holdfast-go/holdfast/integration/server/internal/machine"
 )
 
 // local is a server as a process of this machine. Its directory holds
@@ -28,7 +26,7 @@ type local struct {
 }
 
 func newLocal(f Flavour, sentinel bool) (*local, error) {
-	parent, err := machine.WatchedDir()
+	parent, err := watchedDir()
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +37,7 @@ func newLocal(f Flavour, sentinel bool) (*local, error) {
 	return &local{binary: f.Binary, dir: dir, sentinel: sentinel}, nil
 }
 
-func (l *local) Place() (bind, dir string) { return "127.0.0.1", l.dir }
+func (l *local) Dir() string { return l.dir }
 
 func (l *local) Preload(name string) { l.env = []string{"LD_PRELOAD=" + filepath.Join(l.dir, name)} }
 
@@ -52,18 +50,11 @@ func (l *local) Put(name, text string) error {
 	return os.Rename(path+".new", path)
 }
 
-func (l *local) Start(conf string) error {
-	if err := l.Put("redis.conf", conf); err != nil {
-		return err
-	}
-	return l.Restart()
-}
-
-// restart runs the server through a shell that writes its process id before it
+// Start runs the server through a shell that writes its process id before it
 // becomes the server, so that there is no moment at which the janitor does not
 // know of it. A process group of its own keeps Ctrl-C at the terminal from it:
 // the janitor ends it.
-func (l *local) Restart() error {
+func (l *local) Start() error {
 	log, err := os.OpenFile(filepath.Join(l.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

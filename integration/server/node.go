@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-
-	"github.com/holdfast-go/holdfast/integration/server/internal/machine"
 )
 
 // Role is the part that a node was started to play. A failover does not
@@ -39,13 +37,11 @@ const (
 type Node struct {
 	Addr string // 127.0.0.1:port, the same after a Restart
 	Role Role   // as started
-	Conf string // the configuration file it was first started with
 
-	settings      string // Conf without the directives of placeConf
+	conf          string // the configuration file it was first started with
 	port, busPort int    // busPort is 0 outside Cluster
-	tlsPort       int    // 0 before ServeTLS
 	password      string
-	proc          machine.Process       // nil for the server at HOLDFAST_REDIS
+	proc          process               // nil for the server at HOLDFAST_REDIS
 	external      *rueidis.ClientOption // of the server at HOLDFAST_REDIS
 	tb            testing.TB
 	mu            sync.Mutex // one of Kill, Stop, Pause, Resume, Restart, Replace at a time
@@ -80,7 +76,7 @@ func (n *Node) Restart() error {
 		if err := n.end(syscall.SIGKILL); err != nil {
 			return err
 		}
-		return n.again()
+		return n.again(context.Background())
 	})
 }
 
@@ -96,19 +92,19 @@ func (n *Node) Replace() error {
 		var files conf // names that no server here has used
 		files.set("appenddirname", fmt.Sprintf("appendonlydir-%d", n.lives))
 		files.set("dbfilename", fmt.Sprintf("dump-%d.rdb", n.lives))
-		if err := n.proc.Put("redis.conf", n.Conf+files.String()); err != nil {
+		if err := n.proc.Put("redis.conf", n.conf+files.String()); err != nil {
 			return err
 		}
-		return n.again()
+		return n.again(context.Background())
 	})
 }
 
-// again starts a node that has ended.
-func (n *Node) again() error {
-	if err := n.proc.Restart(); err != nil {
+// again starts a node, for the first time or after an end, and blocks until it answers.
+func (n *Node) again(ctx context.Context) error {
+	if err := n.proc.Start(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	return n.ready(ctx)
 }
@@ -117,8 +113,7 @@ func (n *Node) again() error {
 // name, and returns its path as the node sees it.
 func (n *Node) Put(name, text string) (path string, err error) {
 	err = n.act("put "+name+" at", func() error {
-		_, dir := n.proc.Place()
-		path = dir + "/" + name
+		path = n.proc.Dir() + "/" + name
 		return n.proc.Put(name, text)
 	})
 	return path, err
@@ -153,7 +148,7 @@ func (n *Node) Do(ctx context.Context, command ...string) (rueidis.RedisMessage,
 
 // doAll sends commands over one connection.
 func (n *Node) doAll(ctx context.Context, commands ...[]string) ([]rueidis.RedisResult, error) {
-	c, err := rueidis.NewClient(n.option())
+	c, err := rueidis.NewClient(n.option(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -165,12 +160,15 @@ func (n *Node) doAll(ctx context.Context, commands ...[]string) ([]rueidis.Redis
 	return c.DoMulti(ctx, batch...), nil
 }
 
-func (n *Node) option() rueidis.ClientOption {
+func (n *Node) option(ctx context.Context) rueidis.ClientOption {
 	o := rueidis.ClientOption{InitAddress: []string{n.Addr}, Password: n.password}
 	if n.external != nil {
 		o = *n.external
 	}
 	o.Dialer = net.Dialer{Timeout: 5 * time.Second}
+	if ends, ok := ctx.Deadline(); ok { // a node that is paused accepts, and does not answer
+		o.Dialer.Timeout = max(time.Millisecond, min(o.Dialer.Timeout, time.Until(ends)))
+	}
 	o.ForceSingleClient, o.AlwaysRESP2, o.DisableCache, o.DisableRetry = true, true, true, true
 	o.PipelineMultiplex = -1
 	// for one request: the defaults take longer to make than the request
@@ -196,7 +194,6 @@ func (n *Node) Info(ctx context.Context, section, field string) string {
 // ready blocks until the node answers. That the answer comes from this node,
 // not from another that got its port, shows by the path of its configuration.
 func (n *Node) ready(ctx context.Context) error {
-	_, dir := n.proc.Place()
 	err := until(ctx, func() (bool, error) {
 		if n.proc.Ended() {
 			return false, n.failed()
@@ -204,8 +201,8 @@ func (n *Node) ready(ctx context.Context) error {
 		if _, err := n.Do(ctx, "PING"); err != nil {
 			return false, nil
 		}
-		if !strings.HasPrefix(n.Info(ctx, "server", "config_file"), dir+"/") {
-			return false, machine.ErrPortTaken
+		if !strings.HasPrefix(n.Info(ctx, "server", "config_file"), n.proc.Dir()+"/") {
+			return false, errPortTaken
 		}
 		return true, nil
 	})
@@ -219,7 +216,7 @@ func (n *Node) ready(ctx context.Context) error {
 func (n *Node) failed() error {
 	log := n.Log()
 	if strings.Contains(log, "Address already in use") || strings.Contains(log, "Failed listening on port") {
-		return machine.ErrPortTaken
+		return errPortTaken
 	}
 	return fmt.Errorf("ended at once:\n%s", tail(log))
 }

@@ -11,35 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-func TestKillAndRestart(t *testing.T) {
-	server.Each(t, func(t *testing.T, f server.Flavour) {
-		n := server.Single(t, server.WithFlavour(f), server.Owned()).Nodes()[0]
-		require.NoError(t, do(n, "SET", "k", "v"))
-		require.NoError(t, n.Kill())
-		require.Error(t, do(n, "PING"))
-		require.NoError(t, n.Kill(), "a second time")
-		require.NoError(t, n.Restart())
-		require.NoError(t, do(n, "PING"), "answers as soon as Restart returns")
-		require.Zero(t, size(t, n), "nothing is persisted by default")
-	})
-}
-
-func TestRestartKeepsWhatIsPersisted(t *testing.T) {
-	server.Each(t, func(t *testing.T, f server.Flavour) {
-		persist := server.WithConfig("appendonly", "yes")
-		n := server.Single(t, server.WithFlavour(f), persist, server.WithConfig("appendfsync", "always")).Nodes()[0]
-		require.Contains(t, n.Conf, "appendonly yes")
-		require.NoError(t, do(n, "SET", "k", "v"))
-		require.NoError(t, n.Kill())
-		require.NoError(t, n.Restart())
-		m, err := n.Do(context.Background(), "GET", "k")
-		require.NoError(t, err)
-		v, err := m.ToString()
-		require.NoError(t, err)
-		require.Equal(t, "v", v)
-	})
-}
-
 func TestReplace(t *testing.T) {
 	server.Each(t, func(t *testing.T, f server.Flavour) {
 		n := server.Single(t, server.WithFlavour(f), server.WithConfig("appendonly", "yes")).Nodes()[0]
@@ -84,21 +55,6 @@ func TestPause(t *testing.T) {
 		require.NoError(t, n.Stop())
 		require.Error(t, do(n, "PING"))
 		require.Contains(t, n.Log(), "Ready to accept connections")
-	})
-}
-
-func TestConfigAndACL(t *testing.T) {
-	server.Each(t, func(t *testing.T, f server.Flavour) {
-		d := server.Replicated(t, 1, server.WithFlavour(f), server.WithConfig("requirepass", "secret"),
-			server.WithACL("user alice on >wonder ~a:* +@all"))
-		require.Equal(t, "secret", d.ClientOption().Password)
-		require.NoError(t, set(client(t, d), "k", "v"))
-
-		o := d.ClientOption()
-		o.Username, o.Password = "alice", "wonder"
-		alice := clientOf(t, o)
-		require.NoError(t, set(alice, "a:k", "v"))
-		require.ErrorContains(t, set(alice, "k", "v"), "NOPERM")
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/integration/server"
@@ -133,21 +132,4 @@ func TestProxyDropsReplies(t *testing.T) {
 	send(t, conn, "INCR proxy:n")
 	requireReply(t, conn, ":3\r\n") // the server ran those whose replies were lost
 	require.NoError(t, do(n, "DEL", "proxy:n"))
-}
-
-func TestProxyServesClients(t *testing.T) {
-	d := server.Single(t, server.Owned())
-	p := server.NewProxy(t, d.Nodes()[0].Addr)
-	o := d.ClientOption()
-	o.InitAddress = []string{p.Addr}
-	c := clientOf(t, o)
-	require.NoError(t, set(c, "k", "v"))
-	p.Cut()
-	require.Eventually(t, func() bool { return set(c, "k", "v") == nil }, soon, 5*time.Millisecond)
-	require.NoError(t, d.Nodes()[0].Kill())
-	require.Error(t, set(c, "k", "v"))
-	require.NoError(t, p.Close())
-	require.NoError(t, p.Close(), "a second time")
-	_, err := rueidis.NewClient(o)
-	require.Error(t, err)
 }

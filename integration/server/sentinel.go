@@ -11,7 +11,7 @@ const sentinels, quorum = 3, 2
 
 // planSentinels makes the sentinels. Each is told of the replicas and of the
 // other sentinels in its configuration: finding them would take seconds.
-func (d *Deployment) planSentinels(spec *Spec) error {
+func (d *Deployment) planSentinels() error {
 	d.SentinelMaster = SentinelMaster
 	ids := make([]string, sentinels)
 	for i := range ids {
@@ -23,7 +23,7 @@ func (d *Deployment) planSentinels(spec *Spec) error {
 		d.sentinels = append(d.sentinels, n)
 	}
 	for i, n := range d.sentinels {
-		n.settings = d.sentinelConf(i, ids, spec)
+		n.conf = n.placeConf() + d.sentinelConf(i, ids)
 	}
 	return nil
 }
@@ -31,10 +31,10 @@ func (d *Deployment) planSentinels(spec *Spec) error {
 // watch starts the sentinels, and blocks until each has links to all servers
 // and to the other sentinels.
 func (d *Deployment) watch(ctx context.Context) error {
-	if err := each(d.sentinels, func(n *Node) error { return n.launch(ctx) }); err != nil {
+	if err := Together(d.sentinels, func(n *Node) error { return n.launch(ctx) }); err != nil {
 		return err
 	}
-	return each(d.sentinels, func(n *Node) error {
+	return Together(d.sentinels, func(n *Node) error {
 		if err := until(ctx, func() (bool, error) { return n.watches(ctx, len(d.nodes)-1), nil }); err != nil {
 			return fmt.Errorf("sentinel %s does not see all servers: %w\n%s", n.Addr, err, tail(n.Log()))
 		}
@@ -42,7 +42,7 @@ func (d *Deployment) watch(ctx context.Context) error {
 	})
 }
 
-func (d *Deployment) sentinelConf(self int, ids []string, spec *Spec) string {
+func (d *Deployment) sentinelConf(self int, ids []string) string {
 	var c conf
 	c.set("sentinel myid", ids[self])
 	about := func(directive, value string) { c.set("sentinel "+directive, SentinelMaster+" "+value) }
@@ -50,9 +50,6 @@ func (d *Deployment) sentinelConf(self int, ids []string, spec *Spec) string {
 	about("down-after-milliseconds", "1000")
 	about("failover-timeout", "3000")
 	about("parallel-syncs", "2")
-	if p := spec.setting("requirepass"); p != "" {
-		about("auth-pass", p)
-	}
 	for _, r := range d.nodes[1:] {
 		about("known-replica", "127.0.0.1 "+strconv.Itoa(r.port))
 	}

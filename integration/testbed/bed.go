@@ -13,7 +13,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/integration/server"
-	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 )
 
 // Within is how long an event may take on a busy machine before its test fails;

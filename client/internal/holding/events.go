@@ -53,7 +53,8 @@ func (h *Holding) Due() time.Time {
 }
 
 // Step does what is due at now, and returns the action that is left to do, and the end of the work if
-// that was due. A renewal that finds the contexts of all its work over is the last one.
+// that was due. Once a
+// renewal finds the contexts of all its work over, the grace begins.
 func (h *Holding) Step(now time.Time) (lease.Action, *Ending) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

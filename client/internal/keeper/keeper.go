@@ -3,7 +3,7 @@
 //
 // It calls each lease's Step when that is due, ends the contexts of work whose time is over, and sends
 // what is left to do, many locks in one pipeline. A Holding is in its heap from Add until its lease
-// is over, and then an Undo until the server has answered: there is no time between.
+// is over, and then, or when a Release has had no answer, an Undo until the server has answered.
 package keeper
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast-go/holdfast/client/internal/tracking"
 )
 
-// Config is what a Keeper needs. Its functions are called from the goroutines of the keeper: they
-// must not block, and call nobody else's code.
+// Config is what a Keeper needs. Its functions are called without its mutex, by its own goroutines and by
+// those that call it: they must not block, and call nobody else's code.
 type Config struct {
 	Backend fcall.Backend
 	Cache   *tracking.Cache
@@ -285,6 +285,9 @@ func (k *Keeper) Close(patience context.Context) {
 	k.cancel()
 	for _, x := range k.queue {
 		x.Timer().Index = -1
+		if u, ok := x.(*Undo); ok {
+			u.drop(k.Closed)
+		}
 	}
 	k.queue = nil
 	k.mu.Unlock()

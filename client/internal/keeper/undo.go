@@ -22,8 +22,7 @@ type Undo struct {
 
 	place holding.Place
 	mu    sync.Mutex
-	at    time.Time // of the next try; the zero time: a try is under way, or it is done
-	sent  time.Time
+	at    time.Time // of the next try; the zero time: it is done
 	pause time.Duration
 	round int // of again
 	over  bool
@@ -57,9 +56,6 @@ func (u *Undo) Timer() *holding.Place { return &u.place }
 func (u *Undo) Due() time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.at.IsZero() && !u.sent.IsZero() { // under way
-		return u.sent.Add(time.Hour) // its pipeline ends
-	}
 	return u.at
 }
 
@@ -70,7 +66,7 @@ func (u *Undo) step(now time.Time) bool {
 	if u.at.IsZero() || now.Before(u.at) {
 		return false
 	}
-	u.at, u.sent = time.Time{}, now
+	u.at = now.Add(time.Hour) // under way: its pipeline ends before
 	return true
 }
 
@@ -98,7 +94,7 @@ func (u *Undo) answered(o fcall.Outcome) {
 		u.at, u.pause = now.Add(again[u.round]), 0
 		u.round++
 	default:
-		u.at, u.sent, last = time.Time{}, time.Time{}, true
+		u.at, last = time.Time{}, true
 	}
 	if last || o.Err == nil {
 		u.tell(o)
@@ -114,11 +110,18 @@ func (u *Undo) tell(o fcall.Outcome) {
 	}
 }
 
+// drop says that nobody asks any more.
+func (u *Undo) drop(why error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.tell(fcall.Outcome{Err: why})
+}
+
 // once makes the next try the last one, and one that is repeated the last already: the client closes.
 func (u *Undo) once() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.over = true; u.round > 0 {
-		u.at, u.sent = time.Time{}, time.Time{}
+		u.at = time.Time{}
 	}
 }

@@ -152,6 +152,30 @@ func TestRelease(t *testing.T) {
 	}
 }
 
+// A Release that waits for the Undo hears when the client closes.
+func TestCloseEndsARelease(t *testing.T) {
+	in(t, func(t *testing.T, b *bed) {
+		h, _, ref := b.hold(b.Context(), terms)
+		b.server.set(func(s *server) { s.answer = answers(unreachable) })
+		released := make(chan error, 1)
+		go func() { released <- b.release(context.Background(), h, ref) }()
+		time.Sleep(3 * time.Second) // the next try is a moment away
+		b.Close(b.Context())
+		require.ErrorIs(t, <-released, fcall.ErrUnreachable)
+	})
+	in(t, func(t *testing.T, b *bed) {
+		h, _, ref := b.hold(b.Context(), terms)
+		b.server.set(func(s *server) { s.answer = answers(unreachable) })
+		released := make(chan error, 1)
+		go func() { released <- b.release(context.Background(), h, ref) }()
+		time.Sleep(3 * time.Second)
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		b.Close(over)
+		require.ErrorIs(t, <-released, fcall.ErrUnreachable)
+	})
+}
+
 // A context that is over already still releases, and waits for a moment.
 func TestReleaseWithAContextThatIsOver(t *testing.T) {
 	over, cancel := context.WithCancel(context.Background())

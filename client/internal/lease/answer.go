@@ -64,7 +64,7 @@ func (l *Lease) Refuse() {
 	}
 }
 
-// Looked reports at now that a look was answered. If another holder was found, a renewal decides: it
+// Looked reports that a look was answered. If another holder was found, a renewal decides: it
 // also says why.
 func (l *Lease) Looked(ours bool) {
 	l.looking = false

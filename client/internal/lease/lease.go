@@ -26,14 +26,15 @@
 //	deadline    Over [Expire]     Over [Expire]     Over [Expire]    Over [GiveBack]  -
 //	Close       Over              Over              Over             Over             Over
 //
-// Leave is the last holder's; an earlier one changes no state. Where the grant may be passed on, the
-// caller tries Pass before Leave. Limit, grace and deadline are times: Step finds them due.
+// Leave is the last holder's, with the End that follows it; an earlier one changes no state. Where the grant
+// is passed on, Pass follows in its place. Limit, grace and deadline are times: Step finds them due.
 //
 // The deadline is local, and earlier than the server's. A renewal never shortens a lease at the
 // server, so every confirmed one can only move the deadline on, in whatever order they arrive.
 //
 // There is one slot for renewals. Whoever has it, the keeper or a caller of Extend, sends the next
-// one, so two renewals of a lock never cross. A look is a read: it needs no slot.
+// one, so two renewals of a lock never cross. A look is a read: it needs no slot, nor does a renewal for a
+// millisecond, which asks and prolongs nothing.
 //
 // A Lease is not safe for concurrent use: its owner guards it with one mutex.
 package lease

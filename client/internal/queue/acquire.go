@@ -93,18 +93,18 @@ func (e *entry) waiter(ctx context.Context, r *Request) *Waiter {
 func (e *entry) await(ctx context.Context, w *Waiter) {
 	w.turn = make(chan struct{})
 	e.mu.Unlock()
-	ended := false
+	var ended error
 	select {
 	case <-w.turn:
 	case <-ctx.Done():
-		ended = true
+		ended = ctx.Err()
 	case <-e.Closing.Done():
 	}
 	e.mu.Lock()
 	switch {
 	case w.done:
-	case ended:
-		e.end(ctx, w)
+	case ended != nil:
+		e.end(w, ended)
 	default:
 		e.step(time.Now(), Event{Kind: Close})
 	}

@@ -42,8 +42,9 @@ func (e *entry) make(ctx context.Context, a Action, tracked bool, now time.Time)
 	}
 	var o fcall.Outcome
 	o.Reply, o.Err = e.Backend.Do(ctx, c)
+	over := ctx.Err() // a lock's context looks at its lease, and may end it: not under a mutex
 	e.mu.Lock()
-	e.answered(ctx, a, o, now, state)
+	e.answered(a, o, over, now, state)
 }
 
 // claimed is the claim of an owner that is about to wait, so that its messages are received; else nil.
@@ -83,7 +84,7 @@ func (e *entry) ride() *keeper.Ride {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if ride.Call.Verb != "" {
-			e.answered(context.Background(), a, o, sent, state)
+			e.answered(a, o, nil, sent, state)
 		} else if e.machine.wants(a) {
 			e.due = true
 			e.launch()
@@ -109,9 +110,9 @@ func (e *entry) form(a Action) fcall.Call {
 
 var verbs = [...]fcall.Verb{Acquire: fcall.Acquire, Wait: fcall.Wait, Renew: fcall.Renew}
 
-// answered is an answer to a call, or that there is none. state is that of the subscription when it was
-// made. e.mu is held.
-func (e *entry) answered(ctx context.Context, a Action, o fcall.Outcome, sent time.Time, state *inbox.State) {
+// answered is an answer to a call, or that there is none. over is the end of the call's context, state that
+// of the subscription when it was made. e.mu is held.
+func (e *entry) answered(a Action, o fcall.Outcome, over error, sent time.Time, state *inbox.State) {
 	if !e.machine.wants(a) {
 		if o.Err == nil && o.Yes && a.Owner != e.machine.owner && a.Owner != e.machine.h.Owner {
 			e.undo(Action{Owner: a.Owner, Terms: a.Terms}) // it was undone meanwhile, and the undo may have been first
@@ -124,13 +125,14 @@ func (e *entry) answered(ctx context.Context, a Action, o fcall.Outcome, sent ti
 	now := time.Now()
 	ev := Event{Kind: Denied, No: a.No, Token: o.Fence, Top: max(o.Top, o.Fence)}
 	switch {
-	case o.Err != nil && ctx.Err() != nil:
-		e.end(ctx, a.Waiter)
+	case o.Err != nil && over != nil:
+		e.end(a.Waiter, over)
 		return
 	case errors.Is(o.Err, fcall.ErrUnreachable),
 		errors.Is(o.Err, context.Canceled), errors.Is(o.Err, context.DeadlineExceeded): // of a release, with which it went
 		ev.Kind, ev.Unknown = NoAnswer, fcall.Unknown(o.Err)
 	case o.Err != nil:
+		ev.Unknown = fcall.Unknown(o.Err)
 	case o.Yes:
 		e.basis, e.granted = lease.New(a.Terms, sent), now
 		ev.Kind, ev.Late = Yes, lease.Past(now, e.basis.Until())
@@ -197,7 +199,8 @@ func (e *entry) grant(owner string, g inbox.Grant) {
 	if w := e.machine.First(); w != nil && e.heard != nil && e.heard.Channel != "" && e.last.ServerMS > 0 {
 		t, now := w.Terms, time.Now()
 		left := time.Duration(g.UntilMS-e.last.ServerMS)*time.Millisecond - now.Sub(e.asked)
-		left -= now.Sub(e.asked)/100 + lease.Margin(left)
+		left = min(left-now.Sub(e.asked)/100, provisional) // the server's clock may have been stepped
+		left -= lease.Margin(left)
 		ev.Confirm = t.RenewEvery == 0 || t.Replicas > 0 || left < min(t.Length, provisional)/2 || e.heard.Stale()
 		e.basis, e.granted = lease.Provisional(t, now, now.Add(left)), now
 	}

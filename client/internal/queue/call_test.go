@@ -27,7 +27,7 @@ func TestAGrantByANewSubscriptionIsConfirmed(t *testing.T) {
 		ServerMS: now.UnixMilli(), Subscribers: 1}
 	e, w := begun(&slow{}, &Request{Key: "k", Terms: terms})
 	answer := func(o fcall.Outcome, state *inbox.State) {
-		e.answered(t.Context(), e.machine.call, o, now, state)
+		e.answered(e.machine.call, o, nil, now, state)
 	}
 	polls := &inbox.State{}
 	answer(fcall.Outcome{Reply: held}, nil)
@@ -40,6 +40,35 @@ func TestAGrantByANewSubscriptionIsConfirmed(t *testing.T) {
 	require.Equal(t, Confirming, e.machine.State())
 	require.Equal(t, Renew, e.machine.call.Op)
 	require.Same(t, w, e.machine.call.Waiter)
+}
+
+// A lock that is handed over is the server's for two seconds at most, whatever clock the message is of.
+func TestAGrantIsProvisional(t *testing.T) {
+	terms := &lease.Terms{Length: 30 * time.Second, RenewEvery: 10 * time.Second}
+	now, state := time.Now(), &inbox.State{Channel: "channel"}
+	e, w := begun(&slow{}, &Request{Key: "k", Terms: terms})
+	t.Cleanup(func() { e.Keeper.Close(t.Context()) })
+	for range 2 {
+		e.answered(e.machine.call, fcall.Outcome{Reply: fcall.Reply{Holder: "other", Fence: 5, Why: functions.WhyHeld,
+			Remaining: time.Minute, Waiters: 1, ServerMS: now.UnixMilli(), Subscribers: 1}}, nil, now, state)
+	}
+	e.grant("own", inbox.Grant{Fence: 9, UntilMS: now.Add(time.Hour).UnixMilli(), Tokens: 1})
+	require.Equal(t, Held, e.machine.State())
+	until, _ := w.holder.Stands()
+	require.Less(t, until.Sub(now), provisional+time.Minute/100)
+	require.Less(t, time.Until(until), provisional)
+}
+
+// A call that was refused in the middle may have been done: what it left is given back.
+func TestWhatARefusedCallLeftIsGivenBack(t *testing.T) {
+	backend := &records{calls: make(chan fcall.Call, 1)}
+	e, w := begun(backend, &Request{Key: "k", Terms: &lease.Terms{Length: 30 * time.Second}})
+	t.Cleanup(func() { e.Keeper.Close(t.Context()) })
+	refused := fcall.Uncertain(&fcall.Refusal{Kind: fcall.ErrDenied, Text: "WAIT: NOPERM"})
+	e.answered(e.machine.call, fcall.Outcome{Err: refused}, nil, time.Now(), nil)
+	e.mu.Unlock()
+	require.ErrorIs(t, w.err, fcall.ErrDenied)
+	require.Equal(t, fcall.Leave, (<-backend.calls).Verb)
 }
 
 // begun is a queue that a Waiter has entered. Its mutex is held: the test makes the calls.
@@ -89,7 +118,7 @@ func TestWhatIsDeclinedWasNotUsed(t *testing.T) {
 	r := Request{Key: "k", Terms: &lease.Terms{Length: 30 * time.Second, RenewEvery: 10 * time.Second}}
 	granted := fcall.Outcome{Reply: fcall.Reply{Yes: true, Fence: 7, Top: 9}}
 	e, w := begun(backend, &r)
-	e.answered(t.Context(), e.machine.call, granted, time.Now(), nil)
+	e.answered(e.machine.call, granted, nil, time.Now(), nil)
 	e.mu.Unlock()
 	e.Decline(w.holder)
 	call := <-backend.calls
@@ -99,7 +128,7 @@ func TestWhatIsDeclinedWasNotUsed(t *testing.T) {
 	e, w = begun(backend, &r)
 	next := e.waiter(t.Context(), &r)
 	e.step(time.Now(), Event{Kind: Enter, Waiter: next})
-	e.answered(t.Context(), e.machine.call, granted, time.Now(), nil)
+	e.answered(e.machine.call, granted, nil, time.Now(), nil)
 	e.mu.Unlock()
 	e.Decline(w.holder)
 	require.EqualValues(t, 8, next.holder.Fence)

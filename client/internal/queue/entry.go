@@ -193,11 +193,11 @@ func (e *entry) fail(w *Waiter, err error) {
 }
 
 // end is the end of a waiter's context. Who cancelled it is told that, and not how the server is.
-func (e *entry) end(ctx context.Context, w *Waiter) {
+func (e *entry) end(w *Waiter, why error) {
 	waits := !w.done
 	e.step(time.Now(), Event{Kind: End, Waiter: w})
-	if waits && errors.Is(ctx.Err(), context.Canceled) {
-		w.err = ctx.Err()
+	if waits && errors.Is(why, context.Canceled) {
+		w.err = why
 	}
 }
 

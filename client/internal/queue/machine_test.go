@@ -80,6 +80,9 @@ func TestSteps(t *testing.T) {
 		{"a refusal is for the one that was asked for", []Event{
 			{Kind: Enter, Waiter: w}, {Kind: No, No: 1}, {Kind: Enter, Waiter: x}, {Kind: Denied, No: 2}},
 			[]string{"acquireA", "waitA", "", "failRefused waitA+run"}},
+		{"what a refused call may have left is undone", []Event{
+			{Kind: Enter, Waiter: w}, {Kind: Denied, No: 1, Unknown: true}, {Kind: Enter, Waiter: x}, {Kind: Denied, No: 2}},
+			[]string{"acquireA", "failRefused undoA", "acquireB", "failRefused"}},
 		{"a grant that was kept for an answer is confirmed", []Event{
 			{Kind: Enter, Waiter: w}, {Kind: No, No: 1}, {Kind: Grant, Owner: "A", Token: 7, Top: 7}, {Kind: No, No: 2, Token: 6}, {Kind: Yes, No: 3, Token: 7, Top: 7}},
 			[]string{"acquireA", "waitA", "", "renewA7", "serveA7"}},

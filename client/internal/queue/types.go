@@ -43,7 +43,7 @@ type Event struct {
 	Late    bool          // Yes: our lease was over when it came
 	Confirm bool          // Yes, Grant: to be confirmed by a renewal, because too little is left or known
 	Spent   bool          // No: the owner string is used up
-	Unknown bool          // NoAnswer: the call may have run, or may run yet
+	Unknown bool          // NoAnswer, Denied: the call may have run, or may run yet
 	Over    bool          // Release: no pass inside the process: the lock is lost, or others have waited for long
 	Now     time.Duration // since an epoch of the caller's, and not 0
 	No      uint64

@@ -5,49 +5,19 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/holdfast-go/holdfast/integration/server"
-	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 )
 
 func main() {
-	if err := run(); err != nil {
+	flavours, err := server.Flavours()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-}
-
-// run starts each server once: that it is there does not mean that it works.
-// The starts print their names.
-func run() error {
-	specs := []server.Spec{{}} // the default, or HOLDFAST_REDIS
-	if os.Getenv("HOLDFAST_RUNTIME") == "" && os.Getenv("HOLDFAST_REDIS") == "" {
-		// Tests that do not import package container use these.
-		if _, err := server.Locals(context.Background()); err != nil {
-			return err
-		}
-	}
-	flavours, err := server.Flavours()
-	if err != nil {
-		return err
-	}
 	for _, f := range flavours {
-		specs = append(specs, server.Spec{Flavour: f})
+		fmt.Println("server:", f)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	for _, spec := range specs {
-		d, err := server.Start(ctx, spec)
-		if err != nil {
-			return err
-		}
-		if err := d.Close(); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/integration/leaks"
 	"github.com/holdfast-go/holdfast/integration/server"
-	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 )
 
 const (

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/integration/server"
-	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/doctor"
 )
 

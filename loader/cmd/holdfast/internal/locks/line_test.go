@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/integration/server"
-	_ "github.com/holdfast-go/holdfast/integration/server/container" // servers may be containers
 )
 
 // The line is as the server serves it: over several pages, and over gaps, single ones and runs.

@@ -1,4 +1,4 @@
-package machine
+package server
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 // The janitor is a shell that outlives this process by a moment, however that
 // ends: its standard input is a pipe whose other end closes then. It kills and
 // deletes what stands in its directory: node-*/pid names a process,
-// node-*/container a container and the program to remove it with.
+// node-*/container a container.
 // A process is killed with its group, so that a child that saves the data ends
 // too; what still is in a system call then can yet make a file, so deleting is
 // tried again. The janitor has a process group of its own, so Ctrl-C does not end it first.
@@ -23,8 +23,7 @@ for pid in "$0"/node-*/pid; do
 done
 for container in "$0"/node-*/container; do
 	test -f "$container" || continue
-	read -r engine name < "$container"
-	"$engine" rm -f -v "$name"
+	docker rm -f -v "$(cat "$container")"
 done
 for _ in 1 2 3 4 5; do
 	rm -rf "$0" && exit
@@ -32,9 +31,9 @@ for _ in 1 2 3 4 5; do
 done
 `
 
-// WatchedDir returns the directory that the janitor empties after this
+// watchedDir returns the directory that the janitor empties after this
 // process. The first call makes it and starts the janitor.
-var WatchedDir = sync.OnceValues(func() (string, error) {
+var watchedDir = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "holdfast-server-")
 	if err != nil {
 		return "", err
