@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -28,9 +29,10 @@ func (o *output) node(n loader.NodeReport) {
 	if o.cfg.json {
 		return
 	}
-	versions := orNone(n.After)
+	const none = "none"
+	versions := cmp.Or(n.After, none)
 	if n.Before != n.After {
-		versions = orNone(n.Before) + " -> " + orNone(n.After)
+		versions = cmp.Or(n.Before, none) + " -> " + versions
 	}
 	if n.Action == loader.Failed || n.Action == loader.NotChecked {
 		versions = "?"
@@ -45,20 +47,8 @@ func (o *output) node(n loader.NodeReport) {
 	}
 }
 
-func orNone(version string) string {
-	if version == "" {
-		return "none"
-	}
-	return version
-}
-
 func (o *output) knows(addr string) bool {
-	for _, n := range o.nodes {
-		if n.Addr == addr {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.nodes, func(n loader.NodeReport) bool { return n.Addr == addr })
 }
 
 // problem prints those of the joined errors that belong to no node, because a node's line has its
