@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
-	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
