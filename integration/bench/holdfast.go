@@ -45,7 +45,7 @@ func openHoldfast(p place, lease time.Duration) (l locker, err error) {
 		case err != nil:
 			return hold{}, err
 		}
-		return hold{Unlock: func() error { return l.Release(context.Background()) }}, nil
+		return hold{Unlock: func() error { return l.Release(context.Background()) }, Context: l.Context()}, nil
 	}
 	return locker{
 		Lock:    func(ctx context.Context, name string) (hold, error) { return take(c.Acquire(ctx, name)) },

@@ -40,7 +40,8 @@ type locker struct {
 
 // hold is a lock that was taken.
 type hold struct {
-	Unlock func() error
+	Unlock  func() error
+	Context context.Context // ends when the lock is lost; nil where the library has no such thing
 }
 
 // rivals are all libraries, Holdfast first. Those on rueidis come once more with our connection
@@ -57,7 +58,10 @@ func rivals() []rival {
 
 // takes reports whether a rival takes part in a cell.
 func (r rival) takes(c cell) bool {
-	if c.several {
+	switch {
+	case c.kind == heldKind:
+		return r.Name == holdfastName
+	case c.several:
 		return r.Several
 	}
 	return c.kind == spreadKind || !r.Baseline && !r.Tuned

@@ -22,14 +22,19 @@ var sections = []section{
 		slices.Concat([]string{mRate, mP99, mFair, mStranded}, costs[2:])},
 	{"try", "Try on a lock that another holds", "One client asks without waiting and is refused each time; all numbers are per try.", costs},
 	{"quorum", "Five servers that know nothing of each other", "One client, a lock of a majority; nobody else wants it. All servers share one core.", costs},
+	{"held", "Many locks held", fmt.Sprintf("One client takes so many locks under a lease of %v and holds them; a second one may wait for each, in a goroutine "+
+		"for each. Heap and stack are what the process has more of after a collection, for each lock. Only Holdfast has a part in it.", lease),
+		[]string{mHeap, mStack, mClientShare, mServerShare, mCommandsASecond}},
 }
 
 // The metrics.
 const (
-	mRate, mP50, mP99, mFair           = "rate", "p50", "p99", "fairness"
-	mStranded                          = "left waiting"
-	mCommands, mServerCPU, mInCommands = "commands", "server cpu", "in commands"
-	mClientCPU, mAllocs, mBytes        = "client cpu", "allocs", "bytes"
+	mRate, mP50, mP99, mFair                     = "rate", "p50", "p99", "fairness"
+	mStranded                                    = "left waiting"
+	mCommands, mServerCPU, mInCommands           = "commands", "server cpu", "in commands"
+	mClientCPU, mAllocs, mBytes                  = "client cpu", "allocs", "bytes"
+	mHeap, mStack                                = "heap", "stack"
+	mClientShare, mServerShare, mCommandsASecond = "client share", "server share", "commands a second"
 )
 
 var costs = []string{mRate, mP50, mP99, mCommands, mServerCPU, mInCommands, mClientCPU, mAllocs, mBytes}
@@ -38,17 +43,19 @@ var costs = []string{mRate, mP50, mP99, mCommands, mServerCPU, mInCommands, mCli
 var labels = map[string]string{
 	mRate: "per second", mP50: "wait p50 µs", mP99: "wait p99 µs", mFair: "most / least served", mStranded: "left waiting",
 	mCommands: "commands", mServerCPU: "server CPU µs", mInCommands: "in commands µs", mClientCPU: "client CPU µs",
-	mAllocs: "allocs", mBytes: "bytes",
+	mAllocs: "allocs", mBytes: "bytes", mHeap: "heap bytes a lock", mStack: "stack bytes a lock",
+	mClientShare: "client CPU %", mServerShare: "server CPU %", mCommandsASecond: "commands a second",
 }
 
 // values are the numbers of one run, by metric. What is not known is left out.
 type values map[string]float64
 
-// What a cell does: goroutines with names of their own; all on one name; tries.
+// What a cell does: goroutines with names of their own; all on one name; tries; locks that are held.
 const (
 	spreadKind = iota
 	hotKind
 	tryKind
+	heldKind
 )
 
 // cell is one case of a workload. It is measured for each player in each round.
@@ -57,6 +64,8 @@ type cell struct {
 	kind                int
 	several             bool // servers
 	clients, goroutines int  // goroutines of each client
+	names               int  // that are held
+	waiters             bool // one for each
 }
 
 func cells() []cell {
@@ -72,6 +81,9 @@ func cells() []cell {
 		{workload: "try", title: "64 goroutines", kind: tryKind, clients: 2, goroutines: 64},
 		{workload: "quorum", title: "1 goroutine", several: true, clients: 1, goroutines: 1},
 		{workload: "quorum", title: "64 goroutines, a name each", several: true, clients: 1, goroutines: 64},
+		{workload: "held", title: "10,000 locks", kind: heldKind, clients: 1, names: 10_000},
+		{workload: "held", title: "100,000 locks", kind: heldKind, clients: 1, names: 100_000},
+		{workload: "held", title: "2,000 locks, each with a waiter", kind: heldKind, clients: 2, names: 2000, waiters: true},
 	}
 }
 
@@ -109,6 +121,9 @@ func (c cell) measure(ctx context.Context, w *world, r rival) (values, error) {
 			return nil, err
 		}
 		opened = append(opened, l)
+	}
+	if c.kind == heldKind {
+		return c.held(ctx, s, r, opened, w.quick)
 	}
 	h := hammer{warm: 300 * time.Millisecond, window: time.Second}
 	if w.quick {
