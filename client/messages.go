@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/client/internal/holding"
 	"github.com/holdfast-go/holdfast/client/internal/inbox"
 	"github.com/holdfast-go/holdfast/client/internal/keeper"
-	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/client/internal/lease"
 )
 
 // What the server sends without being asked, and what concerns several locks of this client. These functions,
@@ -21,12 +21,9 @@ import (
 // is undone. Where the key was too long for the message, the provisional lease ends it.
 func (c *Client) unclaimed(owner string, g inbox.Grant) {
 	if g.Key != "" && strings.HasPrefix(owner, c.identity+":") {
-		c.keeper.Undo(&keeper.Undo{Key: g.Key, Owner: owner, Token: g.Fence, Until: time.Now().Add(2 * provisional)})
+		c.keeper.Undo(&keeper.Undo{Key: g.Key, Owner: owner, Token: g.Fence, Until: time.Now().Add(2 * lease.Handover)})
 	}
 }
-
-// provisional is the longest lease of a lock handed over, until it is confirmed.
-const provisional = functions.ProvisionalTTL * time.Millisecond
 
 // gone is told of a lock that is not ours any more.
 func (c *Client) gone(h *holding.Holding) { c.queues.Lost(h) }

@@ -187,19 +187,15 @@ func (t *Holder) Leave(ref *Ref) (l Left) {
 // Passable reports whether the lock can be passed on at now, with the next token. The k-th token of
 // a run is used no earlier than k microseconds after the server gave the run: so the server's clock
 // has passed every token that was used, and the rest of the run is free again whatever becomes of
-// this process.
+// this process. Whoever gets a lock passed on has at least a quarter of the lease of one handed over.
 func (h *Holding) Passable(now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	next := h.holder.Fence + 1
 	return next <= h.Top && h.Lease.Length() == h.Terms.Length && h.Lease.Working(now) &&
-		h.Lease.Until().Sub(now) >= min(h.Terms.Length, provisional)/4 &&
+		h.Lease.Until().Sub(now) >= min(h.Terms.Length, lease.Handover)/4 &&
 		time.Duration(next-h.First)*time.Microsecond <= now.Sub(h.Since)
 }
-
-// provisional is the longest lease of a lock handed over, until it is confirmed. Whoever gets a lock
-// passed on has at least a quarter of that.
-const provisional = 2 * time.Second
 
 // Pass makes the next Holder, after the last Ref of the one before has left. If the lease has ended
 // this very moment, so has the new holder's time.

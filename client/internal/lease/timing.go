@@ -1,6 +1,13 @@
 package lease
 
-import "time"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// Handover is the longest lease of a lock that was handed over, until it is confirmed.
+const Handover = functions.ProvisionalTTL * time.Millisecond
 
 // The times of a lease.
 const (

@@ -199,9 +199,9 @@ func (e *entry) grant(owner string, g inbox.Grant) {
 	if w := e.machine.First(); w != nil && e.heard != nil && e.heard.Channel != "" && e.last.ServerMS > 0 {
 		t, now := w.Terms, time.Now()
 		left := time.Duration(g.UntilMS-e.last.ServerMS)*time.Millisecond - now.Sub(e.asked)
-		left = min(left-now.Sub(e.asked)/100, provisional) // the server's clock may have been stepped
+		left = min(left-now.Sub(e.asked)/100, lease.Handover) // the server's clock may have been stepped
 		left -= lease.Margin(left)
-		ev.Confirm = t.RenewEvery == 0 || t.Replicas > 0 || left < min(t.Length, provisional)/2 || e.heard.Stale()
+		ev.Confirm = t.RenewEvery == 0 || t.Replicas > 0 || left < min(t.Length, lease.Handover)/2 || e.heard.Stale()
 		e.basis, e.granted = lease.Provisional(t, now, now.Add(left)), now
 	}
 	e.step(time.Now(), ev)

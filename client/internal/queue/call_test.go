@@ -55,8 +55,8 @@ func TestAGrantIsProvisional(t *testing.T) {
 	e.grant("own", inbox.Grant{Fence: 9, UntilMS: now.Add(time.Hour).UnixMilli(), Tokens: 1})
 	require.Equal(t, Held, e.machine.State())
 	until, _ := w.holder.Stands()
-	require.Less(t, until.Sub(now), provisional+time.Minute/100)
-	require.Less(t, time.Until(until), provisional)
+	require.Less(t, until.Sub(now), lease.Handover+time.Minute/100)
+	require.Less(t, time.Until(until), lease.Handover)
 }
 
 // A call that was refused in the middle may have been done: what it left is given back.

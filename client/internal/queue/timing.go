@@ -1,10 +1,6 @@
 package queue
 
-import (
-	"time"
-
-	"github.com/holdfast-go/holdfast/functions"
-)
+import "time"
 
 // The times and bounds of the queues.
 const (
@@ -18,12 +14,10 @@ const (
 	passRun   = 1000
 	passSlice = 2 * time.Millisecond
 
-	// The longest lease of a lock handed over, until it is confirmed.
-	provisional = functions.ProvisionalTTL * time.Millisecond
 	// How long a line outlives the last lease.
 	lineTime = time.Minute
 
-	// Between two questions of a waiter that can be notified: less than provisional, so that a dead
+	// Between two questions of a waiter that can be notified: less than lease.Handover, so that a dead
 	// one is noticed by the next.
 	lookPause = time.Second
 	// Of one that cannot, or of a lock that no message tells of.
