@@ -19,10 +19,13 @@ func (c cell) held(ctx context.Context, s *site, r rival, opened []locker, quick
 		lasts, names = time.Second, c.names/10
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	before, holds := memory(), make([]hold, names)
 	var taking, waiting sync.WaitGroup
 	defer waiting.Wait()
 	defer cancel()
+	if err := sleep(ctx, lasts/10); err != nil { // until what the run before left behind has ended
+		return nil, err
+	}
+	before, holds := memory(), make([]hold, names)
 	var next atomic.Int64
 	var failed [64]error
 	for g := range failed {
