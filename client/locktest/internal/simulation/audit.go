@@ -53,7 +53,7 @@ func (l *lock) wantedBy(p *process, until time.Time) {
 }
 
 // calm is since when there is no fault. ok is false while there is one.
-func (o *observer) calm(now time.Time) (since time.Time, ok bool) {
+func (o *observer) calm() (since time.Time, ok bool) {
 	return o.calmFrom, o.faults == 0
 }
 
@@ -68,25 +68,24 @@ func (o *observer) rest(idle bool) time.Duration {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	now := time.Now()
-	from, calm := o.calm(now)
-	if !calm {
-		from = now
-	}
 	if o.need > 0 {
 		return auditEvery
 	}
-	return max(auditEvery, min(from.Add(recovery).Sub(now), 500*time.Millisecond)) // or else it cannot say how long locks were held
+	now := time.Now()
+	from, calm := o.calm()
+	if !calm {
+		from = now
+	}
+	return max(auditEvery, min(from.Add(recovery).Sub(now), 500*time.Millisecond))
 }
 
-// audit looks at what must hold at any time. idle: a leader holds each lock in peace.
-func (o *observer) audit(idle bool) {
+// audit looks at what must hold at any time.
+func (o *observer) audit() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
-	calmFrom, calm := o.calm(now)
+	calmFrom, calm := o.calm()
 	for _, l := range o.locks {
-		o.sample(l, now, idle)
 		if o.need > 0 {
 			o.auditMajority(l, now, calm, calmFrom.Add(recovery+o.mix.guard))
 			continue
@@ -123,17 +122,6 @@ func (o *observer) auditHolders(l *lock, now, calmFrom time.Time) {
 			h.released = true // once
 		}
 	}
-}
-
-// sample counts the time in which a lock is held or waited for.
-func (o *observer) sample(l *lock, now time.Time, idle bool) {
-	if l.owner != "" || len(l.wants) > 0 {
-		o.report.LockTime += now.Sub(l.sampled)
-		if idle {
-			o.report.Idle += now.Sub(l.sampled)
-		}
-	}
-	l.sampled = now
 }
 
 // auditFree looks for a free lock that somebody waits for.

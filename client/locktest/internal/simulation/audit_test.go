@@ -18,7 +18,7 @@ func TestALossIsNoticedWithinALeaseOfIt(t *testing.T) {
 		after := func(d time.Duration, broken int) {
 			t.Helper()
 			time.Sleep(d)
-			if o.audit(false); o.report.Sum(Violations) != broken {
+			if o.audit(); o.report.Sum(Violations) != broken {
 				t.Fatalf("%d violations, want %d", o.report.Sum(Violations), broken)
 			}
 		}

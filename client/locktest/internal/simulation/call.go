@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
@@ -99,7 +98,6 @@ func (o *observer) checkKind(l *lock, c *call, err error, now time.Time) {
 		}
 	}
 	o.report.Count(Checks, "7 error", 1)
-	o.report.Count(Errors, strings.Join(of, "+"), 1)
 	if len(of) != 1 {
 		o.broken(l.name, 7, "%s of %s failed with an error of the kinds %v: %v", c.verb, c.who, of, err)
 		return

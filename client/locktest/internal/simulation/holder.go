@@ -93,13 +93,12 @@ func (o *observer) enter(h *holder) {
 }
 
 func (o *observer) checkAlone(l *lock, h *holder) {
-	live, known := l.holders[:0], false
+	live := l.holders[:0]
 	for _, other := range l.holders {
 		if other.released || !other.alive() {
 			continue
 		}
 		live = append(live, other)
-		known = known || other.together(h)
 		if h.together(other) {
 			continue
 		}
@@ -120,11 +119,7 @@ func (o *observer) checkAlone(l *lock, h *holder) {
 		o.checkOrder(l, h)
 		return
 	}
-	if h.fence > l.token {
-		l.token = h.fence // passed on in memory
-	} else if !known && h.fence < l.token && l.owner != h.owner && o.lost(l, h) == oracle.None {
-		o.report.Count(Checks, "entered after a later token", 1)
-	}
+	l.token = max(l.token, h.fence) // passed on in memory
 }
 
 // checkMinimum looks whether the minimum of the one before is over, where nothing happened since. Who
@@ -140,7 +135,7 @@ func (o *observer) checkMinimum(l *lock, h *holder) {
 	if before == nil || before.owner == h.owner {
 		return
 	}
-	from, calm := o.calm(h.entered)
+	from, calm := o.calm()
 	if !calm || from.After(before.began) || o.lost(l, before) != oracle.None {
 		return
 	}

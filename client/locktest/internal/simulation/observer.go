@@ -26,7 +26,7 @@ type observer struct {
 	latency time.Duration
 
 	mu      sync.Mutex
-	history *history
+	history history
 	report  *Report
 	locks   map[string]*lock
 	cause   map[*redis.Node]redis.Call // the function that runs there
@@ -84,18 +84,17 @@ type lock struct {
 	lenders  map[string]bool // processes of which others use an owner
 	register register
 	wanted   map[string]time.Time // until when each process wanted it
-	sampled  time.Time
 }
 
 // everybody is the owner of a loss that concerns all holders, and all who were asking for the lock.
 const everybody = ""
 
 func newObserver(seed uint64, name string, mix profile, names []string) *observer {
-	o := &observer{seed: seed, profile: name, mix: mix, history: newHistory(), report: NewReport(), locks: map[string]*lock{},
+	o := &observer{seed: seed, profile: name, mix: mix, history: history{began: time.Now()}, report: NewReport(), locks: map[string]*lock{},
 		cause: map[*redis.Node]redis.Call{}, stale: map[*redis.Node]bool{}, drift: map[*redis.Node]float64{}, began: map[*redis.Node]time.Time{}, retold: map[*redis.Node]oracle.Cause{}, moving: map[string]bool{},
 		hosts: map[string]*hostState{}, calmFrom: time.Now()}
 	for _, name := range names {
-		o.locks[name] = &lock{name: name, judge: oracle.Judge{Exact: true}, level: mix.replicated, free: time.Now(), votes: map[*redis.Node]*votes{}, wants: map[*want]bool{}, told: map[string]time.Time{}, ghosts: map[string]bool{}, lenders: map[string]bool{}, wanted: map[string]time.Time{}, sampled: time.Now()}
+		o.locks[name] = &lock{name: name, judge: oracle.Judge{Exact: true}, level: mix.replicated, free: time.Now(), votes: map[*redis.Node]*votes{}, wants: map[*want]bool{}, told: map[string]time.Time{}, ghosts: map[string]bool{}, lenders: map[string]bool{}, wanted: map[string]time.Time{}}
 	}
 	return o
 }

@@ -87,7 +87,6 @@ func Run(t *testing.T, seed uint64, opt Options) *Report {
 		report = r.seen.report
 		report.Schedules = 1
 		report.Virtual = time.Since(began)
-		report.Digest = r.seen.history.digest
 		report.Count(Levels, fmt.Sprintf("%v, %s", r.kind, r.profile.level()), 1)
 	})
 	return report
@@ -185,15 +184,14 @@ func (r *run) deploy(t *testing.T) {
 // play goes through the phases of the schedule: work under faults, hours of peace, work again, and
 // the end.
 func (r *run) play() {
-	audits, auditing, idle := make(chan struct{}), sync.WaitGroup{}, atomic.Bool{}
+	audits, auditing, idle := make(chan struct{}), sync.WaitGroup{}, atomic.Bool{} // idle: few things happen
 	auditing.Go(func() {
 		for {
-			peace := idle.Load()
 			select {
 			case <-audits:
 				return
-			case <-time.After(r.seen.rest(peace) + 137*time.Nanosecond):
-				r.seen.audit(peace)
+			case <-time.After(r.seen.rest(idle.Load()) + 137*time.Nanosecond):
+				r.seen.audit()
 			}
 		}
 	})
