@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
 
@@ -71,12 +70,8 @@ func (h *holder) together(other *holder) bool {
 func (o *observer) enter(h *holder) {
 	o.mu.Lock()
 	l := o.locks[h.name]
-	switch {
-	case h.owner != "":
-	case o.need > 0:
-		h.owner = l.grantedTo(h.fence, h.process.label)
-	default:
-		h.owner = l.ownerOf(h.fence)
+	if h.owner == "" {
+		h.owner = l.ownerOf(h.fence, h.process.label)
 	}
 	h.entered = time.Now()
 	o.report.Entries++
@@ -200,16 +195,7 @@ func (o *observer) checkOutlived(l *lock, owner, what string) {
 	}
 }
 
-// checkDeadlines compares what holders count on with what the server keeps.
-func (o *observer) checkDeadlines(l *lock) {
-	var holders []*holder
-	o.locked(func() { holders = slices.Clone(l.holders) })
-	for _, h := range holders {
-		o.checkDeadline(l, h)
-	}
-}
-
-// checkDeadline does so for one. It looks at the Lock before it looks at the server's lease, which
+// checkDeadline compares what a holder counts on with what the server keeps. It looks at the Lock before it looks at the server's lease, which
 // may be prolonged meanwhile but never shortened without the Lock's knowledge.
 func (o *observer) checkDeadline(l *lock, h *holder) {
 	if h.lock == nil {

@@ -42,10 +42,10 @@ type observer struct {
 
 	faults     int // under way
 	calmFrom   time.Time
-	faulty     bool      // there has been any fault
-	libMissing time.Time // the functions were missing somewhere until then
-	hosts      map[string]*hostState
-	onGrant    chan string // gets the names of locks that are handed over; nil: nobody listens
+	faulty     bool                // there has been any fault
+	libMissing time.Time           // the functions were missing somewhere until then
+	hosts      map[string]*process // by their labels
+	onGrant    chan string         // gets the names of locks that are handed over; nil: nobody listens
 }
 
 // lock is what is known of one lock: at its primary, and in the processes.
@@ -92,7 +92,7 @@ const everybody = ""
 func newObserver(seed uint64, name string, mix profile, names []string) *observer {
 	o := &observer{seed: seed, profile: name, mix: mix, history: history{began: time.Now()}, report: NewReport(), locks: map[string]*lock{},
 		cause: map[*redis.Node]redis.Call{}, stale: map[*redis.Node]bool{}, drift: map[*redis.Node]float64{}, began: map[*redis.Node]time.Time{}, retold: map[*redis.Node]oracle.Cause{}, moving: map[string]bool{},
-		hosts: map[string]*hostState{}, calmFrom: time.Now()}
+		hosts: map[string]*process{}, calmFrom: time.Now()}
 	for _, name := range names {
 		o.locks[name] = &lock{name: name, judge: oracle.Judge{Exact: true}, level: mix.replicated, free: time.Now(), votes: map[*redis.Node]*votes{}, wants: map[*want]bool{}, told: map[string]time.Time{}, ghosts: map[string]bool{}, lenders: map[string]bool{}, wanted: map[string]time.Time{}}
 	}
@@ -185,18 +185,13 @@ func (o *observer) published(p redis.Published) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if l := o.lockOfMessage(p.Message); l != nil {
+	if l := o.byKey(p.Message[strings.LastIndexByte(p.Message, ' ')+1:]); l != nil { // its key comes last
 		o.history.add(l.name, p.Node.Addr(), "publishes %q to %d", p.Message, p.Receivers)
 		select {
 		case o.onGrant <- l.name:
 		default:
 		}
 	}
-}
-
-// lockOfMessage finds the lock that a grant is of: its key comes last.
-func (o *observer) lockOfMessage(message string) *lock {
-	return o.byKey(message[strings.LastIndexByte(message, ' ')+1:])
 }
 
 // lose notes that an owner may have lost the lock. Of everybody, that is also whoever gets it in memory
@@ -379,8 +374,10 @@ func (o *observer) note(l *lock, s state, w redis.Write) {
 	}
 	l.timer = time.AfterFunc(d, func() { o.over(l, gen) })
 	l.short = l.short && !fresh || until.Sub(now) < waitersAsk || shrunk
-	if shrunk {
-		go o.checkDeadlines(l)
+	for _, h := range l.holders {
+		if shrunk {
+			go o.checkDeadline(l, h)
+		}
 	}
 }
 

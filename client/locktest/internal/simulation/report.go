@@ -84,10 +84,6 @@ func (r *Report) String() string {
 }
 
 func (v Violation) String() string {
-	replay := fmt.Sprintf("HOLDFAST_SEED=%d ", v.Seed)
-	if v.Profile != "" {
-		replay += fmt.Sprintf("HOLDFAST_PROFILE=%q ", v.Profile)
-	}
-	return fmt.Sprintf("invariant %d: %s\nreplay: %sgo test -count=1 -run 'TestReplay$' ./internal/simulation (in client/locktest)\n%s",
-		v.Invariant, v.Text, replay, v.History)
+	return fmt.Sprintf("invariant %d: %s\nreplay: HOLDFAST_SEED=%d HOLDFAST_PROFILE=%q HOLDFAST_SCHEDULES=1 go test -count=10 -failfast "+
+		"-run 'TestSimulation$' ./internal/simulation (in client/locktest)\n%s", v.Invariant, v.Text, v.Seed, v.Profile, v.History)
 }

@@ -120,7 +120,7 @@ func (in *injector) missing(on bool) {
 }
 
 func (in *injector) load(n *redis.Node) {
-	n.Do("FUNCTION", "LOAD", "REPLACE", in.run.source)
+	n.Do("FUNCTION", "LOAD", "REPLACE", in.run.Source)
 	in.missing(false)
 }
 
@@ -147,20 +147,15 @@ func (in *injector) refusal() {
 	if redis.Condition(which) == redis.Busy { // rueidis panics when SUNSUBSCRIBE is answered with BUSY
 		which++
 	}
-	end := in.server("refusal", fmt.Sprintf("%s, %d", n.Addr(), which))
-	c := redis.Condition(which)
-	if c <= redis.ClusterDown {
+	defer in.server("refusal", fmt.Sprintf("%s, %d", n.Addr(), which))()
+	if c := redis.Condition(which); c <= redis.ClusterDown {
 		n.Set(c, true)
+		defer n.Set(c, false)
 	} else {
 		n.Refuse(readOnly)
+		defer n.Refuse(nil)
 	}
 	in.wait(time.Millisecond, 8*time.Second)
-	if c <= redis.ClusterDown {
-		n.Set(c, false)
-	} else {
-		n.Refuse(nil)
-	}
-	end()
 }
 
 func (in *injector) migrate() {

@@ -60,6 +60,14 @@ func TestWorker(t *testing.T) {
 		}
 		opt.Source = string(source)
 	}
+	if path := os.Getenv("HOLDFAST_TRACE"); path != "" {
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		opt.Trace = f
+	}
 	finds := regexp.MustCompile(j.Finds)
 	for seed := j.Seed; seed < j.End && time.Now().Before(j.Until); seed++ {
 		dog := time.AfterFunc(watchdog, func() {
