@@ -94,6 +94,12 @@ var defects = []defect{
 		finds: `ended the lease of .* early`,
 	},
 	{
+		name:    "a renewal that finds the lock lost is taken for done",
+		profile: "busy",
+		client:  map[string]string{"internal/keeper/renew.go": "	ours := o.Yes && o.Fence == h.First" + becomes + "	ours := o.Err == nil"},
+		finds:   `invariant 2: .* is alive, and the server says .* for long`,
+	},
+	{
 		name:    "an expired lock is not given back",
 		profile: "deaf",
 		client: map[string]string{

@@ -14,13 +14,12 @@ func (in *injector) graceful() {
 	if to == nil || in.run.kind == onSingle {
 		return
 	}
-	end := in.server("graceful failover", old.Addr()+" to "+to.Addr())
+	defer in.server("graceful failover", old.Addr()+" to "+to.Addr())()
 	in.retold(to, nothingLost)
 	names := in.run.of(old)
 	in.run.world.Failover(to, redis.Failover{})
 	in.run.seen.retell(to, names, nothingLost)
 	in.wait(20*time.Millisecond, time.Second)
-	end()
 }
 
 func (in *injector) forced() {
@@ -30,8 +29,7 @@ func (in *injector) forced() {
 		return
 	}
 	way := in.rng.IntN(4)
-	end := in.server("forced failover", fmt.Sprintf("%s to %s, way %d", old.Addr(), to.Addr(), way))
-	defer end()
+	defer in.server("forced failover", fmt.Sprintf("%s to %s, way %d", old.Addr(), to.Addr(), way))()
 	switch way {
 	case 0: // what was written lately is lost
 		to.StopReplication()

@@ -41,7 +41,7 @@ func (o *observer) auditMajority(l *lock, now time.Time, calm bool, from time.Ti
 func (o *observer) leader(l *lock, now time.Time) string {
 	for _, v := range l.votes {
 		if owner := v.has.owner; v.has.live(owner, now) {
-			if n, _, _ := l.count(owner, now); n >= o.need {
+			if n, _ := o.count(l, owner, now); n >= o.need {
 				return owner
 			}
 		}

@@ -111,6 +111,15 @@ func (o *observer) broken(name string, invariant int, format string, args ...any
 	}
 }
 
+// unless is broken, or counts what admits it. o.mu is held.
+func (o *observer) unless(why oracle.Cause, name string, invariant int, format string, args ...any) {
+	if why == oracle.None {
+		o.broken(name, invariant, format, args...)
+		return
+	}
+	o.report.Count(Admitted, string(why), 1)
+}
+
 // breaks is broken for those who do not hold o.mu; so are locked, for any work, and tell, for the history.
 func (o *observer) breaks(name string, invariant int, format string, args ...any) {
 	o.locked(func() { o.broken(name, invariant, format, args...) })
@@ -124,10 +133,6 @@ func (o *observer) locked(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	f()
-}
-
-func (o *observer) hooks() redis.Hooks {
-	return redis.Hooks{Write: o.wrote, Call: o.called, Publish: o.published}
 }
 
 const prefix = "lock:"
@@ -328,11 +333,11 @@ func (o *observer) checkKey(l *lock, w redis.Write) {
 func (o *observer) checkToken(l *lock, fence int64, owner string, fresh bool) {
 	o.report.Count(Checks, "3 token", 1)
 	if fresh && fence <= l.token {
+		why := oracle.None
 		if o.skewed && o.forgot {
-			o.report.Count(Admitted, string(oracle.Back), 1)
-		} else {
-			o.broken(l.name, 3, "token %d of %s after %d", fence, owner, l.token)
+			why = oracle.Back
 		}
+		o.unless(why, l.name, 3, "token %d of %s after %d", fence, owner, l.token)
 	}
 	l.token = max(l.token, fence)
 }

@@ -98,6 +98,14 @@ func (r *run) covered(lease time.Duration) time.Duration {
 	return lease
 }
 
+// lasting is a lease that does not end before replicas have it.
+func (r *run) lasting(lease time.Duration) time.Duration {
+	if r.profile.replicated {
+		return max(lease, 500*time.Millisecond)
+	}
+	return lease
+}
+
 // open starts a process in a slot, however long that takes.
 func (r *run) open(ctx context.Context, i int) error {
 	s := r.slots[i]

@@ -124,7 +124,7 @@ func (r *run) build(t *testing.T) {
 	r.seen.history.trace = r.Trace
 	r.seen.slack, r.seen.latency = 30*opt.Step, max(r.latency, 0)
 	opt.Unmodelled = func(node, text string) { t.Errorf("seed %d: %s: not modelled: %s", r.seed, node, text) }
-	opt.Hooks = r.seen.hooks()
+	opt.Hooks = redis.Hooks{Write: r.seen.wrote, Call: r.seen.called, Publish: r.seen.published}
 	r.world = redis.New(opt)
 	r.deploy(t)
 	r.seen.tell("", "world", "%v, %v, %d nodes, absent %q, latency %v, step %v, early %v, peaceful %v", r.kind, opt.Flavour, len(r.nodes),

@@ -81,8 +81,7 @@ func (in *injector) retold(n *redis.Node, why oracle.Cause) {
 func (in *injector) restart() {
 	n := in.primary()
 	disk := redis.Disk([]int{0, 0, 1, 2}[in.rng.IntN(4)])
-	end := in.server("restart", fmt.Sprintf("%s, disk %d", n.Addr(), disk))
-	defer end()
+	defer in.server("restart", fmt.Sprintf("%s, disk %d", n.Addr(), disk))()
 	in.reboot(n, disk)
 }
 
@@ -126,11 +125,10 @@ func (in *injector) load(n *redis.Node) {
 
 func (in *injector) pause() {
 	n := in.run.nodes[in.rng.IntN(len(in.run.nodes))]
-	end := in.server("pause", n.Addr())
+	defer in.server("pause", n.Addr())()
 	n.Pause()
 	in.wait(time.Millisecond, 40*time.Second)
 	n.Continue()
-	end()
 }
 
 // readOnly refuses what writes, as a replica or a full server does.
@@ -170,7 +168,7 @@ func (in *injector) migrate() {
 	if from == to {
 		return
 	}
-	end := in.server("migration", name+" to "+to.Addr())
+	defer in.server("migration", name+" to "+to.Addr())()
 	// A lock that has no key is granted at its target from now on, by a redirection, and not only when all
 	// keys have moved. That one does not know its tokens, and its clock can be behind them, or be stepped
 	// back later.
@@ -190,7 +188,6 @@ func (in *injector) migrate() {
 	o.moved(along, to.Now().Sub(from.Now()), landing{to, to.Offset()})
 	in.wait(time.Millisecond, 2*time.Second)
 	in.run.world.FinishMigration(int(slot))
-	end()
 }
 
 func (o *observer) movingNow(names []string, on bool) {
@@ -217,12 +214,11 @@ func (o *observer) moved(names []string, ahead time.Duration, to landing) {
 
 func (in *injector) flush() {
 	n := in.primary()
-	end := in.server("flush functions", n.Addr())
+	defer in.server("flush functions", n.Addr())()
 	in.missing(true)
 	n.Do("FUNCTION", "FLUSH")
 	in.wait(time.Millisecond, 5*time.Second)
 	in.load(n)
-	end()
 }
 
 // gone deletes a lock's key by hand.
@@ -243,9 +239,8 @@ func (in *injector) gone(name string) {
 
 func (in *injector) del() {
 	name := in.run.names[in.rng.IntN(len(in.run.names))]
-	end := in.server("del", name)
+	defer in.server("del", name)()
 	in.gone(name)
-	end()
 }
 
 // loseAndRefuse deletes a lock's key, and refuses for a moment: a Release that crosses that is
@@ -253,7 +248,7 @@ func (in *injector) del() {
 func (in *injector) loseAndRefuse() {
 	name := in.run.names[in.rng.IntN(len(in.run.names))]
 	o := in.run.seen
-	end := o.fault("loss and refusal", "%s", name)
+	defer o.fault("loss and refusal", "%s", name)()
 	for _, n := range in.primaries() {
 		n.Refuse(readOnly)
 	}
@@ -262,7 +257,6 @@ func (in *injector) loseAndRefuse() {
 	for _, n := range in.run.nodes {
 		n.Refuse(nil)
 	}
-	end()
 }
 
 // clock steps a server's clock, or makes it run at another speed.
@@ -275,7 +269,7 @@ func (in *injector) clock() {
 		offset = time.Duration((in.rng.Float64() - 0.5) * float64(between(in.rng, 2*time.Millisecond, 20*time.Second)))
 	}
 	o := in.run.seen
-	end := in.server("clock", fmt.Sprintf("%s offset %v drift %.4f", n.Addr(), offset, drift))
+	defer in.server("clock", fmt.Sprintf("%s offset %v drift %.4f", n.Addr(), offset, drift))()
 	names, primary := in.run.of(n), n.Primary() == nil
 	o.mu.Lock()
 	o.drift[n] = drift
@@ -294,13 +288,12 @@ func (in *injector) clock() {
 	if primary {
 		o.retell(n, names, lost)
 	}
-	end()
 }
 
 // breakGrants breaks each lock a moment after it is handed over.
 func (in *injector) breakGrants() {
 	o := in.run.seen
-	end := o.fault("break at a grant", "")
+	defer o.fault("break at a grant", "")()
 	ctx, cancel := context.WithTimeout(in.ctx, between(in.rng, 100*time.Millisecond, 10*time.Second))
 	defer cancel()
 	grants := make(chan string, 1)
@@ -318,5 +311,4 @@ func (in *injector) breakGrants() {
 		}
 	}
 	o.locked(func() { o.onGrant = nil })
-	end()
 }
