@@ -31,18 +31,31 @@ import (
 // Errors: ErrArgument for a bad Config, ErrUnreachable when no server answers, ErrDenied when it
 // refuses the credentials.
 func Open(option rueidis.ClientOption, cfg Config) (*Client, error) {
+	return OpenContext(context.Background(), option, cfg)
+}
+
+// OpenContext is Open that gives up when ctx ends, which has no meaning after that.
+//
+// Errors: as Open, and those of a context that had ended, or was cancelled, as TryAcquire.
+func OpenContext(ctx context.Context, option rueidis.ClientOption, cfg Config) (*Client, error) {
 	c, err := build(cfg, assembly.Parts{})
+	if err == nil {
+		err = begun(ctx)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("holdfast: open: %w", err)
 	}
 	var self atomic.Pointer[Client]
-	redis, wires, caching, refused, err := dial.Open(option, func(messages []rueidis.RedisMessage) {
+	redis, wires, caching, refused, err := dial.Open(ctx, option, func(messages []rueidis.RedisMessage) {
 		if c := self.Load(); c != nil {
 			c.cache.Invalidated(messages)
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("holdfast: open: %w", fcall.Classify(context.Background(), err))
+		if err = fcall.Classify(context.Background(), err); ctx.Err() != nil {
+			err = c.ended(ctx, ctx.Err())
+		}
+		return nil, fmt.Errorf("holdfast: open: %w", err)
 	}
 	c.parts.Close = func() { dial.End(redis.Close, closeWait/2, wires) }
 	c.connected(redis, wires.Ended(), func() {

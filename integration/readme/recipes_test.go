@@ -36,6 +36,15 @@ func jobs(ctx context.Context, c *client.Client, report, work, transfer func(con
 	return c.DoAll(ctx, []string{"account:1", "account:2"}, transfer)
 }
 
+func byURL(ctx context.Context) (*client.Client, error) {
+	// redis://, rediss:// (TLS) or unix://, with user, password and database; behind Sentinel ?master_set=mymaster.
+	option, err := rueidis.ParseURL("rediss://app:secret@redis.example:6379/0")
+	if err != nil {
+		return nil, err
+	}
+	return client.OpenContext(ctx, option, client.Config{}) // ctx is for connecting; Open is without
+}
+
 func several() (*client.Client, error) {
 	c, err := quorum.Open([]rueidis.ClientOption{
 		{InitAddress: []string{"a:6379"}}, {InitAddress: []string{"b:6379"}}, {InitAddress: []string{"c:6379"}},
@@ -43,7 +52,7 @@ func several() (*client.Client, error) {
 	return c, err
 }
 
-var _, _ = jobs, several
+var _, _, _ = jobs, byURL, several
 
 // turn answers one message of a conversation. A second message that comes meanwhile waits in line.
 func turn(ctx context.Context, c *client.Client, conversation string, answer func(context.Context, int64) error) error {

@@ -4,6 +4,7 @@ package dial
 
 import (
 	"cmp"
+	"context"
 	"strings"
 	"time"
 
@@ -79,11 +80,12 @@ func Adapt(option rueidis.ClientOption, wires *Wires, invalidated Invalidated) (
 	return option, true
 }
 
-// Open connects with adapted options, as rueidis.NewClient does. If the server refuses tracking, it
-// connects without: then caching is false, and refused says why. err is one of rueidis.
-func Open(option rueidis.ClientOption, invalidated Invalidated) (
+// Open connects with adapted options, as rueidis.NewClient does, until ctx ends. If the server refuses
+// tracking, it connects without: then caching is false, and refused says why. err is one of rueidis.
+func Open(ctx context.Context, option rueidis.ClientOption, invalidated Invalidated) (
 	redis rueidis.Client, wires *Wires, caching bool, refused, err error) {
 	wires = NewWires()
+	stop := context.AfterFunc(ctx, wires.Close)
 	adapted, caching := Adapt(option, wires, invalidated)
 	redis, err = rueidis.NewClient(adapted)
 	if caching && err != nil && fcall.Lasting(err) {
@@ -92,6 +94,10 @@ func Open(option rueidis.ClientOption, invalidated Invalidated) (
 		caching, refused = false, err
 		adapted.DisableCache, adapted.ClientTrackingOptions = true, nil
 		redis, err = rueidis.NewClient(adapted)
+	}
+	if !stop() && err == nil {
+		redis.Close()
+		err = ctx.Err()
 	}
 	if err != nil {
 		wires.Close()

@@ -125,7 +125,7 @@ func TestInvalidationsGoToBoth(t *testing.T) {
 
 func TestOpenWithoutTracking(t *testing.T) {
 	s := server.Single(t, server.WithACL("user default on nopass ~* &* +@all -client|tracking"))
-	redis, wires, caching, refused, err := Open(s.ClientOption(), nil)
+	redis, wires, caching, refused, err := Open(t.Context(), s.ClientOption(), nil)
 	require.NoError(t, err)
 	defer wires.Close()
 	defer redis.Close()
@@ -136,7 +136,7 @@ func TestOpenWithoutTracking(t *testing.T) {
 
 func TestOpen(t *testing.T) {
 	invalidated := make(chan struct{}, 10)
-	redis, wires, caching, refused, err := Open(server.Single(t).ClientOption(), func([]rueidis.RedisMessage) { invalidated <- struct{}{} })
+	redis, wires, caching, refused, err := Open(t.Context(), server.Single(t).ClientOption(), func([]rueidis.RedisMessage) { invalidated <- struct{}{} })
 	require.NoError(t, err)
 	require.NoError(t, refused)
 	require.True(t, caching)
@@ -150,7 +150,7 @@ func TestOpen(t *testing.T) {
 }
 
 func TestOpenWithoutAServer(t *testing.T) {
-	redis, wires, caching, _, err := Open(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}}, nil)
+	redis, wires, caching, _, err := Open(t.Context(), rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}}, nil)
 	require.Error(t, err)
 	require.Nil(t, redis)
 	require.Nil(t, wires)

@@ -1,0 +1,40 @@
+package client_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+)
+
+// OpenContext returns when its context ends, also at a server that accepts and never answers; what it has
+// opened lives on without it.
+func TestOpenContext(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	option := rueidis.ClientOption{InitAddress: []string{silent.Addr().String()}, Dialer: net.Dialer{Timeout: time.Minute}}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = client.OpenContext(ctx, option, client.Config{})
+	require.ErrorIs(t, err, client.ErrUnreachable)
+	_, err = client.OpenContext(ctx, option, client.Config{})
+	require.ErrorIs(t, err, client.ErrTimeout, "it had ended before")
+	ctx, cancel = context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	_, err = client.OpenContext(ctx, option, client.Config{})
+	require.ErrorIs(t, err, context.Canceled)
+
+	option.InitAddress = []string{address}
+	ctx, cancel = context.WithCancel(t.Context())
+	c, err := client.OpenContext(ctx, option, client.Config{})
+	require.NoError(t, err)
+	defer c.Close()
+	cancel()
+	require.NoError(t, c.Do(t.Context(), t.Name(), func(context.Context) error { return nil }))
+}
