@@ -8,10 +8,19 @@ import (
 	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
+// pair chooses a primary and one of its replicas. to is nil if none can take its place.
+func (in *injector) pair() (old, to *redis.Node) {
+	old = in.primary()
+	heirs := in.run.which(func(n *redis.Node) bool { return n.Primary() == old })
+	if len(heirs) == 0 || in.run.kind == onSingle {
+		return old, nil
+	}
+	return old, heirs[in.rng.IntN(len(heirs))]
+}
+
 func (in *injector) graceful() {
-	old := in.primary()
-	to := in.replicaOf(old)
-	if to == nil || in.run.kind == onSingle {
+	old, to := in.pair()
+	if to == nil {
 		return
 	}
 	defer in.server("graceful failover", old.Addr()+" to "+to.Addr())()
@@ -23,9 +32,8 @@ func (in *injector) graceful() {
 }
 
 func (in *injector) forced() {
-	old := in.primary()
-	to := in.replicaOf(old)
-	if to == nil || in.run.kind == onSingle {
+	old, to := in.pair()
+	if to == nil {
 		return
 	}
 	way := in.rng.IntN(4)

@@ -241,8 +241,11 @@ func (in *injector) deafen() {
 	path := redis.Path{Host: p.label}
 	defer in.harm("deaf", path, p.label, false)()
 	in.run.world.Stall(path, redis.ToClient)
-	least, most := in.run.deafness()
-	pause(in.ctx, between(in.rng, least, most))
+	lease := in.run.profile.lease
+	if !in.run.profile.brief || lease == 0 {
+		lease = 30 * time.Second // a usual one
+	}
+	pause(in.ctx, between(in.rng, lease-lease/30, lease+lease/5))
 	in.run.world.Resume(path)
 	in.revive()
 }

@@ -30,14 +30,14 @@ var serverFaults = []fault{
 	{"del at one", 0, (*injector).delAtOne},
 }
 
+// which returns the servers of which something is true.
+func (r *run) which(is func(*redis.Node) bool) []*redis.Node {
+	return slices.DeleteFunc(slices.Clone(r.nodes), func(n *redis.Node) bool { return !is(n) })
+}
+
 // primaries returns the nodes that are primaries now.
-func (in *injector) primaries() (out []*redis.Node) {
-	for _, n := range in.run.nodes {
-		if n.Primary() == nil {
-			out = append(out, n)
-		}
-	}
-	return out
+func (in *injector) primaries() []*redis.Node {
+	return in.run.which(func(n *redis.Node) bool { return n.Primary() == nil })
 }
 
 func (in *injector) primary() *redis.Node {
@@ -45,27 +45,18 @@ func (in *injector) primary() *redis.Node {
 	return all[in.rng.IntN(len(all))]
 }
 
-// of returns the locks of a primary.
-func (r *run) of(n *redis.Node) (names []string) {
-	for _, name := range r.names {
-		if r.kind != onCluster || r.world.Owner(prefix+name) == n {
-			names = append(names, name)
-		}
-	}
-	return names
+// serving returns the primaries of a lock.
+func (in *injector) serving(name string) []*redis.Node {
+	return slices.DeleteFunc(in.primaries(), func(n *redis.Node) bool { return !in.run.serves(n, name) })
 }
 
-func (in *injector) replicaOf(n *redis.Node) *redis.Node {
-	var all []*redis.Node
-	for _, r := range in.run.nodes {
-		if r.Primary() == n {
-			all = append(all, r)
-		}
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	return all[in.rng.IntN(len(all))]
+func (r *run) serves(n *redis.Node, name string) bool {
+	return r.kind != onCluster || r.world.Owner(prefix+name) == n
+}
+
+// of returns the locks of a primary.
+func (r *run) of(n *redis.Node) []string {
+	return slices.DeleteFunc(slices.Clone(r.names), func(name string) bool { return !r.serves(n, name) })
 }
 
 // server notes a fault of a server, which all processes suffer from.
@@ -224,10 +215,7 @@ func (in *injector) flush() {
 // gone deletes a lock's key by hand.
 func (in *injector) gone(name string) {
 	o := in.run.seen
-	for _, n := range in.primaries() {
-		if !slices.Contains(in.run.of(n), name) {
-			continue
-		}
+	for _, n := range in.serving(name) {
 		o.locked(func() {
 			o.moving[name] = true
 			o.locks[name].lose(everybody, oracle.Deleted)
@@ -302,10 +290,8 @@ func (in *injector) breakGrants() {
 		select {
 		case name := <-grants:
 			pause(ctx, between(in.rng, time.Microsecond, 300*time.Millisecond))
-			for _, n := range in.primaries() {
-				if slices.Contains(in.run.of(n), name) {
-					n.Do("FCALL", "holdfast_break", "1", prefix+name, "at its grant")
-				}
+			for _, n := range in.serving(name) {
+				n.Do("FCALL", "holdfast_break", "1", prefix+name, "at its grant")
 			}
 		case <-ctx.Done():
 		}

@@ -73,7 +73,7 @@ func addrs(nodes []*redis.Node) string {
 
 // several chooses the servers that a fault strikes: mostly one, at times all.
 func (in *injector) several() (nodes []*redis.Node, names string) {
-	nodes = slices.DeleteFunc(slices.Clone(in.run.nodes), func(n *redis.Node) bool { return slices.Contains(in.run.absent, n) })
+	nodes = in.run.which(func(n *redis.Node) bool { return !slices.Contains(in.run.absent, n) })
 	in.rng.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 	n := 1
 	switch in.rng.IntN(8) {
