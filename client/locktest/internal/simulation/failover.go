@@ -12,10 +12,13 @@ import (
 func (in *injector) pair() (old, to *redis.Node) {
 	old = in.primary()
 	heirs := in.run.which(func(n *redis.Node) bool { return n.Primary() == old })
-	if len(heirs) == 0 || in.run.kind == onSingle {
+	if len(heirs) == 0 {
 		return old, nil
 	}
-	return old, heirs[in.rng.IntN(len(heirs))]
+	if to = heirs[in.rng.IntN(len(heirs))]; in.run.kind == onSingle {
+		return old, nil
+	}
+	return old, to
 }
 
 func (in *injector) graceful() {
