@@ -20,7 +20,7 @@ const always = 1000 * time.Hour
 func TestSimulation(t *testing.T) {
 	began, profile := time.Now(), os.Getenv("HOLDFAST_PROFILE")
 	first, count := setting(t, "HOLDFAST_SEED", uint64(began.UnixMilli()), seedOf), setting(t, "HOLDFAST_SCHEDULES", 0, seedOf)
-	s := &series{binary: this(t), job: job{Seed: first, End: math.MaxUint64, Profile: profile}}
+	s := &series{job: job{Seed: first, End: math.MaxUint64, Profile: profile}}
 	limit := setting(t, "HOLDFAST_SIMULATE", 10*time.Second, time.ParseDuration)
 	if count > 0 {
 		s.End, limit = first+count, always
@@ -49,7 +49,7 @@ func replayCorpus(t *testing.T) {
 		if err != nil {
 			t.Fatalf("testdata/seeds: %q: %v", line, err)
 		}
-		s := &series{binary: this(t), job: job{Seed: seed, End: seed + 1, Profile: profile}}
+		s := &series{job: job{Seed: seed, End: seed + 1, Profile: profile}}
 		s.simulate(t, always)
 	}
 }

@@ -3,6 +3,7 @@ package simulation_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -137,7 +138,7 @@ const (
 // series is schedules in several processes, of which each takes some at a time.
 type series struct {
 	job
-	binary string
+	binary string                           // a test binary; "": this one
 	broken func(format string, args ...any) // is told of violations and crashes at once; nil: nobody is
 
 	mu      sync.Mutex
@@ -186,7 +187,7 @@ func (s *series) play(ctx context.Context, processes int) {
 		playing.Go(func() {
 			for j, ok := take(); ok; j, ok = take() {
 				for j.Seed < j.End {
-					next, crash := work(ctx, s.binary, j, add)
+					next, crash := work(ctx, cmp.Or(s.binary, os.Args[0]), j, add)
 					if crash == "" {
 						break
 					}
@@ -211,16 +212,6 @@ func (s *series) simulate(t *testing.T, length time.Duration) {
 	if s.total.Schedules == 0 {
 		t.Error("no schedule was run")
 	}
-}
-
-// this is the binary of the running test.
-func this(t *testing.T) string {
-	t.Helper()
-	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return binary
 }
 
 // setting is what the environment says, or what is usual.
