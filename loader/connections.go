@@ -145,16 +145,12 @@ func unasked(nodes []cluster.Node, asked map[string]bool) string {
 
 // merge adds what a node says about itself and others to what others said.
 func merge(nodes, more []cluster.Node) []cluster.Node {
-	at := map[string]int{}
-	for i, node := range nodes {
-		at[node.Addr] = i
-	}
 	for _, node := range more {
-		if i, known := at[node.Addr]; known {
+		if i := slices.IndexFunc(nodes, func(n cluster.Node) bool { return n.Addr == node.Addr }); i >= 0 {
 			nodes[i] = node
-			continue
+		} else {
+			nodes = append(nodes, node)
 		}
-		nodes = append(nodes, node)
 	}
 	return nodes
 }

@@ -11,11 +11,11 @@ import (
 // What can be wrong, for errors.Is. Load, Verify and Unload return a *NodeError with one of them
 // for each node concerned.
 var (
-	// ErrDowngrade: the node runs a newer library. The error is a *DowngradeError.
+	// ErrDowngrade: the node runs a newer library. The error is a *VersionError.
 	ErrDowngrade = errors.New("the server runs a newer library")
 	// ErrContract: the node runs a library of an older contract, whose callers do not understand the
-	// one offered. The error is a *ContractError.
-	ErrContract = errors.New("the server runs a library of another contract")
+	// one offered. The error is a *VersionError.
+	ErrContract = errors.New("the server runs a library of another contract, whose callers and locks do not go with this one")
 	// ErrForeign: another library has our name, or registers a function of ours. The error is a
 	// *ForeignError.
 	ErrForeign = errors.New("the name belongs to another library")
@@ -50,30 +50,18 @@ func (e *NodeError) Error() string { return e.Addr + ": " + e.Op + ": " + e.Err.
 // Unwrap returns the reason.
 func (e *NodeError) Unwrap() error { return e.Err }
 
-// DowngradeError says which versions are concerned. It is an ErrDowngrade.
-type DowngradeError struct {
+// VersionError says which versions are concerned.
+type VersionError struct {
+	Err              error // ErrDowngrade or ErrContract
 	Running, Offered string
 }
 
-func (e *DowngradeError) Error() string {
-	return fmt.Sprintf("%v: %s; refusing to load %s over it without force", ErrDowngrade, e.Running, e.Offered)
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("%v: %s; refusing to load %s over it without force", e.Err, e.Running, e.Offered)
 }
 
-// Is makes errors.Is(err, ErrDowngrade) true.
-func (e *DowngradeError) Is(target error) bool { return target == ErrDowngrade }
-
-// ContractError says which versions are concerned. It is an ErrContract.
-type ContractError struct {
-	Running, Offered string
-}
-
-func (e *ContractError) Error() string {
-	return fmt.Sprintf("%v: %s, not %s; callers and locks of one do not go with the other, "+
-		"so load it with force when nobody uses the older one", ErrContract, e.Running, e.Offered)
-}
-
-// Is makes errors.Is(err, ErrContract) true.
-func (e *ContractError) Is(target error) bool { return target == ErrContract }
+// Unwrap returns Err.
+func (e *VersionError) Unwrap() error { return e.Err }
 
 // ForeignError says who has what is ours. It is an ErrForeign.
 type ForeignError struct {

@@ -85,7 +85,7 @@ func ExampleOptions_rollBack() {
 
 	older := source("2.0.0-rc.1") // functions/holdfast.lua of an earlier release
 	_, err = loader.Load(ctx, client, loader.Options{Source: older})
-	var downgrade *loader.DowngradeError
+	var downgrade *loader.VersionError
 	if errors.As(err, &downgrade) {
 		fmt.Println("refused:", downgrade.Running == functions.Version, downgrade.Offered)
 	}

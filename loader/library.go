@@ -50,7 +50,7 @@ func (l library) contract(offered library) error {
 	if major(l.version) == major(offered.version) {
 		return nil
 	}
-	return &ContractError{Running: l.version, Offered: offered.version}
+	return &VersionError{ErrContract, l.version, offered.version}
 }
 
 // differs compares what a node has with what it should have: Unchanged and nil if they are the

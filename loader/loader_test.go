@@ -74,9 +74,9 @@ func TestUpgradeAndRollBack(t *testing.T) {
 		opt.Source = source(older)
 		report, err = loader.Load(ctx, client, opt)
 		require.ErrorIs(t, err, loader.ErrDowngrade)
-		var downgrade *loader.DowngradeError
+		var downgrade *loader.VersionError
 		require.ErrorAs(t, err, &downgrade)
-		require.Equal(t, loader.DowngradeError{Running: functions.Version, Offered: older}, *downgrade)
+		require.Equal(t, loader.VersionError{Err: loader.ErrDowngrade, Running: functions.Version, Offered: older}, *downgrade)
 		require.Equal(t, repeat(primaries, loader.Refused, replicas, loader.HeldBack), actions(report))
 		requireEverywhere(t, d, functions.Source)
 
@@ -151,11 +151,11 @@ func TestAnOlderContractIsRefused(t *testing.T) {
 	put(t, d.Nodes()[0], old)
 
 	report, err := loader.Load(ctx, client, opt)
-	var contract *loader.ContractError
+	var contract *loader.VersionError
 	require.ErrorAs(t, err, &contract)
 	require.ErrorIs(t, err, loader.ErrContract)
 	require.NotErrorIs(t, err, loader.ErrDowngrade)
-	require.Equal(t, loader.ContractError{Running: "1.99.0", Offered: functions.Version}, *contract)
+	require.Equal(t, loader.VersionError{Err: loader.ErrContract, Running: "1.99.0", Offered: functions.Version}, *contract)
 	require.Equal(t, []loader.Action{loader.Refused}, actions(report))
 	requireEverywhere(t, d, old)
 	_, err = loader.Verify(ctx, client, opt)

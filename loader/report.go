@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/cluster"
@@ -79,10 +80,5 @@ type Report struct {
 
 // Changed reports whether any node was written to, or would be in a dry run.
 func (r Report) Changed() bool {
-	for _, node := range r.Nodes {
-		if node.Action.changed() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Nodes, func(n NodeReport) bool { return n.Action.changed() })
 }

@@ -54,7 +54,7 @@ func (l loading) decide(found library) (Action, error) {
 		return Upgraded, nil
 	case 1:
 		if !l.force {
-			return Refused, &DowngradeError{Running: found.version, Offered: l.offered.version}
+			return Refused, &VersionError{ErrDowngrade, found.version, l.offered.version}
 		}
 		return Downgraded, nil
 	}

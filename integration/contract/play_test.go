@@ -158,6 +158,9 @@ func (p *player) checkKey(m *model, s seen) {
 	if m.held || m.kept || m.broken != nil || len(m.line) > 0 {
 		want = "hash"
 	}
+	if want == "none" && s.kind == "hash" && s.ends == 0 && s.ttl+s.remaining <= 2 {
+		return // a run that was granted and given back by one call: its last token is ahead of the clock for a moment
+	}
 	if s.kind != want {
 		p.fail("the key is a %s, not a %s", s.kind, want)
 	}

@@ -88,11 +88,7 @@ func (a *app) printACL(need rights.Need, as string, file bool) {
 		fmt.Fprintln(a.stdout, "user", as, strings.Join(rules[1:], " "))
 		return
 	}
-	words := []string{"ACL", "SETUSER", as}
-	for _, rule := range rules {
-		words = append(words, shellQuoted(rule))
-	}
-	line := strings.Join(words, " ")
+	line := rights.SetUser(as, rules...)
 	if !a.cfg.json {
 		fmt.Fprintln(a.stdout, line)
 		return
@@ -102,15 +98,7 @@ func (a *app) printACL(need rights.Need, as string, file bool) {
 		User  string   `json:"user"`
 		Rules []string `json:"rules"`
 		Line  string   `json:"line"`
-	}{a.head(nil), as, rules, line})
-}
-
-// shellQuoted is a word as a shell reads it, and redis-cli.
-func shellQuoted(word string) string {
-	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+_-.:") == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}{a.head(exitOK), as, rules, line})
 }
 
 // checkACL asks every node that it can.
@@ -135,10 +123,7 @@ func (a *app) checkACL(ctx context.Context, need rights.Need, as string) error {
 		code = exitFailed
 	}
 	a.printChecks(as, checks, code, err)
-	if code != exitOK {
-		return exit(code)
-	}
-	return nil
+	return exit(code)
 }
 
 func (a *app) checkDeployment(ctx context.Context, option rueidis.ClientOption, need rights.Need, as string) (
@@ -165,15 +150,11 @@ func (a *app) checkDeployment(ctx context.Context, option rueidis.ClientOption, 
 
 func (a *app) printChecks(as string, checks []rights.Check, code int, err error) {
 	if a.cfg.json {
-		h := head{Command: "acl", ExitCode: code}
-		if err != nil {
-			h.Errors = []string{err.Error()}
-		}
 		a.printJSON(struct {
 			head
 			User   string         `json:"user"`
 			Checks []rights.Check `json:"checks"`
-		}{h, as, checks})
+		}{a.head(code, err), as, checks})
 		return
 	}
 	paint := terminal.PainterFor(a.stdout)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/bench"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/rights"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/terminal"
 )
 
@@ -23,7 +24,6 @@ const (
 	benchPrefix  = "holdfast-bench:"
 	benchFor     = 10 * time.Second
 	benchWorkers = 16
-	benchEach    = 16 // locks of a worker
 	benchLease   = 30 * time.Second
 )
 
@@ -68,7 +68,7 @@ The user needs the rights of a client under the prefix. This prints them, with -
   holdfast bench --only contended --json | jq .contended.hand_offs_per_second`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.check(cmd.Flags().Changed("locks")); err != nil {
+			if err := f.check(); err != nil {
 				return usageError{err}
 			}
 			return a.bench(cmd.Context(), &f)
@@ -78,7 +78,6 @@ The user needs the rights of a client under the prefix. This prints them, with -
 	flags.SortFlags = false
 	flags.DurationVar(&f.For, "for", benchFor, "`duration` of all parts together")
 	flags.IntVar(&f.Workers, "workers", benchWorkers, "`number` of those who call at a time")
-	flags.IntVar(&f.Locks, "locks", 0, fmt.Sprintf("`number` of names that are taken by turns (default %d for each worker)", benchEach))
 	flags.StringSliceVar(&f.only, "only", nil, "measure only these `parts`, and the round trip: alone, parallel, contended, renewal")
 	flags.DurationVar(&f.Lease, "lease", benchLease, "`duration` of the leases")
 	flags.IntVar(&f.replicas, "replicas", 0, "this `number` of replicas must have each lock too")
@@ -94,17 +93,12 @@ The user needs the rights of a client under the prefix. This prints them, with -
 }
 
 // check wants settings that can be measured, and completes them.
-func (f *benchFlags) check(locksGiven bool) error {
-	if !locksGiven {
-		f.Locks = benchEach * f.Workers
-	}
+func (f *benchFlags) check() error {
 	switch {
 	case f.For <= 0:
 		return errors.New("--for must be positive")
 	case f.Workers < bench.MinWorkers || f.Workers > bench.MaxWorkers:
 		return fmt.Errorf("--workers must be from %d to %d, not %d", bench.MinWorkers, bench.MaxWorkers, f.Workers)
-	case f.Locks < f.Workers || f.Locks > bench.MaxLocks:
-		return fmt.Errorf("--locks must be from %d, one for each worker, to %d, not %d", f.Workers, bench.MaxLocks, f.Locks)
 	case f.Lease < bench.MinLease:
 		return fmt.Errorf("--lease must be at least %v", bench.MinLease)
 	case f.guard < 0 || f.guard > 0 && f.guard < f.Lease:
@@ -135,23 +129,19 @@ func (a *app) bench(ctx context.Context, f *benchFlags) error {
 	progress.Say("connecting ...")
 	clients, where, err := a.openBench(ctx, f)
 	if err != nil {
-		return advise(err, "client --prefix "+shellQuoted(f.prefix))
+		return advise(err, "client --prefix "+rights.Quoted(f.prefix))
 	}
-	defer clients[0].Close()
-	defer clients[1].Close()
+	defer clients.Close()
 	begun := time.Now()
 	f.Say = func(part bench.Part, takes time.Duration) { progress.Say("%s, for %s ...", part, short(takes)) }
 	report := bench.Run(ctx, clients, f.Settings)
 	progress.End()
 	code := exitOK
-	if report.Failed() {
+	if len(report.Failures) > 0 {
 		code = exitDiffers
 	}
 	a.printBench(f, where, begun, report, code)
-	if code != exitOK {
-		return exit(code)
-	}
-	return nil
+	return exit(code)
 }
 
 // randomPart keeps two runs apart.
@@ -168,38 +158,28 @@ func (a *app) openBench(ctx context.Context, f *benchFlags) (clients bench.Clien
 	defer cancel()
 	cfg := client.Config{Prefix: f.ownPrefix, Lease: f.Lease, Guard: f.guard, Replicas: f.replicas,
 		Logger: slog.New(slog.DiscardHandler)}
-	for i := range clients {
+	for i := 0; i < len(clients) && err == nil; i++ {
 		clients[i], err = a.lockClient(ctx, f.quorum, cfg, true)
-		if err != nil {
-			break
-		}
 	}
 	if err == nil {
-		at, err = a.surroundings(ctx, f.quorum, clients[0])
+		at, err = a.surroundings(ctx, f.where)
 	}
 	if err == nil {
-		err = a.probe(ctx, f, clients[0])
+		err = probe(ctx, clients[0])
 	}
 	if err != nil {
-		for _, c := range clients {
-			if c != nil {
-				c.Close()
-			}
-		}
+		clients.Close()
 	}
 	return clients, at, err
 }
 
 // probe takes a lock and gives it back. Unlike Do it fails when nobody can say that the lock is free.
-func (a *app) probe(ctx context.Context, f *benchFlags, c *client.Client) error {
+func probe(ctx context.Context, c *client.Client) error {
 	lock, err := c.Acquire(ctx, "probe")
 	if err != nil {
 		return err
 	}
-	if err = lock.Release(ctx); err != nil {
-		a.sayLeft(f, 1)
-	}
-	return err
+	return lock.Release(ctx)
 }
 
 // surroundings say what was measured, for those who compare runs.
@@ -211,59 +191,39 @@ type surroundings struct {
 	Client     string   `json:"client"`  // the version of this command's module
 }
 
-func (a *app) surroundings(ctx context.Context, quorum bool, c *client.Client) (surroundings, error) {
+// surroundings looks on connections of its own.
+func (a *app) surroundings(ctx context.Context, w where) (surroundings, error) {
 	at := surroundings{Deployment: "single", Addrs: a.cfg.addrs, Client: thisBuild().Version}
-	version, err := c.Version(ctx)
+	view, end, err := a.view(ctx, w)
 	if err != nil {
 		return at, err
 	}
-	at.Library = version
-	if quorum {
-		at.Deployment = "quorum"
-		options, err := a.quorumOptions()
-		for _, option := range options {
-			if one, err := connect(ctx, option); err == nil {
-				at.add(ctx, one)
-				one.Close()
-			}
-		}
+	defer end()
+	if at.Library, err = view.Client.Version(ctx); err != nil {
 		return at, err
 	}
-	// On a connection of its own: a client whose Redis is asked for gives up ways to be fast.
-	option, err := theDeployment(ctx, &a.cfg)
-	if err != nil {
-		return at, err
-	}
-	redis, err := connect(ctx, option)
-	if err != nil {
-		return at, err
-	}
-	defer redis.Close()
+	_, sharded := view.Slot("")
 	switch {
+	case w.quorum:
+		at.Deployment = "quorum"
 	case a.cfg.master != "":
 		at.Deployment = "sentinel"
-	case redis.Mode() == rueidis.ClientModeCluster:
+	case sharded:
 		at.Deployment = "cluster"
 	}
-	for _, node := range redis.Nodes() {
+	for _, node := range view.Nodes() {
 		at.add(ctx, node)
 	}
 	slices.Sort(at.Servers)
 	return at, nil
 }
 
-// add asks a server what it is. HELLO needs no permission. One that does not answer adds nothing: what
+// add asks a server what it is. One that does not answer adds nothing: what
 // that means for locks is measured.
 func (at *surroundings) add(ctx context.Context, redis rueidis.Client) {
-	said, err := redis.Do(ctx, redis.B().Arbitrary("HELLO").Build()).AsMap()
-	if err != nil {
-		return
-	}
-	kind, version := said["server"], said["version"]
-	name, _ := kind.ToString()
-	number, _ := version.ToString()
-	text := printable(fmt.Sprintf("%s %s", name, number))
-	if !slices.Contains(at.Servers, text) {
+	said, err := hello(ctx, redis)
+	text := printable(said["server"] + " " + said["version"])
+	if err == nil && !slices.Contains(at.Servers, text) {
 		at.Servers = append(at.Servers, text)
 	}
 }
@@ -275,8 +235,6 @@ func (at surroundings) String() string {
 
 func (a *app) printBench(f *benchFlags, at surroundings, begun time.Time, r bench.Report, code int) {
 	if a.cfg.json {
-		h := a.head(nil)
-		h.ExitCode = code
 		at.Servers = nonNil(at.Servers)
 		a.printJSON(struct {
 			head
@@ -290,7 +248,7 @@ func (a *app) printBench(f *benchFlags, at surroundings, begun time.Time, r benc
 			GuardMS  int64   `json:"guard_ms"`
 			Replicas int     `json:"replicas"`
 			bench.Report
-		}{h, begun.UTC().Truncate(time.Second), at, f.ownPrefix, f.For.Seconds(), f.Workers, f.Locks,
+		}{a.head(code), begun.UTC().Truncate(time.Second), at, f.ownPrefix, f.For.Seconds(), f.Workers, f.Locks(),
 			f.Lease.Milliseconds(), f.guard.Milliseconds(), f.replicas, r})
 	} else {
 		fmt.Fprintln(a.stdout, at)
@@ -303,14 +261,6 @@ func (a *app) printBench(f *benchFlags, at surroundings, begun time.Time, r benc
 	if r.Interrupted {
 		fmt.Fprintln(a.stderr, "holdfast bench: interrupted: this is what was measured until then")
 	}
-	if r.Left > 0 {
-		a.sayLeft(f, r.Left)
-	}
-}
-
-func (a *app) sayLeft(f *benchFlags, locks int) {
-	fmt.Fprintf(a.stderr, "holdfast bench: locks under %s that may be left: %d; they end with their lease\n",
-		printable(f.ownPrefix), locks)
 }
 
 // benchTable has a line for each kind of call.
@@ -376,10 +326,9 @@ func benchWords(f *benchFlags, r bench.Report) []string {
 }
 
 func (a *app) printFailures(r bench.Report) {
-	all := r.Errors()
 	paint := terminal.PainterFor(a.stdout)
 	for _, part := range bench.Parts() {
-		for _, one := range all[part] {
+		for _, one := range r.Failures[part] {
 			line := fmt.Sprintf("%s: %d calls failed: %s", part, one.Count, strings.ReplaceAll(one.Kind, "_", " "))
 			fmt.Fprintf(a.stdout, "%s: %s\n", paint.Paint(terminal.Red, line), printable(one.First))
 		}

@@ -74,8 +74,7 @@ func (b breaking) validate() error {
 }
 
 func (a *app) breakLock(ctx context.Context, b breaking) error {
-	within := func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, a.cfg.timeout) }
-	looking, looked := within()
+	looking, looked := context.WithTimeout(ctx, a.cfg.timeout)
 	defer looked()
 	view, end, err := a.view(looking, b.where)
 	if err != nil {
@@ -95,7 +94,7 @@ func (a *app) breakLock(ctx context.Context, b breaking) error {
 			return err
 		}
 	}
-	ctx, cancel := within() // from the answer on
+	ctx, cancel := context.WithTimeout(ctx, a.cfg.timeout) // from the answer on
 	defer cancel()
 	broken, err = view.Break(ctx, seen, b.reason, b.forget)
 	if err != nil {
@@ -139,28 +138,16 @@ func question(l locks.Lock) (text string, agrees func(answer string) bool) {
 	return fmt.Sprintf("Forget that %s was taken from %s? [y/N] ", printable(l.Name), l.Broken), letter
 }
 
-// answer reads a line, for as long as nobody interrupts.
+// answer reads a line, for as long as nobody interrupts: that is no error to print.
 func (a *app) answer(ctx context.Context) (string, error) {
-	type reading struct {
-		text string
-		err  error
-	}
-	done := make(chan reading, 1)
-	go func() {
-		text, err := bufio.NewReader(a.stdin).ReadString('\n')
-		done <- reading{strings.ToLower(strings.TrimSpace(text)), err}
-	}()
-	select {
-	case r := <-done:
-		if errors.Is(r.err, io.EOF) { // no answer is no
-			fmt.Fprintln(a.stderr)
-			return "", nil
-		}
-		return r.text, r.err
-	case <-ctx.Done():
+	text, err := within(ctx, func() (string, error) { return bufio.NewReader(a.stdin).ReadString('\n') })
+	if err != nil {
 		fmt.Fprintln(a.stderr)
-		return "", context.Cause(ctx)
 	}
+	if errors.Is(err, io.EOF) {
+		return "", nil // no answer is no
+	}
+	return strings.TrimSpace(text), err
 }
 
 // printBroken says what was done, and returns the exit code.
@@ -173,16 +160,13 @@ func (a *app) printBroken(seen locks.Lock, asked breaking, b locks.Broken) error
 			Name string      `json:"name"`
 			Lost *locks.Lock `json:"lost"` // null: nobody had it, or another owner than was to lose it
 			Next *locks.Lock `json:"next"` // how it stood right after that; null: nobody knows
-		}{head{Command: a.cfg.command, ExitCode: code}, asked.name, b.Lost, b.Next})
+		}{a.head(code), asked.name, b.Lost, b.Next})
 	case code == exitRefused:
 		fmt.Fprintf(a.stderr, "holdfast break: %s\n", text)
 	default:
 		fmt.Fprintln(a.stdout, text)
 	}
-	if code != exitOK {
-		return exit(code)
-	}
-	return nil
+	return exit(code)
 }
 
 // outcome says what a break did, and how the lock stands now. The code is another one if nobody had the

@@ -97,10 +97,7 @@ func (a *app) doctor(ctx context.Context, opt doctor.Options, verbose bool) erro
 		code = exitFailed
 	}
 	a.printDoctor(report, code, verbose)
-	if code != exitOK {
-		return exit(code)
-	}
-	return nil
+	return exit(code)
 }
 
 func (a *app) patient(client rueidis.Client, option rueidis.ClientOption) doctor.Deployment {
@@ -117,22 +114,17 @@ var severityColours = map[doctor.Severity]terminal.Colour{
 }
 
 func (a *app) printDoctor(r doctor.Report, code int, verbose bool) {
-	var lines []string
-	for _, err := range r.Errors {
-		if err != nil {
-			lines = append(lines, err.Error())
-		}
-	}
+	h := a.head(code, r.Errors...)
 	if a.cfg.json {
 		a.printJSON(struct {
 			head
 			Nodes    []string         `json:"nodes"`
 			Checked  []string         `json:"checked"`
 			Findings []doctor.Finding `json:"findings"`
-		}{head{Command: "doctor", ExitCode: code, Errors: lines}, nonNil(r.Nodes), r.Checked, r.Findings})
+		}{h, nonNil(r.Nodes), r.Checked, r.Findings})
 		return
 	}
-	for _, line := range lines {
+	for _, line := range h.Errors {
 		fmt.Fprintf(a.stderr, "holdfast doctor: %s\n", line)
 	}
 	printFindings(a.stdout, r.Findings)

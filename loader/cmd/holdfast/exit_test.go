@@ -84,8 +84,6 @@ func TestExitCodes(t *testing.T) {
 		{"--for", 2, []string{"bench", "--for", "long"}},
 		{"--workers", 2, []string{"bench", "--workers", "1"}},
 		{"--workers", 2, []string{"bench", "--workers", "501"}},
-		{"--locks", 2, []string{"bench", "--locks", "15"}},
-		{"--locks", 2, []string{"bench", "--locks", "0"}},
 		{"--lease", 2, []string{"bench", "--lease", "1ms"}},
 		{"--guard", 2, []string{"bench", "--guard", "1s"}},
 		{"--replicas", 2, []string{"bench", "--replicas", "-1"}},

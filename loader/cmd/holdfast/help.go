@@ -8,34 +8,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// helpCommand is cobra's, but that it refuses what it does not know.
-func helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [command]",
-		Short: "Say what a command does",
-		Example: `  holdfast help
-  holdfast help load`,
-		ValidArgsFunction: func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-			var names []string
-			for _, sub := range cmd.Root().Commands() {
-				if sub.IsAvailableCommand() {
-					names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			about, rest, err := cmd.Root().Find(args)
-			if err != nil || about == cmd.Root() && len(args) > 0 {
-				return knownCommand(cmd.Root(), args)
-			}
-			if len(rest) > 0 {
-				return unexpected(rest[0])
-			}
-			about.InitDefaultHelpFlag()
-			return about.Help()
-		},
+// knownTopic refuses to help with what is no command.
+func knownTopic(cmd *cobra.Command, args []string) error {
+	about, rest, err := cmd.Root().Find(args)
+	if err != nil || about == cmd.Root() && len(args) > 0 {
+		return knownCommand(cmd.Root(), args)
 	}
+	return noArguments(cmd, rest)
 }
 
 const width = 110

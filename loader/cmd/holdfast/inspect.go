@@ -45,37 +45,25 @@ func oneName(_ *cobra.Command, args []string) error {
 }
 
 func (a *app) inspect(ctx context.Context, w where, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, a.cfg.timeout)
-	defer cancel()
-	view, end, err := a.view(ctx, w)
-	if err != nil {
-		return err
-	}
-	defer end()
-	lock, err := view.Lock(ctx, name)
-	if err != nil {
-		return advise(err, "operator")
-	}
-	if a.cfg.json {
-		a.printLockJSON(lock)
-	} else {
-		a.printLock(view, lock)
-	}
-	if !lock.Held {
-		return exit(exitFree)
-	}
-	return nil
-}
-
-func (a *app) printLockJSON(lock locks.Lock) {
-	report := struct {
-		head
-		locks.Lock
-	}{a.head(nil), lock}
-	if !lock.Held {
-		report.ExitCode = exitFree
-	}
-	a.printJSON(report)
+	return a.see(ctx, w, func(ctx context.Context, view *locks.View) error {
+		lock, err := view.Lock(ctx, name)
+		if err != nil {
+			return err
+		}
+		code := exitOK
+		if !lock.Held {
+			code = exitFree
+		}
+		if a.cfg.json {
+			a.printJSON(struct {
+				head
+				locks.Lock
+			}{a.head(code), lock})
+		} else {
+			a.printLock(view, lock)
+		}
+		return exit(code)
+	})
 }
 
 func (a *app) printLock(view *locks.View, l locks.Lock) {

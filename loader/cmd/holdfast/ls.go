@@ -90,29 +90,25 @@ func choose(f *locks.Filter, args []string) error {
 }
 
 func (a *app) list(ctx context.Context, w where, f locks.Filter) error {
-	ctx, cancel := context.WithTimeout(ctx, a.cfg.timeout)
-	defer cancel()
 	progress := terminal.Watch(a.stderr)
 	defer progress.End()
 	progress.Say("connecting ...")
-	view, end, err := a.view(ctx, w)
-	if err != nil {
+	return a.see(ctx, w, func(ctx context.Context, view *locks.View) error {
+		list, err := view.List(ctx, f, func(keys int) { progress.Say("%d keys under %q ...", keys, w.prefix) })
+		progress.End()
+		if err == nil || len(list.Locks) > 0 {
+			return a.printList(list, advise(err, "operator"))
+		}
 		return err
-	}
-	defer end()
-	list, err := view.List(ctx, f, func(keys int) { progress.Say("%d keys under %q ...", keys, w.prefix) })
-	progress.End()
-	if len(list.Locks) == 0 && err != nil {
-		return advise(err, "operator")
-	}
-	a.printList(list, err)
-	if err != nil {
-		return exit(exitFailed)
-	}
-	return nil
+	})
 }
 
-func (a *app) printList(list locks.List, err error) {
+// printList also says what is missing, and returns the exit code.
+func (a *app) printList(list locks.List, err error) error {
+	code := exitOK
+	if err != nil {
+		code = exitFailed
+	}
 	if a.cfg.json {
 		report := struct {
 			head
@@ -122,9 +118,9 @@ func (a *app) printList(list locks.List, err error) {
 			Waiting int          `json:"waiting"` // wait
 			More    bool         `json:"more"`    // the limit leaves some out
 			Skipped int          `json:"skipped"` // keys that are no locks
-		}{a.head(err), nonNil(list.Locks), list.Total, list.Held, list.Waiting, list.More() > 0, len(list.Foreign)}
+		}{a.head(code, err), nonNil(list.Locks), list.Total, list.Held, list.Waiting, list.More() > 0, len(list.Foreign)}
 		a.printJSON(report)
-		return
+		return exit(code)
 	}
 	table := &terminal.Table{Painter: terminal.PainterFor(a.stdout)}
 	table.Head(lockColumns.Titles...)
@@ -139,8 +135,9 @@ func (a *app) printList(list locks.List, err error) {
 		fmt.Fprintf(a.stderr, "holdfast ls: %d keys under the prefix are no locks\n", n)
 	}
 	if err != nil {
-		fmt.Fprintf(a.stderr, "holdfast ls: the list is not complete: %v\n", advise(err, "operator"))
+		fmt.Fprintf(a.stderr, "holdfast ls: the list is not complete: %v\n", err)
 	}
+	return exit(code)
 }
 
 // lockColumns are those of lockCells, which watch shows too.

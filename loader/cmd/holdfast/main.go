@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return code
 }
 
-// exit is the error of a command that has said all there is to say.
+// exit is the error of a command that has said all there is to say; exit(exitOK) is none.
 type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,11 +14,10 @@ import (
 
 // output prints what happens, and keeps it for the end.
 type output struct {
-	cfg            *config
-	stdout, stderr io.Writer
-	nodes          []loader.NodeReport
-	errors         []string // that belong to no node
-	code           int      // the worst so far
+	*app
+	nodes  []loader.NodeReport
+	errors []error // that belong to no node
+	code   int     // the worst so far
 }
 
 // node prints the line of one node. It is loader.Options.Progress.
@@ -30,9 +29,10 @@ func (o *output) node(n loader.NodeReport) {
 	if o.cfg.json {
 		return
 	}
-	versions := orNone(n.After)
+	const none = "none"
+	versions := cmp.Or(n.After, none)
 	if n.Before != n.After {
-		versions = orNone(n.Before) + " -> " + orNone(n.After)
+		versions = cmp.Or(n.Before, none) + " -> " + versions
 	}
 	if n.Action == loader.Failed || n.Action == loader.NotChecked {
 		versions = "?"
@@ -47,20 +47,8 @@ func (o *output) node(n loader.NodeReport) {
 	}
 }
 
-func orNone(version string) string {
-	if version == "" {
-		return "none"
-	}
-	return version
-}
-
 func (o *output) knows(addr string) bool {
-	for _, n := range o.nodes {
-		if n.Addr == addr {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.nodes, func(n loader.NodeReport) bool { return n.Addr == addr })
 }
 
 // problem prints those of the joined errors that belong to no node, because a node's line has its
@@ -80,7 +68,7 @@ func (o *output) problem(err error) {
 	if node := (*loader.NodeError)(nil); errors.As(err, &node) {
 		return
 	}
-	o.errors = append(o.errors, err.Error())
+	o.errors = append(o.errors, err)
 	if !o.cfg.json {
 		fmt.Fprintf(o.stderr, "holdfast %s: %v\n", o.cfg.command, err)
 	}
@@ -115,9 +103,13 @@ func (o *output) finish(code int) {
 	// The lines came as the nodes answered.
 	slices.SortStableFunc(o.nodes, func(a, b loader.NodeReport) int { return strings.Compare(string(a.Role), string(b.Role)) })
 	library := o.cfg.chosen()
-	report := loader.Report{Library: library.name, Version: library.version, DryRun: o.cfg.dryRun, Nodes: o.nodes}
+	report := loader.Report{Library: library.name, Version: library.version, DryRun: o.cfg.dryRun, Nodes: nonNil(o.nodes)}
 	if o.cfg.json {
-		o.printJSON(report, code)
+		o.printJSON(struct {
+			head
+			Changed bool `json:"changed"`
+			loader.Report
+		}{o.head(code, o.errors...), report.Changed(), report})
 		return
 	}
 	switch {
@@ -183,20 +175,4 @@ func (o *output) all() string {
 		return "the node"
 	}
 	return fmt.Sprintf("all %d nodes", n)
-}
-
-func (o *output) printJSON(report loader.Report, code int) {
-	if report.Nodes == nil {
-		report.Nodes = []loader.NodeReport{}
-	}
-	encoder := json.NewEncoder(o.stdout)
-	encoder.SetIndent("", "  ")
-	// Texts and numbers can be encoded, and what stdout refuses is told at the end of the command.
-	_ = encoder.Encode(struct {
-		Command  string   `json:"command"`
-		ExitCode int      `json:"exit_code"`
-		Changed  bool     `json:"changed"`
-		Errors   []string `json:"errors,omitempty"` // that belong to no node
-		loader.Report
-	}{o.cfg.command, code, report.Changed(), o.errors, report})
 }

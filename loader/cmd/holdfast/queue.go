@@ -46,32 +46,26 @@ The user needs what "holdfast acl --for operator" prints.`,
 }
 
 func (a *app) line(ctx context.Context, w where, name string, limit int) error {
-	ctx, cancel := context.WithTimeout(ctx, a.cfg.timeout)
-	defer cancel()
-	view, end, err := a.view(ctx, w)
-	if err != nil {
+	return a.see(ctx, w, func(ctx context.Context, view *locks.View) error {
+		lock, err := view.Lock(ctx, name)
+		if err != nil {
+			return err
+		}
+		line, err := view.Line(ctx, name, limit)
+		switch {
+		case err != nil:
+		case a.cfg.json:
+			a.printJSON(struct {
+				head
+				Lock  locks.Lock     `json:"lock"`
+				Total int            `json:"total"`
+				Line  []locks.Waiter `json:"line"`
+			}{a.head(exitOK), lock, line.Total, nonNil(line.Waiters)})
+		default:
+			a.printLine(lock, line)
+		}
 		return err
-	}
-	defer end()
-	lock, err := view.Lock(ctx, name)
-	if err != nil {
-		return advise(err, "operator")
-	}
-	line, err := view.Line(ctx, name, limit)
-	if err != nil {
-		return advise(err, "operator")
-	}
-	if a.cfg.json {
-		a.printJSON(struct {
-			head
-			Lock  locks.Lock     `json:"lock"`
-			Total int            `json:"total"`
-			Line  []locks.Waiter `json:"line"`
-		}{a.head(nil), lock, line.Total, nonNil(line.Waiters)})
-		return nil
-	}
-	a.printLine(lock, line)
-	return nil
+	})
 }
 
 func (a *app) printLine(l locks.Lock, line locks.Line) {

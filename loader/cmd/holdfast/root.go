@@ -60,7 +60,10 @@ func newRoot(a *app) *cobra.Command {
 	root.Flags().Bool("version", false, "print the version of this command and of its libraries")
 	a.cfg.bind(root.PersistentFlags())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{explainFlag(err)} })
-	root.SetHelpCommand(helpCommand())
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Short, help.Long, help.Args = "Say what a command does", "", knownTopic // cobra would help with the rest
+	}
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
 		completion.Args = knownCommand // cobra shows its help, as if nothing were wrong

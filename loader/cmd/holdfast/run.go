@@ -376,7 +376,7 @@ func (j *job) refused(ctx context.Context, c *client.Client, err error) error {
 		return exit(j.flags.conflict)
 	}
 	j.say(text(advise(err, "client")))
-	return exit(runCode(err, j.flags.conflict))
+	return exit(runCode(err))
 }
 
 // tells reports whether to say who has the lock. flock(1) does not.
@@ -473,14 +473,12 @@ const runExitCodes = `Exit codes:
 `
 
 // runCode is the exit code of an error before the command was started.
-func runCode(err error, conflict int) int {
+func runCode(err error) int {
 	var usage usageError
 	var reply *rueidis.RedisError
 	switch {
 	case errors.As(err, &usage), errors.Is(err, client.ErrArgument):
 		return runUsage
-	case errors.Is(err, client.ErrBusy), errors.Is(err, client.ErrTimeout):
-		return conflict
 	case errors.Is(err, client.ErrDenied):
 		return runDenied
 	case errors.Is(err, client.ErrInvalid), errors.Is(err, errSentinel):

@@ -31,7 +31,7 @@ func TestRunAsFlock(t *testing.T) {
 	_, where := loaded(t)
 	dir := t.TempDir()
 	h := holding(t, where, "tmp")
-	code, out := script(t, where, dir, `holdfast run -w .007 tmp -c echo; echo $?`)
+	code, out := script(t, where, dir, `holdfast run -w .7 tmp -c echo; echo $?`)
 	require.Equal(t, 0, code)
 	require.Equal(t, "1\n", out)
 	code, out = script(t, where, dir, `holdfast run -n tmp -c 'echo ran' || echo "somebody has it"`)

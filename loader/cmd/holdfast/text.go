@@ -59,10 +59,12 @@ type head struct {
 	Errors   []string `json:"errors,omitempty"`
 }
 
-func (a *app) head(err error) head {
-	h := head{Command: a.cfg.command}
-	if err != nil {
-		h.ExitCode, h.Errors = exitFailed, []string{advise(err, "operator").Error()}
+func (a *app) head(code int, errs ...error) head {
+	h := head{Command: a.cfg.command, ExitCode: code}
+	for _, err := range errs {
+		if err != nil {
+			h.Errors = append(h.Errors, err.Error())
+		}
 	}
 	return h
 }
@@ -73,12 +75,8 @@ func (a *app) printJSON(object any) {
 	_ = encoder.Encode(object) // a.stdout keeps the error
 }
 
-func nonNil[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
-}
+// nonNil is a list that JSON shows as one even if it is empty.
+func nonNil[T any](list []T) []T { return append([]T{}, list...) }
 
 // advise adds to an error what can be done about it, for a user of that role. nil stays nil.
 func advise(err error, role string) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -36,12 +37,10 @@ type libraryBuild struct {
 
 func thisBuild() build {
 	b := build{Version: version, Revision: revision, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	if info, ok := debug.ReadBuildInfo(); ok && b.Version == "" {
-		b.Version = info.Main.Version
+	if info, ok := debug.ReadBuildInfo(); ok {
+		b.Version, b.Revision = cmp.Or(version, info.Main.Version), cmp.Or(revision, stamped(info.Settings))
 	}
-	if b.Revision == "" {
-		b.Revision = stamped()
-	}
+	b.Revision = cmp.Or(b.Revision, "unknown")
 	for _, name := range []string{libraryLock, libraryFenced} {
 		library := (&config{library: name}).chosen()
 		sum := sha256.Sum256([]byte(library.source))
@@ -51,21 +50,17 @@ func thisBuild() build {
 }
 
 // stamped is the revision that Go noted.
-func stamped() string {
-	settings := map[string]string{}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			settings[s.Key] = s.Value
+func stamped(settings []debug.BuildSetting) (at string) {
+	changes := ""
+	for _, s := range settings {
+		switch {
+		case s.Key == "vcs.revision":
+			at = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changes = " with changes"
 		}
 	}
-	switch at := settings["vcs.revision"]; {
-	case at == "":
-		return "unknown"
-	case settings["vcs.modified"] == "true":
-		return at + " with changes"
-	default:
-		return at
-	}
+	return at + changes
 }
 
 func (b build) String() string {

@@ -53,6 +53,18 @@ func (a *app) view(ctx context.Context, w where) (*locks.View, func(), error) {
 	return view, func() { view.Close(); redis.Close() }, nil
 }
 
+// see lets do look at the locks, for as long as a command may take.
+func (a *app) see(ctx context.Context, w where, do func(context.Context, *locks.View) error) error {
+	ctx, cancel := context.WithTimeout(ctx, a.cfg.timeout)
+	defer cancel()
+	view, end, err := a.view(ctx, w)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return advise(do(ctx, view), "operator")
+}
+
 // theDeployment is the only one that the addresses belong to. A server that is lost is told at once:
 // rueidis would try again for as long as there is time. A replica may be named beside its
 // primary; alone it is refused, because what it says may be old.

@@ -29,7 +29,7 @@ func (a *app) tend(ctx context.Context, do deed) error {
 	cfg := &a.cfg
 	ctx, cancel := context.WithTimeout(ctx, cfg.timeout)
 	defer cancel()
-	out := &output{cfg: cfg, stdout: a.stdout, stderr: a.stderr}
+	out := &output{app: a}
 	deployments, err := deploymentsOf(ctx, cfg)
 	out.problem(err)
 	for _, option := range deployments {
@@ -42,10 +42,7 @@ func (a *app) tend(ctx context.Context, do deed) error {
 		out.code = exitOK // "holdfast version" on a machine without a server is not a failure
 	}
 	out.finish(out.code)
-	if out.code != exitOK {
-		return exit(out.code)
-	}
-	return nil
+	return exit(out.code)
 }
 
 // deploymentsOf sorts the addresses. All cluster nodes are one deployment, and so are all
@@ -82,15 +79,15 @@ func look(ctx context.Context, cfg *config) (there servers) {
 		if slices.Contains(cfg.addrs[:i], addr) {
 			continue // the shell's completion reads flags twice
 		}
-		mode, role, err := hello(ctx, cfg, addr)
-		switch {
+		said, err := greet(ctx, cfg, addr)
+		switch mode := said["mode"]; {
 		case err != nil:
 			there.failed = append(there.failed, fmt.Errorf("%s: %w", addr, err))
 		case mode == "sentinel":
 			there.failed = append(there.failed, fmt.Errorf("%s: %w", addr, errSentinel))
 		case mode == "cluster":
 			there.members = append(there.members, addr)
-		case role != "master":
+		case said["role"] != "master":
 			there.replicas = append(there.replicas, addr)
 		default:
 			there.primaries = append(there.primaries, addr)
@@ -101,23 +98,29 @@ func look(ctx context.Context, cfg *config) (there servers) {
 
 var errSentinel = errors.New("this is a Sentinel: name the primary that it watches with --sentinel-master")
 
-// hello asks what kind of server an address is, "standalone", "cluster" or "sentinel", and for its
-// role: "master" or "replica". HELLO needs no permission.
-func hello(ctx context.Context, cfg *config, addr string) (mode, role string, err error) {
+// greet asks what is at an address.
+func greet(ctx context.Context, cfg *config, addr string) (map[string]string, error) {
 	client, err := loader.Dialer(cfg.option(addr))(ctx, addr)
 	if err != nil {
-		return "", "", cfg.explainConnect(err)
+		return nil, cfg.explainConnect(err)
 	}
 	defer client.Close()
-	said, err := client.Do(ctx, client.B().Arbitrary("HELLO").Build()).AsMap()
+	said, err := hello(ctx, client)
 	if err != nil {
-		return "", "", cfg.explainConnect(err)
+		return nil, cfg.explainConnect(err)
 	}
-	kind, rank := said["mode"], said["role"]
-	if mode, err = kind.ToString(); err == nil {
-		role, err = rank.ToString()
+	return said, nil
+}
+
+// hello asks what a server is: its mode is "standalone", "cluster" or "sentinel", its role "master" or
+// "replica". HELLO needs no permission.
+func hello(ctx context.Context, redis rueidis.Client) (map[string]string, error) {
+	reply, err := redis.Do(ctx, redis.B().Arbitrary("HELLO").Build()).AsMap()
+	said := map[string]string{}
+	for name, value := range reply {
+		said[name], _ = value.ToString() // numbers and lists stay out
 	}
-	return mode, role, err
+	return said, err
 }
 
 // explainConnect adds to the error of a connection what can be done about it. A sentinel's reply

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/client"
 )
 
-// baton is what a holder of the contended lock leaves to the next one.
+// baton is what a holder of the contended lock leaves to the next one. With its mutex they count their turns.
 type baton struct {
 	mu       sync.Mutex
 	owner    string
@@ -20,46 +20,33 @@ type baton struct {
 // as between two hosts: the goroutines of one client would pass it on in memory, for a while, if their
 // leases were the same.
 func (r *run) contended(ctx context.Context) *Turns {
-	type tally struct {
-		wait, handOff     histogram
-		served, inProcess int64
-	}
-	tallies := make([]tally, r.Workers)
+	turns := &Turns{Clients: len(r.clients), Served: make([]int64, r.Workers)}
+	var wait, handOff histogram
 	var last baton
-	took := r.crew(Contended, r.Workers).work(ctx, func(ctx context.Context, worker int) error {
-		t := &tallies[worker]
+	turns.Took = r.work(ctx, Contended, r.Workers, func(ctx context.Context, worker int) error {
 		c := r.clients[worker%len(r.clients)]
 		lease := r.Lease - time.Duration(worker)*time.Millisecond // not longer: Config.Guard counts on it
 		asked := time.Now()
 		lock, err := c.Acquire(ctx, hotName, client.WithLease(lease))
 		if err != nil {
-			return r.doubt(hotName, err)
+			return err
 		}
 		got := time.Now()
-		t.wait.add(got.Sub(asked))
-		t.served++
+		wait.add(got.Sub(asked))
 		last.mu.Lock()
+		turns.HandOffs++
+		turns.Served[worker]++
 		switch {
 		case last.owner == lock.Owner():
-			t.inProcess++
+			turns.InProcess++
 		case last.released.After(asked): // it was waited for
-			t.handOff.add(got.Sub(last.released))
+			handOff.add(got.Sub(last.released))
 		}
 		last.owner, last.released = lock.Owner(), time.Now()
 		last.mu.Unlock()
-		return r.doubt(hotName, lock.Release(ctx))
+		return lock.Release(ctx)
 	})
-	turns := &Turns{Took: took, Clients: len(r.clients)}
-	var wait, handOff histogram
-	for i := range tallies {
-		t := &tallies[i]
-		wait.merge(&t.wait)
-		handOff.merge(&t.handOff)
-		turns.HandOffs += t.served
-		turns.InProcess += t.inProcess
-		turns.Served = append(turns.Served, t.served)
-	}
-	turns.HandOffsPerSecond = perSecond(turns.HandOffs, took.Seconds)
+	turns.HandOffsPerSecond = perSecond(turns.HandOffs, turns.Seconds)
 	turns.WaitMS, turns.HandOffMS = wait.latency(), handOff.latency()
 	turns.ServedMin, turns.ServedMax = slices.Min(turns.Served), slices.Max(turns.Served)
 	return turns

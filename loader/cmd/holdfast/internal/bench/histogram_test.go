@@ -15,11 +15,11 @@ func TestBucketsAreInOrderAndNarrow(t *testing.T) {
 	for d := time.Duration(0); d < time.Hour; d += 1 + d/100 {
 		i := bucketOf(d)
 		require.GreaterOrEqual(t, i, last, d)
-		require.InDelta(t, float64(d), float64(middleOf(i)), 1+float64(d)*0.008, d)
+		require.InDelta(t, float64(d), float64(middleOf(i)), 1+float64(d)*0.006, d)
 		last = i
 	}
 	require.Equal(t, 0, bucketOf(-time.Second))
-	require.Less(t, bucketOf(math.MaxInt64), buckets)
+	require.Less(t, bucketOf(math.MaxInt64), len(histogram{}.counts))
 }
 
 func TestPercentiles(t *testing.T) {
@@ -33,21 +33,17 @@ func TestPercentiles(t *testing.T) {
 	require.LessOrEqual(t, h.percentile(100), h.max, "never above the greatest")
 
 	random := rand.New(rand.NewPCG(1, 2))
-	var parts [3]histogram
-	var all []time.Duration
-	for i := range 10_000 {
-		d := time.Duration(random.ExpFloat64() * float64(time.Millisecond))
-		parts[i%len(parts)].add(d)
-		all = append(all, d)
-	}
 	h = histogram{}
-	for i := range parts {
-		h.merge(&parts[i])
+	var all []time.Duration
+	for range 10_000 {
+		d := time.Duration(random.ExpFloat64() * float64(time.Millisecond))
+		h.add(d)
+		all = append(all, d)
 	}
 	slices.Sort(all)
 	for _, p := range []float64{0, 1, 50, 95, 99, 99.99, 100} {
 		exact := all[max(0, int(math.Ceil(p/100*float64(len(all))))-1)]
-		require.InEpsilon(t, float64(exact), float64(h.percentile(p)), 0.01, p)
+		require.InDelta(t, float64(exact), float64(h.percentile(p)), 1+float64(exact)*0.01, p)
 	}
 	require.Equal(t, milliseconds(all[len(all)-1]), h.latency().Max, "the greatest is exact")
 }

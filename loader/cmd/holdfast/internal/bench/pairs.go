@@ -7,35 +7,26 @@ import (
 
 // pairs takes and gives back locks that nobody else wants.
 func (r *run) pairs(ctx context.Context, part Part, workers int) *Pairs {
-	type tally struct {
-		acquire, release histogram
-		turn             int
-	}
-	tallies := make([]tally, workers)
-	took := r.crew(part, workers).work(ctx, func(ctx context.Context, worker int) error {
-		t := &tallies[worker]
+	var acquire, release histogram
+	turns := make([]int, workers)
+	took := r.work(ctx, part, workers, func(ctx context.Context, worker int) error {
 		// Worker w of n has the names w, w+n, w+2n and so on.
-		own := (r.Locks - worker + workers - 1) / workers
-		name := r.name(worker + t.turn%own*workers)
-		t.turn++
+		own := r.Locks() / workers
+		name := r.name(worker + turns[worker]%own*workers)
+		turns[worker]++
 		asked := time.Now()
 		lock, err := r.clients[0].Acquire(ctx, name)
 		if err != nil {
-			return r.doubt(name, err)
+			return err
 		}
 		got := time.Now()
 		if err := lock.Release(ctx); err != nil {
-			return r.doubt(name, err)
+			return err
 		}
-		t.release.add(time.Since(got))
-		t.acquire.add(got.Sub(asked))
+		release.add(time.Since(got))
+		acquire.add(got.Sub(asked))
 		return nil
 	})
-	var acquire, release histogram
-	for i := range tallies {
-		acquire.merge(&tallies[i].acquire)
-		release.merge(&tallies[i].release)
-	}
-	return &Pairs{Took: took, Locks: r.Locks, Pairs: acquire.n, PairsPerSecond: perSecond(acquire.n, took.Seconds),
+	return &Pairs{Took: took, Locks: r.Locks(), Pairs: acquire.n, PairsPerSecond: perSecond(acquire.n, took.Seconds),
 		AcquireMS: acquire.latency(), ReleaseMS: release.latency()}
 }

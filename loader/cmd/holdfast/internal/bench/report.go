@@ -8,8 +8,8 @@ type Report struct {
 	Parallel    *Pairs `json:"parallel"`
 	Contended   *Turns `json:"contended"`
 	Renewal     *Trips `json:"renewal"`
-	// Left are locks that could not be seen to be free in the end; they end with their leases.
-	Left int `json:"left"`
+	// Failures are those of each part that has some.
+	Failures map[Part][]Failure `json:"-"`
 }
 
 // Took is what all parts have.
@@ -55,44 +55,6 @@ type Turns struct {
 	Served            []int64 `json:"served"`               // how often each worker got it
 	ServedMin         int64   `json:"served_min"`
 	ServedMax         int64   `json:"served_max"`
-}
-
-// Failed reports whether calls failed, or locks are left.
-func (r Report) Failed() bool {
-	failed := r.Left > 0
-	for _, took := range r.took() {
-		failed = failed || len(took.Errors) > 0
-	}
-	return failed
-}
-
-// Errors are those of each part that has some.
-func (r Report) Errors() map[Part][]Failure {
-	errors := map[Part][]Failure{}
-	for part, took := range r.took() {
-		if len(took.Errors) > 0 {
-			errors[part] = took.Errors
-		}
-	}
-	return errors
-}
-
-func (r Report) took() map[Part]Took {
-	all := map[Part]Took{}
-	for part, trips := range map[Part]*Trips{RoundTrip: r.RoundTrip, Renewal: r.Renewal} {
-		if trips != nil {
-			all[part] = trips.Took
-		}
-	}
-	for part, pairs := range map[Part]*Pairs{Alone: r.Alone, Parallel: r.Parallel} {
-		if pairs != nil {
-			all[part] = pairs.Took
-		}
-	}
-	if r.Contended != nil {
-		all[Contended] = r.Contended.Took
-	}
-	return all
 }
 
 // compare counts what was measured in round trips.

@@ -25,10 +25,4 @@ func TestAReportCountsInRoundTrips(t *testing.T) {
 	r.compare()
 	require.Equal(t, []float64{1, 1.5, 1, 2.5, 1}, []float64{r.RoundTrip.RoundTrips, r.Alone.AcquireRoundTrips,
 		r.Alone.ReleaseRoundTrips, r.Contended.HandOffRoundTrips, r.Renewal.RoundTrips})
-	require.False(t, r.Failed())
-
-	r.Contended.Took.Errors = []Failure{{Kind: "lost", Count: 1}}
-	require.True(t, r.Failed())
-	require.Equal(t, map[Part][]Failure{Contended: {{Kind: "lost", Count: 1}}}, r.Errors())
-	require.True(t, Report{Left: 1}.Failed())
 }

@@ -25,7 +25,6 @@ type Settings struct {
 	Parts   []Part        // RoundTrip is measured in any case
 	For     time.Duration // of all parts together, in equal shares; RoundTrip has 2 s at most
 	Workers int           // at least 2
-	Locks   int           // names that Alone and Parallel take by turns, at least one for each worker
 	Lease   time.Duration // of the locks, at least MinLease
 	// Grace is how long calls under way may go on without an answer when a part is over.
 	Grace time.Duration
@@ -37,9 +36,11 @@ type Settings struct {
 const (
 	MinWorkers = 2
 	MaxWorkers = 500
-	MaxLocks   = 1_000_000
 	MinLease   = time.Second
 )
+
+// Locks is how many names Alone and Parallel take by turns.
+func (s Settings) Locks() int { return 16 * s.Workers }
 
 // chosen are the parts in their order, each once.
 func (s Settings) chosen() []Part {

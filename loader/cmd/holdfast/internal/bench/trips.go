@@ -27,7 +27,7 @@ func (r *run) renewal(ctx context.Context) *Trips {
 			// The lock outlives the calls of this part, which may be cut off, until its release.
 			parent := client.WithLockContext(context.WithoutCancel(ctx))
 			if lock, err = r.clients[0].Acquire(ctx, renewedName, parent); err != nil {
-				return 0, r.doubt(renewedName, err)
+				return 0, err
 			}
 		}
 		begun := time.Now()
@@ -41,7 +41,7 @@ func (r *run) renewal(ctx context.Context) *Trips {
 	if lock != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.Grace)
 		defer cancel()
-		if err := r.doubt(renewedName, lock.Release(ctx)); err != nil {
+		if err := lock.Release(ctx); err != nil {
 			var failed failures
 			failed.add(err)
 			report.Errors = append(report.Errors, failed.all()...)
@@ -53,7 +53,7 @@ func (r *run) renewal(ctx context.Context) *Trips {
 // trips makes calls one after the other.
 func (r *run) trips(ctx context.Context, part Part, call func(context.Context) (time.Duration, error)) *Trips {
 	var all histogram
-	took := r.crew(part, 1).work(ctx, func(ctx context.Context, _ int) error {
+	took := r.work(ctx, part, 1, func(ctx context.Context, _ int) error {
 		d, err := call(ctx)
 		if err == nil {
 			all.add(d)

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/rights"
 )
 
 // tracking turns it on and off again, on a connection of its own.
@@ -22,7 +24,7 @@ func (n *node) tracking(ctx context.Context) {
 	if reply := (*rueidis.RedisError)(nil); err != nil && !errors.As(err, &reply) {
 		n.sees("CLIENT TRACKING", err) // it refuses nothing: it does not answer
 	} else if err != nil {
-		n.find("tracking-refused", setuser(n.opt.User, "+client|tracking", "+client|caching")+"; "+
+		n.find("tracking-refused", rights.SetUser(n.opt.User, "+client|tracking", "+client|caching")+"; "+
 			"a proxy in between must speak RESP3", "CLIENT TRACKING: %v", err)
 	}
 }
@@ -38,7 +40,7 @@ func (e *examination) messages(ctx context.Context) {
 		switch {
 		case err == nil:
 		case errors.As(err, &reply):
-			e.find("messages-refused", "", setuser(e.opt.User, "&"+e.opt.Prefix+"*", "+ssubscribe", "+spublish", "+pubsub|shardnumsub"),
+			e.find("messages-refused", "", rights.SetUser(e.opt.User, "&"+e.opt.Prefix+"*", "+ssubscribe", "+spublish", "+pubsub|shardnumsub"),
 				"a message to a shard channel did not come back: %v", err)
 		case !e.silent(d):
 			e.find("messages-refused", "", "let what is between here and the server (a proxy, a firewall) pass SSUBSCRIBE and SPUBLISH",

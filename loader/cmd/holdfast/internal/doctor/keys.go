@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/locks"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/rights"
 )
 
 // sample is how many locks are looked at, and pages how many SCANs of a server find them.
@@ -32,7 +33,7 @@ func (e *examination) keys(ctx context.Context) {
 		cancel()
 		view.Close()
 		if err != nil && strings.Contains(err.Error(), "NOPERM") {
-			e.find("not-checked", "", "examine as an administrator too, or "+setuser(e.opt.User, "+scan", "+fcall_ro"),
+			e.find("not-checked", "", "examine as an administrator too, or "+rights.SetUser(e.opt.User, "+scan", "+fcall_ro"),
 				"keys under the prefix: %v", err)
 		}
 		var endless, plain []string

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/cluster"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/rights"
 	"github.com/holdfast-go/holdfast/loader/internal/risk"
 )
 
@@ -84,17 +85,17 @@ func (n *node) sees(command string, err error) bool {
 
 // blind notes what the server refused: once for all that the user may not do.
 func (n *node) blind() {
-	var commands, rights []string
+	var commands, rules []string
 	for _, command := range slices.Sorted(maps.Keys(n.refused)) {
 		if !strings.HasPrefix(n.refused[command], "NOPERM") {
 			n.find("not-checked", "see why the server refuses it", "%s: %s", command, n.refused[command])
 			continue
 		}
 		commands = append(commands, command)
-		rights = append(rights, "+"+strings.ToLower(strings.ReplaceAll(command, " ", "|")))
+		rules = append(rules, "+"+strings.ToLower(strings.ReplaceAll(command, " ", "|")))
 	}
 	if len(commands) > 0 {
-		n.find("not-checked", "examine as an administrator too, or "+setuser(n.opt.User, rights...),
+		n.find("not-checked", "examine as an administrator too, or "+rights.SetUser(n.opt.User, rules...),
 			"user %s may not use %s", n.opt.User, strings.Join(commands, ", "))
 	}
 }

@@ -62,24 +62,12 @@ func (n *node) rights(ctx context.Context) {
 	check, err := need.Look(ctx, n.redis, user)
 	if errors.Is(err, rights.ErrNoUser) {
 		rules := append([]string{"on", ">PASSWORD"}, need.Rules()[1:]...)
-		n.find("rights-missing", setuser(user, rules...)+everywhere, "there is no user %s", user)
+		n.find("rights-missing", rights.SetUser(user, rules...)+everywhere, "there is no user %s", user)
 		return
 	}
 	if !n.sees("ACL DRYRUN", err) || len(check.Missing) == 0 {
 		return
 	}
 	rules := need.Grant(check)
-	n.find("rights-missing", setuser(user, rules...)+everywhere, "user %s lacks %s", user, strings.Join(rules, " "))
-}
-
-// setuser is the line that gives a user rules, as redis-cli and a shell read it.
-func setuser(user string, rules ...string) string {
-	words := []string{"ACL", "SETUSER", user}
-	for _, rule := range rules {
-		if strings.ContainsAny(rule, "~&*>|'\\?[]{}$ ") {
-			rule = "'" + strings.ReplaceAll(rule, "'", `'\''`) + "'"
-		}
-		words = append(words, rule)
-	}
-	return strings.Join(words, " ")
+	n.find("rights-missing", rights.SetUser(user, rules...)+everywhere, "user %s lacks %s", user, strings.Join(rules, " "))
 }

@@ -71,6 +71,14 @@ func (v *View) Now(ctx context.Context) time.Time {
 	return time.Now()
 }
 
+// Nodes are clients of all servers that it is connected to.
+func (v *View) Nodes() (all []rueidis.Client) {
+	for _, redis := range v.redis {
+		all = slices.AppendSeq(all, maps.Values(redis.Nodes()))
+	}
+	return all
+}
+
 // primary is a server that has keys.
 type primary struct {
 	addr string

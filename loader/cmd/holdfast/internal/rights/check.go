@@ -25,18 +25,15 @@ type Check struct {
 // there is no such user, it makes one of a random name that has the rules and cannot log in, and
 // deletes it. The caller's user needs +acl|dryrun, and for that +acl|setuser +acl|deluser.
 func (n Need) Try(ctx context.Context, node rueidis.Client, user string) (c Check, err error) {
-	there, err := exists(ctx, node, user)
-	if err != nil {
+	if c, err = n.Look(ctx, node, user); !errors.Is(err, ErrNoUser) {
 		return c, err
 	}
-	if !there {
-		c.Temporary = true
-		user = "holdfast-check-" + rand.Text()
-		if err := do(ctx, node, append([]string{"ACL", "SETUSER", user}, n.Rules()...)...); err != nil {
-			return c, fmt.Errorf("making a user to try the rules with: %w", err)
-		}
-		defer func() { err = errors.Join(err, remove(ctx, node, user)) }()
+	c.Temporary = true
+	user = "holdfast-check-" + rand.Text()
+	if err := do(ctx, node, append([]string{"ACL", "SETUSER", user}, n.Rules()...)...); err != nil {
+		return c, fmt.Errorf("making a user to try the rules with: %w", err)
 	}
+	defer func() { err = errors.Join(err, remove(ctx, node, user)) }()
 	c.Missing, err = n.look(ctx, node, user)
 	return c, err
 }
@@ -46,12 +43,12 @@ var ErrNoUser = errors.New("there is no such user")
 
 // Look asks one server, by ACL DRYRUN, what the user may not do. It runs nothing, and makes no user.
 func (n Need) Look(ctx context.Context, node rueidis.Client, user string) (Check, error) {
-	there, err := exists(ctx, node, user)
+	err := do(ctx, node, "ACL", "DRYRUN", user, "PING")
+	if reply, ok := rueidis.IsRedisErr(err); ok && strings.Contains(reply.Error(), "not found") {
+		return Check{}, ErrNoUser
+	}
 	if err != nil {
 		return Check{}, err
-	}
-	if !there {
-		return Check{}, ErrNoUser
 	}
 	missing, err := n.look(ctx, node, user)
 	return Check{Missing: missing}, err
@@ -98,14 +95,6 @@ func (n Need) Commands() (names []string) {
 		}
 	}
 	return names
-}
-
-func exists(ctx context.Context, node rueidis.Client, user string) (bool, error) {
-	err := do(ctx, node, "ACL", "DRYRUN", user, "PING")
-	if reply, ok := rueidis.IsRedisErr(err); ok && strings.Contains(reply.Error(), "not found") {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // remove does it even when the caller has no more time.

@@ -69,6 +69,23 @@ func (n Need) Rules() []string {
 	return rules
 }
 
+// SetUser is the line that gives a user rules.
+func SetUser(user string, rules ...string) string {
+	words := []string{"ACL", "SETUSER", user}
+	for _, rule := range rules {
+		words = append(words, Quoted(rule))
+	}
+	return strings.Join(words, " ")
+}
+
+// Quoted is a word as a shell reads it, and redis-cli.
+func Quoted(word string) string {
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+_-.:") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
 func (n Need) rights() []right {
 	key, channel := n.Prefix+"holdfast-acl-check", n.Prefix+"holdfast-acl-check"
 	var all []right

@@ -1,9 +1,11 @@
 package terminal
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,57 +16,44 @@ const (
 
 // Progress shows on a terminal what a long command is at, in one line that goes at the end.
 type Progress struct {
-	mu   sync.Mutex
-	text string
-	stop chan struct{}
+	text atomic.Value // a string
+	stop context.CancelFunc
 	done sync.WaitGroup
 }
 
 // Watch starts it. It shows nothing before a second has passed, and nothing anywhere but on a
 // terminal.
 func Watch(w io.Writer) *Progress {
-	p := &Progress{stop: make(chan struct{})}
+	ctx, stop := context.WithCancel(context.Background())
+	p := &Progress{stop: stop}
 	if Is(w) {
-		p.done.Go(func() { p.run(w) })
+		p.done.Go(func() { p.run(ctx, w) })
 	}
 	return p
 }
 
 // Say replaces the text.
-func (p *Progress) Say(format string, args ...any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.text = fmt.Sprintf(format, args...)
-}
+func (p *Progress) Say(format string, args ...any) { p.text.Store(fmt.Sprintf(format, args...)) }
 
 // End takes the line away. It may be called twice.
 func (p *Progress) End() {
-	p.mu.Lock()
-	select {
-	case <-p.stop:
-	default:
-		close(p.stop)
-	}
-	p.mu.Unlock()
+	p.stop()
 	p.done.Wait()
 }
 
-func (p *Progress) run(w io.Writer) {
+func (p *Progress) run(ctx context.Context, w io.Writer) {
 	wait := time.NewTimer(patience)
 	defer wait.Stop()
 	shown := false
 	for {
 		select {
-		case <-p.stop:
+		case <-ctx.Done():
 			if shown {
 				fmt.Fprint(w, "\r\x1b[K")
 			}
 			return
 		case <-wait.C:
-			p.mu.Lock()
-			text := p.text
-			p.mu.Unlock()
-			if text != "" {
+			if text := p.text.Load(); text != nil {
 				fmt.Fprint(w, "\r\x1b[K", text)
 				shown = true
 			}

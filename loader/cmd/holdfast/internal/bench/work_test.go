@@ -13,12 +13,12 @@ import (
 
 // The clock of these tests is that of a bubble: it goes on when all wait.
 
-var testCrew = crew{workers: 3, last: time.Second, grace: 5 * time.Second}
+var settings = Settings{Parts: []Part{RoundTrip}, For: time.Second, Grace: 5 * time.Second}
 
 func TestTurnsUnderWayAreNotCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turns atomic.Int64
-		took := testCrew.work(t.Context(), func(ctx context.Context, worker int) error {
+		took := settings.work(t.Context(), RoundTrip, 3, func(ctx context.Context, worker int) error {
 			time.Sleep(time.Duration(worker+1) * 3 * time.Second) // each is late, but one ends in each grace
 			turns.Add(1)
 			return ctx.Err()
@@ -30,7 +30,7 @@ func TestTurnsUnderWayAreNotCutOff(t *testing.T) {
 
 func TestTurnsWithoutAnAnswerAreCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		took := testCrew.work(t.Context(), func(ctx context.Context, _ int) error {
+		took := settings.work(t.Context(), RoundTrip, 3, func(ctx context.Context, _ int) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})
@@ -43,7 +43,7 @@ func TestAnInterruptLeavesTheGrace(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second/2, interrupt)
 		var ended atomic.Int64
-		took := testCrew.work(ctx, func(ctx context.Context, worker int) error {
+		took := settings.work(ctx, RoundTrip, 3, func(ctx context.Context, worker int) error {
 			select {
 			case <-time.After(time.Duration(worker+1) * 3 * time.Second):
 				ended.Add(1)
@@ -60,9 +60,9 @@ func TestAnInterruptLeavesTheGrace(t *testing.T) {
 
 func TestAFailurePauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		brief := testCrew
-		brief.last = 950 * time.Millisecond
-		took := brief.work(t.Context(), func(context.Context, int) error { return errors.New("no") })
+		brief := settings
+		brief.For = 950 * time.Millisecond
+		took := brief.work(t.Context(), RoundTrip, 3, func(context.Context, int) error { return errors.New("no") })
 		require.Equal(t, []Failure{{"other", 30, "no"}}, took.Errors, "ten for each worker")
 	})
 }
@@ -71,7 +71,7 @@ func TestEachWorkerHasATurn(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
 	var turns [3]atomic.Bool
-	testCrew.work(ctx, func(_ context.Context, worker int) error { turns[worker].Store(true); return nil })
+	settings.work(ctx, RoundTrip, 3, func(_ context.Context, worker int) error { turns[worker].Store(true); return nil })
 	for i := range turns {
 		require.True(t, turns[i].Load(), i)
 	}
