@@ -742,16 +742,17 @@ end
 local function hold_on(lock, us, w, guard)
   local joinable = lock.holds > 0
   if joinable ~= (w.holds ~= '') then join_error(joinable, 'has') end
-  lock.guard = longest_guard(lock, guard, w.ttl)
+  guard = longest_guard(lock, guard, w.ttl)
   if joinable then
     local holds, n = add_hold(read_holds(lock), w.hold)
     if n ~= lock.holds then
-      lock.closed = too_young(lock.guard, us)
+      lock.closed = too_young(guard, us)
       if lock.closed > 0 then return { 0, lock.closed, lock.owner, lock.count, 'settling' } end
       lock.ids = holds
     end
     lock.holds = n
   end
+  lock.guard = guard
   prolong(lock, us, w.ttl)
   confirm(lock)
   if lock.fence <= us then lock.top = max(lock.top, lock.fence + w.tokens - 1) end
@@ -862,9 +863,8 @@ local function acquire(key, args, hold)
   settle(lock, us)
   local mine, reply = try_take(lock, us, w, guard)
   if mine then return yours(lock, w, ask.TOKENS) end
-  if reply then return reply end
   if not lock.foreign then commit(lock, us) end
-  return refuse(lock, us)
+  return reply or refuse(lock, us)
 end
 
 -- Plain case: nobody has the lock, and nothing is remembered of it. With a guard or without.

@@ -35,7 +35,7 @@ var mutations = []mutation{
 	{"the channel of before stays", "lock.writes, lock.channel, lock.ids = true, w.channel, w.holds", "lock.writes, lock.ids = true, w.holds", ""},
 	{"a waiter's guard is forgotten", "    lock.guard = longest_guard(lock, guard, w.ttl)\n    w.asked", "    w.asked", ""},
 	{"a hand-over asks no guard", "lock.closed = has_line(lock) and too_young(lock.guard, us) or 0", "lock.closed = 0", ""},
-	{"a hold is added by a young memory", "      lock.closed = too_young(lock.guard, us)\n      if lock.closed > 0 then", "      if false then", "young"},
+	{"a hold is added by a young memory", "      lock.closed = too_young(guard, us)\n      if lock.closed > 0 then", "      if false then", "young"},
 	{"another one's guard refuses", "  guard = max(lock.guard, guard)\n", "  if guard > 0 and ttl > guard then fail('HFARG ttl_ms') end\n  guard = max(lock.guard, guard)\n  if guard > 0 and ttl > guard then fail('HFARG ttl_ms') end\n", "guard"},
 	{"a large owner is answered", "or holder == owner or #holder > MAX_BYTES", "or holder == owner", "big fields are read once"},
 	{"a grant does not name its lock", "return #key <= MAX_BYTES and text .. ' ' .. key or text", "return text", ""},

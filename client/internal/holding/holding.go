@@ -42,7 +42,7 @@ type Holding struct {
 	first   Holder  // nearly always the only one
 	free    chan struct{}
 	finally []func()
-	over    atomic.Bool // set under mu
+	over    bool
 }
 
 // Place is that of a Holding in the keeper's heap, and guarded by the keeper.
@@ -96,7 +96,7 @@ func (h *Holding) Holder() *Holder {
 // once if that is so already.
 func (h *Holding) Finally(f func()) {
 	h.mu.Lock()
-	over := h.over.Load()
+	over := h.over
 	if !over {
 		h.finally = append(h.finally, f)
 	}
@@ -108,13 +108,9 @@ func (h *Holding) Finally(f func()) {
 
 // Close runs what Finally was given, once.
 func (h *Holding) Close() {
-	if h.over.Load() {
-		return
-	}
 	h.mu.Lock()
 	todo := h.finally
-	h.finally = nil
-	h.over.Store(true)
+	h.finally, h.over = nil, true
 	h.mu.Unlock()
 	for _, f := range todo {
 		f()
@@ -162,15 +158,14 @@ func (t *Holder) Released(ref *Ref) bool {
 
 // Left is what Leave found.
 type Left struct {
-	Late   bool // nothing was changed: the lease is over, and nobody has ended it yet
 	Before bool // the Ref was released before
 	// nobody works under the lock any more: it is to be passed on, or else End and given back
 	Last  bool
 	Cause error // the holder's time was over before; nil: it was not
 }
 
-// Leave takes a Ref away at now; nil: the holder that has none, because nobody took it up.
-func (t *Holder) Leave(ref *Ref, now time.Time) (l Left) {
+// Leave takes a Ref away; nil: the holder that has none, because nobody took it up.
+func (t *Holder) Leave(ref *Ref) (l Left) {
 	h := t.Holding
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -179,8 +174,6 @@ func (t *Holder) Leave(ref *Ref, now time.Time) (l Left) {
 	case ref != nil && ref.released:
 		l.Before = true
 		return l
-	case t.cause == nil && lease.Past(now, h.Lease.Until()):
-		return Left{Late: true}
 	case ref != nil:
 		ref.released = true
 		if i := slices.Index(t.refs, ref); i >= 0 {
@@ -231,9 +224,6 @@ func (h *Holding) End() (until, latest time.Time) {
 	until, latest = h.Lease.Until(), h.Lease.Latest()
 	h.Lease.End()
 	h.freed()
-	if len(h.finally) == 0 {
-		h.over.Store(true) // nothing is left for Close
-	}
 	return until, latest
 }
 

@@ -93,7 +93,7 @@ func (k *Keeper) add(x timed, due time.Time, undo bool) bool {
 	return true
 }
 
-// Update looks at x again, after what is in it has changed.
+// Update looks at x again, after what is in it has changed: what is over is not kept any more.
 func (k *Keeper) Update(x timed) {
 	k.mu.Lock()
 	early := false
@@ -121,16 +121,6 @@ func (k *Keeper) sooner(due time.Time) bool {
 	return early
 }
 
-// Remove ends the keeping of x, whose lease is over.
-func (k *Keeper) Remove(x timed) {
-	k.mu.Lock()
-	if place := x.Timer(); place.Index >= 0 {
-		heap.Remove(&k.queue, place.Index)
-		k.settled()
-	}
-	k.mu.Unlock()
-}
-
 // Owned returns the Holdings of an owner for a key.
 func (k *Keeper) Owned(key, owner string) (found []*holding.Holding) {
 	k.mu.Lock()
@@ -156,12 +146,8 @@ func (k *Keeper) Check(t *holding.Holder, now time.Time) (cause error) {
 
 // Leave takes a Ref of a holder's away, and ends the lock first if its lease is over by now.
 func (k *Keeper) Leave(t *holding.Holder, ref *holding.Ref, now time.Time) holding.Left {
-	left := t.Leave(ref, now)
-	if left.Late {
-		_ = k.Check(t, now)
-		left = t.Leave(ref, time.Time{})
-	}
-	return left
+	_ = k.Check(t, now)
+	return t.Leave(ref)
 }
 
 func (k *Keeper) poke() {

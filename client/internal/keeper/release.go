@@ -39,7 +39,7 @@ type Ride struct {
 // Errors: what LostError makes when the server says that it was not ours, and those of fcall.
 func (k *Keeper) Release(ctx context.Context, h *holding.Holding, last int64, ride *Ride) error {
 	u, until := end(h, last, h.Doubt)
-	k.Remove(h)
+	k.Update(h)
 	ctx, cancel := within(ctx, until)
 	defer cancel()
 	r, err := k.first(ctx, u.call(), ride)
@@ -113,7 +113,7 @@ func (k *Keeper) GiveUp(h *holding.Holding, last int64) {
 // undo replaces a lock by its Undo: there is no time between.
 func (k *Keeper) undo(h *holding.Holding, u *Undo) {
 	k.Undo(u)
-	k.Remove(h)
+	k.Update(h)
 	h.Close()
 }
 

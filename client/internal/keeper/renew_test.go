@@ -91,7 +91,7 @@ func TestALockThatIsRefused(t *testing.T) {
 			require.ErrorIs(t, b.heardNow().renewals[0], holding.ErrTaken)
 			time.Sleep(5 * time.Second)
 			require.Empty(t, b.server.asked(fcall.Release), "another server may keep others out until the holder has left")
-			require.True(t, h.Holder().Leave(ref, time.Now()).Last)
+			require.True(t, h.Holder().Leave(ref).Last)
 			b.GiveUp(h, token)
 			require.Equal(t, []time.Duration{15*time.Second + ms}, b.server.asked(fcall.Release))
 		})
@@ -234,7 +234,8 @@ func TestShortLocksDoNotWakeTheScheduler(t *testing.T) {
 		_, pause := b.head(time.Now())
 		for range 100 {
 			h, _, _ := b.hold(b.Context(), terms)
-			b.Remove(h)
+			end(h, token, false)
+			b.Update(h)
 			if len(b.wake) > 0 {
 				<-b.wake
 				_, pause = b.head(time.Now())

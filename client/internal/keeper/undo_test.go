@@ -107,7 +107,7 @@ func TestClose(t *testing.T) {
 
 // release gives back what hold has, as the last holder.
 func (b *bed) release(ctx context.Context, h *holding.Holding, ref *holding.Ref) error {
-	require.True(b, h.Holder().Leave(ref, time.Now()).Last)
+	require.True(b, h.Holder().Leave(ref).Last)
 	return b.Release(ctx, h, token, nil)
 }
 
