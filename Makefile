@@ -138,8 +138,7 @@ simulate: ## Simulate schedules of faults for TIME (60s) at each level, from SEE
 # Brief ones of all deployments and levels, each with few actors and faults. PROCESSES= at once; ^C ends it.
 schedules: SCHEDULES := 1000000
 schedules: ## Simulate SCHEDULES (1000000) brief schedules of faults, from SEED on, and say what they saw
-	cd client/locktest && HOLDFAST_SCHEDULES=$(SCHEDULES) HOLDFAST_SEED=$(SEED) HOLDFAST_PROCESSES=$(PROCESSES) \
-		go test -count=1 -v -timeout 0 -run 'TestSchedules$$' ./internal/simulation
+	export HOLDFAST_PROFILE=brief HOLDFAST_SCHEDULES=$(SCHEDULES) HOLDFAST_PROCESSES=$(PROCESSES); $(SIMULATE)
 
 # Servers as local processes: they are killed, paused and restarted all the time.
 chaos: ## Strike real servers and clients with random faults for TIME (60s), from SEED on, and check what they saw

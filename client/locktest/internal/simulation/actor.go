@@ -3,7 +3,6 @@ package simulation
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -18,7 +17,6 @@ type actor struct {
 	slot *slot
 	who  string
 	rng  *rand.Rand
-	n    int
 	ease time.Time // from then on it works at leisure; zero: never
 }
 
@@ -245,8 +243,3 @@ func (t *turn) release(h *holder) {
 
 // owner of the caller's choice, that several processes use.
 func (t *turn) owner() string { return "own-" + t.name + "-" + strconv.Itoa(t.rng.IntN(2)) }
-
-func (t *turn) nextOwner(kind string) string {
-	t.n++
-	return fmt.Sprintf("%s-%s-%s-%d-%d", kind, t.process.label, t.who, t.n, t.rng.IntN(1_000_000))
-}

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"slices"
 	"time"
 )
 
@@ -13,14 +14,6 @@ type want struct {
 	line    bool      // it waits in line, and does not poll
 	shared  bool      // other processes may wait by the same owner string: one of them is told of a grant
 	partly  bool      // it may have the lock, and wait for another one
-}
-
-// hostState is what is known of a process's network.
-type hostState struct {
-	harmed int       // faults under way
-	gone   bool      // closed or stopped
-	cut    time.Time // since when nothing comes through at all; zero: something does
-	faulty time.Time // when the last fault of its network ended; in the future while one lasts
 }
 
 const (
@@ -47,13 +40,11 @@ func (o *observer) unwant(name string, w *want) {
 }
 
 func (l *lock) wantedBy(p *process, until time.Time) {
-	if until.After(l.wanted[p.label]) {
-		l.wanted[p.label] = until
-	}
+	l.wanted[p.label] = latest(l.wanted[p.label], until)
 }
 
 // calm is since when there is no fault. ok is false while there is one.
-func (o *observer) calm(now time.Time) (since time.Time, ok bool) {
+func (o *observer) calm() (since time.Time, ok bool) {
 	return o.calmFrom, o.faults == 0
 }
 
@@ -68,25 +59,24 @@ func (o *observer) rest(idle bool) time.Duration {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	now := time.Now()
-	from, calm := o.calm(now)
-	if !calm {
-		from = now
-	}
 	if o.need > 0 {
 		return auditEvery
 	}
-	return max(auditEvery, min(from.Add(recovery).Sub(now), 500*time.Millisecond)) // or else it cannot say how long locks were held
+	now := time.Now()
+	from, calm := o.calm()
+	if !calm {
+		from = now
+	}
+	return max(auditEvery, min(from.Add(recovery).Sub(now), 500*time.Millisecond))
 }
 
-// audit looks at what must hold at any time. idle: a leader holds each lock in peace.
-func (o *observer) audit(idle bool) {
+// audit looks at what must hold at any time.
+func (o *observer) audit() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
-	calmFrom, calm := o.calm(now)
+	calmFrom, calm := o.calm()
 	for _, l := range o.locks {
-		o.sample(l, now, idle)
 		if o.need > 0 {
 			o.auditMajority(l, now, calm, calmFrom.Add(recovery+o.mix.guard))
 			continue
@@ -125,17 +115,6 @@ func (o *observer) auditHolders(l *lock, now, calmFrom time.Time) {
 	}
 }
 
-// sample counts the time in which a lock is held or waited for.
-func (o *observer) sample(l *lock, now time.Time, idle bool) {
-	if l.owner != "" || len(l.wants) > 0 {
-		o.report.LockTime += now.Sub(l.sampled)
-		if idle {
-			o.report.Idle += now.Sub(l.sampled)
-		}
-	}
-	l.sampled = now
-}
-
 // auditFree looks for a free lock that somebody waits for.
 func (o *observer) auditFree(l *lock, now, from time.Time) {
 	for w := range l.wants {
@@ -146,28 +125,37 @@ func (o *observer) auditFree(l *lock, now, from time.Time) {
 		if !w.line || w.process.isDead() {
 			continue
 		}
-		since := w.began
-		for _, t := range []time.Time{from, l.free, l.closed, l.kept, w.asks} {
-			if t.After(since) {
-				since = t
-			}
+		opens := l.closed
+		if o.need > 0 {
+			opens = o.old()
 		}
-		if now.Sub(since) < 0 {
+		since := latest(w.began, from, l.free, opens, l.kept, w.asks)
+		if now.Before(since) {
 			continue
 		}
 		o.report.Count(Checks, "5 free", 1)
-		patience := 50*time.Millisecond + repeats + o.allowance()
-		// a line that is closed says so to who asks, and nobody serves it when a minimum is over
-		if l.late || w.shared || l.moved || o.mix.guard > 0 || l.kept.After(since.Add(-waitersAsk)) {
-			patience += waitersAsk
-		}
-		if waited := now.Sub(since); waited > patience {
+		if waited := now.Sub(since); waited > o.patience(l, w, since) {
 			o.broken(l.name, 5, "free for %v, while %s waits (since %v ago)", waited, w.who, now.Sub(w.began))
 			w.line = false // once
 			return
 		}
 	}
 }
+
+// patience is how long somebody may wait for a lock that is free since then.
+func (o *observer) patience(l *lock, w *want, since time.Time) time.Duration {
+	if o.need > 0 {
+		return splitVotes
+	}
+	patience := 50*time.Millisecond + repeats + 10*time.Millisecond + 8*o.latency // what the network adds
+	// a line that is closed says so to who asks, and nobody serves it when a minimum is over
+	if l.late || w.shared || l.moved || o.mix.guard > 0 || l.kept.After(since.Add(-waitersAsk)) {
+		patience += waitersAsk
+	}
+	return patience
+}
+
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
 // believedBy reports whether somebody of the process may believe in a lock that it has lost: those
 // behind it in its line do not ask the server until it notices. That is at once if it can be told,
@@ -188,47 +176,36 @@ func (l *lock) believedBy(p *process) bool {
 
 // auditKept looks for a lock that the server keeps, since then, for a process that does not want it.
 func (o *observer) auditKept(l *lock, owner string, kept, now, from time.Time) {
-	label := labelOf(owner)
-	if label == "" || l.ghosts[owner] || now.Sub(from) < 0 {
+	p := o.hosts[labelOf(owner)]
+	if p == nil || p.isGone() || l.ghosts[owner] || now.Before(from) {
 		return
 	}
-	since := l.wanted[label]
 	for w := range l.wants {
-		if w.process.label == label {
+		if w.process == p {
 			return
 		}
 	}
+	since := latest(from, kept, l.wanted[p.label]) // a place in line that was left behind can be served late
 	for _, h := range l.holders {
-		if h.process.label != label {
+		if h.process != p {
 			continue
 		}
-		if h.process.isDead() || h.process.isClosed() || h.alive() {
+		if h.alive() {
 			return
 		}
 		if !h.released && h.ended.IsZero() {
 			h.ended = now // or a little earlier
 		}
-		if at := h.ended.Add(h.grace); !h.ended.IsZero() && at.After(since) {
-			since = at
-		}
-	}
-	if o.hosts[label] == nil || o.hosts[label].gone {
-		return
-	}
-	for _, t := range []time.Time{from, kept} { // a place in line that was left behind can be served late
-		if t.After(since) {
-			since = t
+		if !h.ended.IsZero() {
+			since = latest(since, h.ended.Add(h.grace))
 		}
 	}
 	o.report.Count(Checks, "8 kept", 1)
 	if now.Sub(since) > forgotten {
 		o.broken(l.name, 8, "the server keeps it for %s, which nobody there wants since %v", owner, now.Sub(since))
-		l.wantedBy(&process{label: label}, now.Add(time.Hour)) // once
+		l.wantedBy(p, now.Add(time.Hour)) // once
 	}
 }
-
-// allowance is what the network adds.
-func (o *observer) allowance() time.Duration { return 10*time.Millisecond + 8*o.latency }
 
 // fault notes that a fault begins. The function that it returns ends it.
 func (o *observer) fault(kind, format string, args ...any) (end func()) {

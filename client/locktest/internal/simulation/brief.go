@@ -86,12 +86,3 @@ func some[T any](rng *rand.Rand, all []odds[T], of map[string]int, only bool, al
 	}
 	return out
 }
-
-// deafness is how long a process hears nothing: longer than a usual lease.
-func (r *run) deafness() (least, most time.Duration) {
-	lease := r.profile.lease
-	if !r.profile.brief || lease == 0 {
-		lease = 30 * time.Second
-	}
-	return lease - lease/30, lease + lease/5
-}

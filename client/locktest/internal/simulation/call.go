@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
@@ -99,7 +98,6 @@ func (o *observer) checkKind(l *lock, c *call, err error, now time.Time) {
 		}
 	}
 	o.report.Count(Checks, "7 error", 1)
-	o.report.Count(Errors, strings.Join(of, "+"), 1)
 	if len(of) != 1 {
 		o.broken(l.name, 7, "%s of %s failed with an error of the kinds %v: %v", c.verb, c.who, of, err)
 		return
@@ -111,7 +109,7 @@ func (o *observer) checkKind(l *lock, c *call, err error, now time.Time) {
 
 // unexpected says why an error cannot be, "" if it can.
 func (o *observer) unexpected(c *call, kind string, err error, now time.Time) string {
-	host := o.hosts[c.process.label]
+	host := c.process
 	closed := c.process.isClosed()
 	switch kind {
 	case "busy":
@@ -176,7 +174,7 @@ const releaseAgain = 5 * time.Millisecond
 func (o *observer) checkRelease(h *holder, began time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if host := o.hosts[h.process.label]; !host.faulty.Before(began) {
+	if !h.process.faulty.Before(began) {
 		return // a reply may have been lost
 	}
 	onlyRefusals := len(o.mix.faults) == 1 && o.mix.faults["loss and refusal"] > 0

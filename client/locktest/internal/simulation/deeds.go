@@ -3,6 +3,8 @@ package simulation
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
@@ -14,7 +16,6 @@ import (
 type set struct {
 	options []client.Option
 	owner   string
-	lease   time.Duration
 	maxWait time.Duration
 	minHold time.Duration
 	grace   time.Duration
@@ -28,20 +29,17 @@ var leases = []time.Duration{10 * time.Millisecond, 30 * time.Millisecond, 120 *
 
 // options chooses them at random.
 func (t *turn) options(try bool) set {
-	s := set{lease: leases[t.rng.IntN(len(leases))]}
-	if t.run.profile.replicated {
-		s.lease = max(s.lease, 500*time.Millisecond) // replicas take a while
-	}
+	s, lease := set{}, t.run.lasting(leases[t.rng.IntN(len(leases))])
 	if t.chance(40) {
-		s.lease = 30 * time.Second // what a local pass needs: equal terms
+		lease = 30 * time.Second // what a local pass needs: equal terms
 	}
 	if l := t.run.profile.lease; l > 0 && t.chance(70) {
-		s.lease = l
+		lease = l
 	}
-	s.lease = t.run.covered(s.lease)
-	s.short = s.lease < 100*time.Millisecond || s.lease < 40*t.run.latency
-	s.options = append(s.options, client.WithLease(s.lease))
-	s.grace = s.lease / 3
+	lease = t.run.covered(lease)
+	s.short = lease < 100*time.Millisecond || lease < 40*t.run.latency
+	s.options = append(s.options, client.WithLease(lease))
+	s.grace = lease / 3
 	if t.chance(30) {
 		return s
 	}
@@ -115,14 +113,11 @@ func (t *turn) do() {
 // share takes or joins the lock as an owner that other processes use too.
 func (t *turn) share() {
 	try := t.chance(40)
-	t.set = set{owner: t.owner(), lease: leases[2+t.rng.IntN(len(leases)-2)]}
-	if t.run.profile.replicated {
-		t.set.lease = max(t.set.lease, 500*time.Millisecond)
-	}
-	t.set.lease = t.run.covered(t.set.lease)
-	t.set.short = t.set.lease < 40*t.run.latency
+	t.set.owner = t.owner()
+	lease := t.run.covered(t.run.lasting(leases[2+t.rng.IntN(len(leases)-2)]))
+	t.set.short = lease < 40*t.run.latency
 	b := t.bound(5*time.Millisecond, 20*time.Second)
-	t.use(t.acquire(b, try, client.WithOwner(t.set.owner), client.WithLease(t.set.lease)))
+	t.use(t.acquire(b, try, client.WithOwner(t.set.owner), client.WithLease(lease)))
 }
 
 // stranger tries to join the lock of another, who took it without an owner string of its choice.
@@ -136,15 +131,15 @@ func (t *turn) stranger() {
 	if owner == "" {
 		return
 	}
-	t.set = set{owner: owner, lease: 2 * time.Second, joins: true}
+	t.set = set{owner: owner, joins: true}
 	b := t.bound(5*time.Millisecond, 20*time.Second)
-	t.use(t.acquire(b, true, client.WithOwner(owner), client.WithLease(t.set.lease)))
+	t.use(t.acquire(b, true, client.WithOwner(owner), client.WithLease(2*time.Second)))
 }
 
 // outrun releases about when the lease ends, without renewal.
 func (t *turn) outrun() {
 	lease := leases[t.rng.IntN(5)]
-	t.set = set{lease: lease, short: true}
+	t.set.short = true
 	h := t.acquire(t.bound(5*time.Millisecond, 20*time.Second), t.chance(30), client.WithLease(lease), client.WithoutRenewal())
 	if h == nil {
 		return
@@ -160,14 +155,16 @@ func (t *turn) outrun() {
 
 // plain waits by FCALL, as other languages do: without a channel it polls.
 func (t *turn) plain() {
-	owner, key, ttl := t.nextOwner("raw"), prefix+t.name, 500+t.rng.IntN(3000)
+	owner := fmt.Sprintf("raw-%s-%s-%d", t.process.label, t.who, t.rng.IntN(1_000_000))
+	key, ttl := prefix+t.name, 500+t.rng.IntN(3000)
 	h := &holder{process: t.process, who: t.who, name: t.name, owner: owner, began: time.Now()}
 	o := t.run.seen
 	for range 1 + t.rng.IntN(12) {
 		sent := time.Now()
-		reply, err := t.fcall(functions.Wait, key, owner, itoa(ttl))
+		reply, err := t.fcall(functions.Wait, key, owner, strconv.Itoa(ttl))
 		if err == nil && reply.IsInt64() {
-			h.fence, h.raw = integer(reply), sent.Add(time.Duration(ttl)*time.Millisecond*98/100-3*time.Millisecond)
+			h.fence, _ = reply.AsInt64()
+			h.raw = sent.Add(time.Duration(ttl)*time.Millisecond*98/100 - 3*time.Millisecond)
 			if h.alive() {
 				o.enter(h)
 				pause(t.ctx, min(between(t.rng, time.Millisecond, time.Second), time.Until(h.raw)))
@@ -188,11 +185,6 @@ func (t *turn) fcall(function, key string, args ...string) (rueidis.RedisMessage
 	defer cancel()
 	r := t.process.c.Redis()
 	return r.Do(ctx, r.B().Fcall().Function(function).Numkeys(1).Key(key).Arg(args...).Build()).ToMessage()
-}
-
-func integer(m rueidis.RedisMessage) int64 {
-	n, _ := m.AsInt64()
-	return n
 }
 
 // look asks how the lock stands.

@@ -1,8 +1,8 @@
 // Package simulation runs schedules of faults over the unchanged client and the unchanged library,
 // in virtual time. A schedule is made of a seed: a deployment (a single server, Sentinel, Cluster, or
-// a quorum of independent servers), processes with goroutines that take locks in every way that the client has, and faults
-// of servers, networks and processes. An observer sees both sides, and checks at every step what
-// must always hold:
+// a quorum of independent servers), processes with goroutines that take locks in every way that the
+// client has, and faults of servers, networks and processes. An observer sees both sides, and checks
+// at every step what must always hold:
 //
 //  1. Two Locks that exclude each other never both have a live context.
 //  2. A context ends before the server's lease can. Remaining is 0 from then on.

@@ -8,30 +8,39 @@ import (
 	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
+// pair chooses a primary and one of its replicas. to is nil if none can take its place.
+func (in *injector) pair() (old, to *redis.Node) {
+	old = in.primary()
+	heirs := in.run.which(func(n *redis.Node) bool { return n.Primary() == old })
+	if len(heirs) == 0 {
+		return old, nil
+	}
+	if to = heirs[in.rng.IntN(len(heirs))]; in.run.kind == onSingle {
+		return old, nil
+	}
+	return old, to
+}
+
 func (in *injector) graceful() {
-	old := in.primary()
-	to := in.replicaOf(old)
-	if to == nil || in.run.kind == onSingle {
+	old, to := in.pair()
+	if to == nil {
 		return
 	}
-	end := in.server("graceful failover", old.Addr()+" to "+to.Addr())
+	defer in.server("graceful failover", old.Addr()+" to "+to.Addr())()
 	in.retold(to, nothingLost)
 	names := in.run.of(old)
 	in.run.world.Failover(to, redis.Failover{})
 	in.run.seen.retell(to, names, nothingLost)
 	in.wait(20*time.Millisecond, time.Second)
-	end()
 }
 
 func (in *injector) forced() {
-	old := in.primary()
-	to := in.replicaOf(old)
-	if to == nil || in.run.kind == onSingle {
+	old, to := in.pair()
+	if to == nil {
 		return
 	}
 	way := in.rng.IntN(4)
-	end := in.server("forced failover", fmt.Sprintf("%s to %s, way %d", old.Addr(), to.Addr(), way))
-	defer end()
+	defer in.server("forced failover", fmt.Sprintf("%s to %s, way %d", old.Addr(), to.Addr(), way))()
 	switch way {
 	case 0: // what was written lately is lost
 		to.StopReplication()

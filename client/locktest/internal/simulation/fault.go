@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 )
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // hurt injects faults until ctx ends: bursts, with calm between them. Faults of servers follow each
 // other; those of networks and processes may overlap them.
@@ -134,11 +131,10 @@ var networkFaults = []fault{
 // spell is a fault of the network that is on for a while.
 func (in *injector) spell(kind string, least, most time.Duration, set func(w *redis.World, p redis.Path, on bool)) {
 	p, text := in.path()
-	end := in.harm(kind, p, text, false)
+	defer in.harm(kind, p, text, false)()
 	set(in.run.world, p, true)
 	in.wait(least, most)
 	set(in.run.world, p, false)
-	end()
 }
 
 // path chooses one process or all, one node or all.
@@ -188,7 +184,7 @@ func (in *injector) harm(kind string, p redis.Path, text string, cut bool) (end 
 // stall stops what is sent. Then it arrives, or is lost with its connections.
 func (in *injector) stall(kind string, d redis.Direction, least, most time.Duration) {
 	p, text := in.path()
-	end := in.harm(kind, p, fmt.Sprintf("%s, direction %d", text, d), d == redis.Both)
+	defer in.harm(kind, p, fmt.Sprintf("%s, direction %d", text, d), d == redis.Both)()
 	in.run.world.Stall(p, d)
 	in.wait(least, most)
 	if in.rng.IntN(2) == 0 {
@@ -197,7 +193,6 @@ func (in *injector) stall(kind string, d redis.Direction, least, most time.Durat
 		in.run.world.Drop(p)
 	}
 	in.revive()
-	end()
 }
 
 // revive stalls again those that were stopped for good: a Resume that covers them ended that.
@@ -211,32 +206,29 @@ func (in *injector) revive() {
 
 func (in *injector) reset() {
 	p, text := in.path()
-	end := in.harm("reset", p, text, false)
+	defer in.harm("reset", p, text, false)()
 	for range 1 + in.rng.IntN(3) {
 		in.run.world.Reset(p)
 		in.wait(10*time.Microsecond, 50*time.Millisecond)
 	}
-	end()
 }
 
 func (in *injector) delay() {
 	p, text := in.path()
 	d := between(in.rng, time.Millisecond, 600*time.Millisecond)
-	end := in.harm("delay", p, fmt.Sprintf("%s by %v", text, d), false)
+	defer in.harm("delay", p, fmt.Sprintf("%s by %v", text, d), false)()
 	in.run.world.Delay(p, d)
 	in.wait(200*time.Millisecond, 20*time.Second)
 	in.run.world.Delay(p, max(in.run.latency, time.Microsecond))
-	end()
 }
 
 func (in *injector) loseReplies() {
 	n := in.run.nodes[in.rng.IntN(len(in.run.nodes))]
-	end := in.harm("lost replies", redis.Path{}, n.Addr(), false)
+	defer in.harm("lost replies", redis.Path{}, n.Addr(), false)()
 	rng, percent := rand.New(rand.NewPCG(in.rng.Uint64(), 0)), 5+in.rng.IntN(60)
 	n.LoseReply(func(cmd []string) bool { return cmd[0] == "FCALL" && rng.IntN(100) < percent })
 	in.wait(50*time.Millisecond, 5*time.Second)
 	n.LoseReply(nil)
-	end()
 }
 
 // deafen keeps all answers from a process for longer than a lease, while its requests arrive: it
@@ -247,19 +239,21 @@ func (in *injector) deafen() {
 		return
 	}
 	path := redis.Path{Host: p.label}
-	end := in.harm("deaf", path, p.label, false)
+	defer in.harm("deaf", path, p.label, false)()
 	in.run.world.Stall(path, redis.ToClient)
-	least, most := in.run.deafness()
-	pause(in.ctx, between(in.rng, least, most))
+	lease := in.run.profile.lease
+	if !in.run.profile.brief || lease == 0 {
+		lease = 30 * time.Second // a usual one
+	}
+	pause(in.ctx, between(in.rng, lease-lease/30, lease+lease/5))
 	in.run.world.Resume(path)
 	in.revive()
-	end()
 }
 
 // loseAndRefuseDial runs calls and loses their answers with the connections, and refuses new ones
 // for a moment.
 func (in *injector) loseAndRefuseDial() {
-	end := in.harm("lost and refused", redis.Path{}, "all", false)
+	defer in.harm("lost and refused", redis.Path{}, "all", false)()
 	for _, n := range in.run.nodes {
 		n.LoseReply(func(cmd []string) bool { return cmd[0] == "FCALL" })
 	}
@@ -269,7 +263,6 @@ func (in *injector) loseAndRefuseDial() {
 		n.LoseReply(nil)
 	}
 	in.run.world.Refuse(redis.Path{}, false)
-	end()
 }
 
 // closeOne closes a client, and opens another one in its place.
@@ -292,10 +285,9 @@ func (in *injector) stopOne() {
 	if p == nil {
 		return
 	}
-	end := in.run.seen.fault("stop", "%s", p.label)
+	defer in.run.seen.fault("stop", "%s", p.label)()
 	p.die()
 	in.run.seen.locked(func() { in.run.dead = append(in.run.dead, p) })
 	in.wait(time.Millisecond, 3*time.Second)
 	_ = in.run.open(in.ctx, i)
-	end()
 }

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
 
@@ -61,22 +60,13 @@ func (h *holder) over() bool {
 	}
 }
 
-// together reports whether two holders do not exclude each other.
-func (h *holder) together(other *holder) bool {
-	return h.owner == other.owner && (h.fence == other.fence || h.shared && other.shared)
-}
-
 // enter notes a new holder, and looks whether it is alone. The owner of one that Do made is what the
 // servers say: the client does not tell it.
 func (o *observer) enter(h *holder) {
 	o.mu.Lock()
 	l := o.locks[h.name]
-	switch {
-	case h.owner != "":
-	case o.need > 0:
-		h.owner = l.grantedTo(h.fence, h.process.label)
-	default:
-		h.owner = l.ownerOf(h.fence)
+	if h.owner == "" {
+		h.owner = l.ownerOf(h.fence, h.process.label)
 	}
 	h.entered = time.Now()
 	o.report.Entries++
@@ -93,25 +83,21 @@ func (o *observer) enter(h *holder) {
 }
 
 func (o *observer) checkAlone(l *lock, h *holder) {
-	live, known := l.holders[:0], false
+	live := l.holders[:0]
 	for _, other := range l.holders {
 		if other.released || !other.alive() {
 			continue
 		}
 		live = append(live, other)
-		known = known || other.together(h)
-		if h.together(other) {
+		if o.hold(l, h).Same(o.hold(l, other)) {
 			continue
 		}
-		why := o.admits(l, h, other)
-		switch {
-		case why != oracle.None:
-			o.report.Count(Admitted, string(why), 1)
-		case h.fence == other.fence:
-			o.broken(l.name, 3, "%s and %s have the same token %d", h.who, other.who, h.fence)
-		default:
-			o.broken(l.name, 1, "%s (%s, token %d) enters while the context of %s (%s, token %d) is alive", h.who, h.owner, h.fence, other.who, other.owner, other.fence)
+		invariant := 1
+		if h.fence == other.fence {
+			invariant = 3
 		}
+		o.unless(o.admits(l, h, other), l.name, invariant, "%s (%s, token %d) enters while the context of %s (%s, token %d) is alive",
+			h.who, h.owner, h.fence, other.who, other.owner, other.fence)
 	}
 	o.report.Count(Checks, "1 entry", 1)
 	l.holders = live
@@ -120,11 +106,7 @@ func (o *observer) checkAlone(l *lock, h *holder) {
 		o.checkOrder(l, h)
 		return
 	}
-	if h.fence > l.token {
-		l.token = h.fence // passed on in memory
-	} else if !known && h.fence < l.token && l.owner != h.owner && o.lost(l, h) == oracle.None {
-		o.report.Count(Checks, "entered after a later token", 1)
-	}
+	l.token = max(l.token, h.fence) // passed on in memory
 }
 
 // checkMinimum looks whether the minimum of the one before is over, where nothing happened since. Who
@@ -140,7 +122,7 @@ func (o *observer) checkMinimum(l *lock, h *holder) {
 	if before == nil || before.owner == h.owner {
 		return
 	}
-	from, calm := o.calm(h.entered)
+	from, calm := o.calm()
 	if !calm || from.After(before.began) || o.lost(l, before) != oracle.None {
 		return
 	}
@@ -166,7 +148,7 @@ func (o *observer) hold(l *lock, h *holder) *oracle.Hold {
 // admits returns why two holders may be inside together, None if they may not.
 func (o *observer) admits(l *lock, a, b *holder) oracle.Cause {
 	if o.need > 0 {
-		return cmp.Or(l.lostMajority(a, o.need), l.lostMajority(b, o.need))
+		return cmp.Or(o.lostMajority(l, a), o.lostMajority(l, b))
 	}
 	_, why := l.judge.Meet(o.hold(l, a), o.hold(l, b), stamp(time.Now()))
 	return causeOf(why)
@@ -197,24 +179,11 @@ func (o *observer) checkOutlived(l *lock, owner, what string) {
 		if h.owner != owner || h.released || !h.alive() || h.lock == nil && h.done == nil {
 			continue
 		}
-		if why := o.lost(l, h); why != oracle.None {
-			o.report.Count(Admitted, string(why), 1)
-			continue
-		}
-		o.broken(l.name, 2, "the context of %s (%s, token %d) is alive, and %s", h.who, h.owner, h.fence, what)
+		o.unless(o.lost(l, h), l.name, 2, "the context of %s (%s, token %d) is alive, and %s", h.who, h.owner, h.fence, what)
 	}
 }
 
-// checkDeadlines compares what holders count on with what the server keeps.
-func (o *observer) checkDeadlines(l *lock) {
-	var holders []*holder
-	o.locked(func() { holders = slices.Clone(l.holders) })
-	for _, h := range holders {
-		o.checkDeadline(l, h)
-	}
-}
-
-// checkDeadline does so for one. It looks at the Lock before it looks at the server's lease, which
+// checkDeadline compares what a holder counts on with what the server keeps. It looks at the Lock before it looks at the server's lease, which
 // may be prolonged meanwhile but never shortened without the Lock's knowledge.
 func (o *observer) checkDeadline(l *lock, h *holder) {
 	if h.lock == nil {
@@ -237,15 +206,8 @@ func (o *observer) checkDeadline(l *lock, h *holder) {
 	if l.owner == h.owner && !now.Add(remaining).After(l.until) {
 		return
 	}
-	if why := o.lost(l, h); why != oracle.None {
-		o.report.Count(Admitted, string(why), 1)
-		return
-	}
-	if l.owner != h.owner {
-		o.broken(l.name, 2, "%s (%s, token %d) counts on %v, and the server has it as %q's", h.who, h.owner, h.fence, remaining, l.owner)
-		return
-	}
-	o.broken(l.name, 2, "%s (%s, token %d) counts on %v, and the server's lease ends in %v", h.who, h.owner, h.fence, remaining, l.until.Sub(now))
+	o.unless(o.lost(l, h), l.name, 2, "%s (%s, token %d) counts on %v, and the server has it as %q's for %v",
+		h.who, h.owner, h.fence, remaining, l.owner, l.until.Sub(now))
 }
 
 // released notes that a holder has released: the server may keep the lock for its process for a while.

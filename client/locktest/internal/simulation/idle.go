@@ -47,7 +47,7 @@ func (a *actor) lead(ctx context.Context, name string, waits bool) {
 		}
 		t := &turn{actor: a, process: p, name: name, ctx: ctx}
 		lease := []time.Duration{30 * time.Second, 2 * time.Minute, 2 * time.Minute, 10 * time.Minute}[a.rng.IntN(4)]
-		t.set = set{lease: lease, grace: lease / 3}
+		t.set.grace = lease / 3
 		b := within(ctx, 24*time.Hour, false)
 		opts := []client.Option{client.WithLease(lease)}
 		if waits { // not for hours: who waits asks each second, and that is dear

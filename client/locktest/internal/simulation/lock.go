@@ -52,26 +52,17 @@ func (l *lock) granted(fence int64, owner string) {
 	}
 }
 
-// ownerOf returns whom a server gave the token to, or the run that it is in.
-func (l *lock) ownerOf(fence int64) string {
+// ownerOf returns to whom of a process a server gave the token, or the run that it is in: the rest of it
+// is passed on in memory. Of several servers two can give the same token to two owners, of whom one
+// gets a majority.
+func (l *lock) ownerOf(fence int64, label string) string {
 	best := grant{}
 	for _, g := range l.grants {
-		if g.fence <= fence && g.fence >= best.fence {
+		if g.fence <= fence && g.fence >= best.fence && labelOf(g.owner) == label {
 			best = g
 		}
 	}
 	return best.owner
-}
-
-// grantedTo returns to whom of a process a server gave the token. Of several servers two can give the
-// same token to two owners, of whom one gets a majority.
-func (l *lock) grantedTo(fence int64, label string) (owner string) {
-	for _, g := range l.grants {
-		if g.fence == fence && labelOf(g.owner) == label {
-			owner = g.owner
-		}
-	}
-	return owner
 }
 
 type releaseCall struct {

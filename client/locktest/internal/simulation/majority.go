@@ -29,7 +29,7 @@ func (o *observer) auditMajority(l *lock, now time.Time, calm bool, from time.Ti
 	if !calm || from.After(now) {
 		return
 	}
-	o.auditStarved(l, now, from)
+	o.auditFree(l, now, from)
 	for _, n := range slices.SortedFunc(maps.Keys(l.votes), func(a, b *redis.Node) int { return strings.Compare(a.Addr(), b.Addr()) }) {
 		if v := l.votes[n].has; v.live(v.owner, now) {
 			o.auditKept(l, v.owner, time.Time{}, now, from)
@@ -41,7 +41,7 @@ func (o *observer) auditMajority(l *lock, now time.Time, calm bool, from time.Ti
 func (o *observer) leader(l *lock, now time.Time) string {
 	for _, v := range l.votes {
 		if owner := v.has.owner; v.has.live(owner, now) {
-			if n, _, _ := l.count(owner, now); n >= o.need {
+			if n, _ := o.count(l, owner, now); n >= o.need {
 				return owner
 			}
 		}
@@ -52,34 +52,7 @@ func (o *observer) leader(l *lock, now time.Time) string {
 // old is when the last server is old enough for the guard. Its memory begins when it is first asked.
 func (o *observer) old() (at time.Time) {
 	for _, began := range o.began {
-		if t := began.Add(o.mix.guard); t.After(at) {
-			at = t
-		}
+		at = latest(at, began.Add(o.mix.guard))
 	}
 	return at
-}
-
-// auditStarved looks for somebody who waits for a lock that nobody gets.
-func (o *observer) auditStarved(l *lock, now, from time.Time) {
-	for w := range l.wants {
-		if l.believedBy(w.process) {
-			w.asks = now
-			continue
-		}
-		if !w.line || w.process.isDead() {
-			continue
-		}
-		since := w.began
-		for _, t := range []time.Time{from, l.free, w.asks, o.old()} {
-			if t.After(since) {
-				since = t
-			}
-		}
-		o.report.Count(Checks, "5 free", 1)
-		if waited := now.Sub(since); waited > splitVotes {
-			o.broken(l.name, 5, "nobody has it for %v, while %s waits (since %v ago)", waited, w.who, now.Sub(w.began))
-			w.line = false // once
-			return
-		}
-	}
 }

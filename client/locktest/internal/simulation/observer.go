@@ -26,7 +26,7 @@ type observer struct {
 	latency time.Duration
 
 	mu      sync.Mutex
-	history *history
+	history history
 	report  *Report
 	locks   map[string]*lock
 	cause   map[*redis.Node]redis.Call // the function that runs there
@@ -42,10 +42,10 @@ type observer struct {
 
 	faults     int // under way
 	calmFrom   time.Time
-	faulty     bool      // there has been any fault
-	libMissing time.Time // the functions were missing somewhere until then
-	hosts      map[string]*hostState
-	onGrant    chan string // gets the names of locks that are handed over; nil: nobody listens
+	faulty     bool                // there has been any fault
+	libMissing time.Time           // the functions were missing somewhere until then
+	hosts      map[string]*process // by their labels
+	onGrant    chan string         // gets the names of locks that are handed over; nil: nobody listens
 }
 
 // lock is what is known of one lock: at its primary, and in the processes.
@@ -84,18 +84,17 @@ type lock struct {
 	lenders  map[string]bool // processes of which others use an owner
 	register register
 	wanted   map[string]time.Time // until when each process wanted it
-	sampled  time.Time
 }
 
 // everybody is the owner of a loss that concerns all holders, and all who were asking for the lock.
 const everybody = ""
 
 func newObserver(seed uint64, name string, mix profile, names []string) *observer {
-	o := &observer{seed: seed, profile: name, mix: mix, history: newHistory(), report: NewReport(), locks: map[string]*lock{},
+	o := &observer{seed: seed, profile: name, mix: mix, history: history{began: time.Now()}, report: NewReport(), locks: map[string]*lock{},
 		cause: map[*redis.Node]redis.Call{}, stale: map[*redis.Node]bool{}, drift: map[*redis.Node]float64{}, began: map[*redis.Node]time.Time{}, retold: map[*redis.Node]oracle.Cause{}, moving: map[string]bool{},
-		hosts: map[string]*hostState{}, calmFrom: time.Now()}
+		hosts: map[string]*process{}, calmFrom: time.Now()}
 	for _, name := range names {
-		o.locks[name] = &lock{name: name, judge: oracle.Judge{Exact: true}, level: mix.replicated, free: time.Now(), votes: map[*redis.Node]*votes{}, wants: map[*want]bool{}, told: map[string]time.Time{}, ghosts: map[string]bool{}, lenders: map[string]bool{}, wanted: map[string]time.Time{}, sampled: time.Now()}
+		o.locks[name] = &lock{name: name, judge: oracle.Judge{Exact: true}, level: mix.replicated, free: time.Now(), votes: map[*redis.Node]*votes{}, wants: map[*want]bool{}, told: map[string]time.Time{}, ghosts: map[string]bool{}, lenders: map[string]bool{}, wanted: map[string]time.Time{}}
 	}
 	return o
 }
@@ -112,6 +111,15 @@ func (o *observer) broken(name string, invariant int, format string, args ...any
 	}
 }
 
+// unless is broken, or counts what admits it. o.mu is held.
+func (o *observer) unless(why oracle.Cause, name string, invariant int, format string, args ...any) {
+	if why == oracle.None {
+		o.broken(name, invariant, format, args...)
+		return
+	}
+	o.report.Count(Admitted, string(why), 1)
+}
+
 // breaks is broken for those who do not hold o.mu; so are locked, for any work, and tell, for the history.
 func (o *observer) breaks(name string, invariant int, format string, args ...any) {
 	o.locked(func() { o.broken(name, invariant, format, args...) })
@@ -125,10 +133,6 @@ func (o *observer) locked(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	f()
-}
-
-func (o *observer) hooks() redis.Hooks {
-	return redis.Hooks{Write: o.wrote, Call: o.called, Publish: o.published}
 }
 
 const prefix = "lock:"
@@ -186,18 +190,13 @@ func (o *observer) published(p redis.Published) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if l := o.lockOfMessage(p.Message); l != nil {
+	if l := o.byKey(p.Message[strings.LastIndexByte(p.Message, ' ')+1:]); l != nil { // its key comes last
 		o.history.add(l.name, p.Node.Addr(), "publishes %q to %d", p.Message, p.Receivers)
 		select {
 		case o.onGrant <- l.name:
 		default:
 		}
 	}
-}
-
-// lockOfMessage finds the lock that a grant is of: its key comes last.
-func (o *observer) lockOfMessage(message string) *lock {
-	return o.byKey(message[strings.LastIndexByte(message, ' ')+1:])
 }
 
 // lose notes that an owner may have lost the lock. Of everybody, that is also whoever gets it in memory
@@ -334,11 +333,11 @@ func (o *observer) checkKey(l *lock, w redis.Write) {
 func (o *observer) checkToken(l *lock, fence int64, owner string, fresh bool) {
 	o.report.Count(Checks, "3 token", 1)
 	if fresh && fence <= l.token {
+		why := oracle.None
 		if o.skewed && o.forgot {
-			o.report.Count(Admitted, string(oracle.Back), 1)
-		} else {
-			o.broken(l.name, 3, "token %d of %s after %d", fence, owner, l.token)
+			why = oracle.Back
 		}
+		o.unless(why, l.name, 3, "token %d of %s after %d", fence, owner, l.token)
 	}
 	l.token = max(l.token, fence)
 }
@@ -380,8 +379,10 @@ func (o *observer) note(l *lock, s state, w redis.Write) {
 	}
 	l.timer = time.AfterFunc(d, func() { o.over(l, gen) })
 	l.short = l.short && !fresh || until.Sub(now) < waitersAsk || shrunk
-	if shrunk {
-		go o.checkDeadlines(l)
+	for _, h := range l.holders {
+		if shrunk {
+			go o.checkDeadline(l, h)
+		}
 	}
 }
 

@@ -3,12 +3,11 @@ package simulation
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/client/quorum"
 	"github.com/redis/rueidis"
@@ -19,14 +18,20 @@ type process struct {
 	run   *run
 	label string // also the host's name
 	c     *client.Client
-	conns *conns
+	conns conns
 
 	closedAt atomic.Pointer[time.Time]
 	dead     atomic.Bool
+
+	// What is known of its network, guarded by the observer's mutex.
+	harmed int       // faults under way
+	cut    time.Time // since when nothing comes through at all; zero: something does
+	faulty time.Time // when the last fault of its network ended; in the future while one lasts
 }
 
 func (p *process) isDead() bool   { return p.dead.Load() }
 func (p *process) isClosed() bool { return p.closedAt.Load() != nil }
+func (p *process) isGone() bool   { return p.isDead() || p.isClosed() }
 
 // slot is where a process runs, and after its end the next one.
 type slot struct {
@@ -38,7 +43,7 @@ func (s *slot) process() *process { return s.now.Load() }
 
 // alive is the process; nil: it was closed or stopped, and there is no other one yet.
 func (s *slot) alive() *process {
-	if p := s.process(); p != nil && !p.isDead() && !p.isClosed() {
+	if p := s.process(); p != nil && !p.isGone() {
 		return p
 	}
 	return nil
@@ -93,15 +98,24 @@ func (r *run) covered(lease time.Duration) time.Duration {
 	return lease
 }
 
+// lasting is a lease that does not end before replicas have it.
+func (r *run) lasting(lease time.Duration) time.Duration {
+	if r.profile.replicated {
+		return max(lease, 500*time.Millisecond)
+	}
+	return lease
+}
+
 // open starts a process in a slot, however long that takes.
 func (r *run) open(ctx context.Context, i int) error {
 	s := r.slots[i]
 	label := fmt.Sprintf("p%d.%d", i+1, s.gen.Add(1))
-	r.seen.locked(func() { r.seen.hosts[label] = &hostState{} })
-	opt, conns := r.options(label), &conns{}
-	opt.DialCtxFn = conns.counting(opt.DialCtxFn)
+	p := &process{run: r, label: label}
+	r.seen.locked(func() { r.seen.hosts[label] = p })
+	opt := r.options(label)
+	opt.DialCtxFn = p.conns.counting(opt.DialCtxFn)
 	opt.DisableCache = r.noCache && i%2 == 0
-	cfg := client.Config{Label: label, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), AutoLoad: r.autoLoad}
+	cfg := bed.Quiet(client.Config{Label: label, AutoLoad: r.autoLoad})
 	if r.profile.replicated {
 		cfg.Replicas = r.replicas
 	}
@@ -111,7 +125,8 @@ func (r *run) open(ctx context.Context, i int) error {
 	for {
 		c, err := r.connect(opt, cfg)
 		if err == nil {
-			s.now.Store(&process{run: r, label: label, c: c, conns: conns})
+			p.c = c
+			s.now.Store(p)
 			return nil
 		}
 		if !pause(ctx, time.Second) {
@@ -127,7 +142,6 @@ func (p *process) close() {
 	if !p.closedAt.CompareAndSwap(nil, &began) {
 		return
 	}
-	o.locked(func() { o.hosts[p.label].gone = true })
 	o.tell("", "fault", "%s closes", p.label)
 	p.c.Close()
 	took := time.Since(began)
@@ -149,10 +163,7 @@ func (p *process) close() {
 func (p *process) die() {
 	o := p.run.seen
 	p.dead.Store(true)
-	o.locked(func() {
-		o.hosts[p.label].gone = true
-		o.hosts[p.label].faulty = time.Now().Add(1000 * time.Hour)
-	})
+	o.locked(func() { p.faulty = time.Now().Add(1000 * time.Hour) })
 	p.run.world.Stall(redis.Path{Host: p.label}, redis.Both)
 }
 

@@ -4,7 +4,7 @@ import "time"
 
 // profile weights what is rare. The zero value is the normal mix.
 type profile struct {
-	kind       *kind
+	kind       kind
 	oneLock    bool
 	busy       bool          // no hours of peace
 	length     time.Duration // of the first phase of work; 0: at random
@@ -25,7 +25,7 @@ type profile struct {
 // level is what locks are kept by.
 func (p profile) level() string {
 	switch {
-	case p.kind != nil && *p.kind == onQuorum:
+	case p.kind == onQuorum:
 		return "quorum"
 	case p.replicated:
 		return "replicated"
@@ -35,40 +35,38 @@ func (p profile) level() string {
 	return "default"
 }
 
-func of(k kind) *kind { return &k }
-
 // profiles are the mixes for defects that the normal one finds too seldom.
 var profiles = map[string]profile{
 	"": {},
 
 	// Sentinel is not in the normal mix: rueidis' client for it holds a mutex while it waits for
 	// the network, and then virtual time stands still. Where nothing hangs it works.
-	"sentinel": {kind: of(onSentinel), busy: true, onlyFaults: true, faults: map[string]int{"graceful failover": 3, "del": 1, "flush functions": 1}},
+	"sentinel": {kind: onSentinel, busy: true, onlyFaults: true, faults: map[string]int{"graceful failover": 3, "del": 1, "flush functions": 1}},
 
 	"busy": {busy: true},
-	"replicated": {kind: of(onCluster), replicated: true, deeds: map[string]int{"outrun": 0},
+	"replicated": {kind: onCluster, replicated: true, deeds: map[string]int{"outrun": 0},
 		faults: map[string]int{"graceful failover": 5, "forced failover": 20, "restart": 0}},
 	// No slot moves: that takes no memory along, as the guarantees say.
-	"guarded": {kind: of(onCluster), busy: true, guard: 14 * time.Second, length: 3 * time.Minute, calm: 20 * time.Second,
+	"guarded": {kind: onCluster, busy: true, guard: 14 * time.Second, length: 3 * time.Minute, calm: 20 * time.Second,
 		deeds: map[string]int{"stranger": 0, "plain": 0}, onlyFaults: true,
 		faults: map[string]int{"forced failover": 20, "restart": 20, "graceful failover": 3, "stall": 30, "silence": 15, "lost replies": 5, "pause": 3,
 			"flush functions": 2}},
 	// No lease is longer than the guard, less what the steps of a clock and the drift come to.
-	"quorum": {kind: of(onQuorum), busy: true, guard: 8 * time.Second, length: 50 * time.Second, calm: 22 * time.Second,
+	"quorum": {kind: onQuorum, busy: true, guard: 8 * time.Second, length: 50 * time.Second, calm: 22 * time.Second,
 		deeds: map[string]int{"stranger": 0, "plain": 0, "share": 0, "end": 2}, onlyFaults: true,
 		faults: map[string]int{"restarts": 30, "pauses": 10, "refusal": 8, "flush functions": 4, "del at one": 4, "step": 4,
 			"stall": 20, "silence": 8, "delay": 8, "reset": 8, "refuse": 8, "lost replies": 10, "close": 4, "stop": 4}},
-	"failovers": {kind: of(onCluster), oneLock: true, busy: true, onlyFaults: true, faults: map[string]int{"graceful failover": 1}},
+	"failovers": {kind: onCluster, oneLock: true, busy: true, onlyFaults: true, faults: map[string]int{"graceful failover": 1}},
 	"shared":    {busy: true, deeds: map[string]int{"share": 60}},
 	"strangers": {busy: true, oneLock: true, deeds: map[string]int{"stranger": 40}},
 	"deadlines": {busy: true, deeds: map[string]int{"outrun": 300}},
-	"breaks": {kind: of(onSingle), oneLock: true, busy: true, onlyFaults: true, lease: 30 * time.Second,
+	"breaks": {kind: onSingle, oneLock: true, busy: true, onlyFaults: true, lease: 30 * time.Second,
 		faults: map[string]int{"delay": 3, "break at a grant": 1}},
-	"slow functions": {kind: of(onSingle), oneLock: true, busy: true, step: 3 * time.Millisecond, lease: 10 * time.Millisecond, onlyFaults: true},
+	"slow functions": {kind: onSingle, oneLock: true, busy: true, step: 3 * time.Millisecond, lease: 10 * time.Millisecond, onlyFaults: true},
 	"early expiry":   {busy: true, early: true},
 	"deaf": {busy: true, length: 200 * time.Second, calm: 40 * time.Second, lease: 30 * time.Second, long: true, onlyFaults: true,
 		faults: map[string]int{"deaf": 1}, deeds: map[string]int{"break": 0, "end": 0, "all": 0}},
 	"lost answers": {busy: true, length: 150 * time.Second, calm: 30 * time.Second, lease: 30 * time.Second, onlyFaults: true,
 		faults: map[string]int{"lost and refused": 1}, deeds: map[string]int{"break": 0, "end": 0}},
-	"refused releases": {kind: of(onSingle), busy: true, onlyFaults: true, faults: map[string]int{"loss and refusal": 1}},
+	"refused releases": {kind: onSingle, busy: true, onlyFaults: true, faults: map[string]int{"loss and refusal": 1}},
 }

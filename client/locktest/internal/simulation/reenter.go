@@ -12,18 +12,7 @@ import (
 func (t *turn) reenter(outer *holder) {
 	b := within(outer.lock.Context(), between(t.rng, time.Millisecond, 10*time.Second), false)
 	b.ends = time.Now().Add(time.Second)
-	c := t.call("re-enter", b)
-	c.local = true
-	l, err := t.process.c.Acquire(b, t.name)
-	t.run.seen.done(c, err)
-	if err != nil {
-		b.cancel()
-		return
-	}
-	inner := t.entered(l, outer.began)
-	t.workFor(inner, between(t.rng, time.Microsecond, time.Second))
-	t.release(inner)
-	b.cancel()
+	t.again(b, outer, time.Microsecond, time.Second)
 }
 
 // cross re-enters the lock about when it is released, by a context that survives it.
@@ -35,17 +24,22 @@ func (t *turn) cross(outer *holder) {
 	t.run.work.Go(func() {
 		time.Sleep(delay)
 		b := within(ctx, 10*time.Second, false)
-		defer b.cancel()
-		c := inner.call("re-enter", b)
-		c.local = true
-		l, err := inner.process.c.Acquire(b, inner.name, client.WithLockContext(context.Background()))
-		inner.run.seen.done(c, err)
-		if err != nil {
-			return
-		}
-		h := inner.entered(l, outer.began)
-		inner.workFor(h, between(inner.rng, time.Millisecond, 3*time.Second))
-		inner.release(h)
+		inner.again(b, outer, time.Millisecond, 3*time.Second, client.WithLockContext(context.Background()))
 	})
 	time.Sleep(between(t.rng, time.Nanosecond, 10*t.run.latency))
+}
+
+// again acquires a lock that outer has, works for a time from least to most, and releases it.
+func (t *turn) again(b *bounded, outer *holder, least, most time.Duration, opts ...client.Option) {
+	defer b.cancel()
+	c := t.call("re-enter", b)
+	c.local = true
+	l, err := t.process.c.Acquire(b, t.name, opts...)
+	t.run.seen.done(c, err)
+	if err != nil {
+		return
+	}
+	h := t.entered(l, outer.began)
+	t.workFor(h, between(t.rng, least, most))
+	t.release(h)
 }

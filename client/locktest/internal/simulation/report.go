@@ -12,14 +12,10 @@ import (
 type Report struct {
 	Schedules int
 	Virtual   time.Duration
-	LockTime  time.Duration // virtual time, times the locks that were held or waited for
-	Idle      time.Duration // the part of LockTime in which one leader held a lock in peace
-	CPU       time.Duration
 	Calls     int                       // of functions
 	Entries   int                       // Locks that were got
 	Counts    map[string]map[string]int // by what is counted, and its kind
 	Broken    []Violation
-	Digest    uint64 // of the events of the last schedule
 }
 
 // What is counted.
@@ -27,10 +23,8 @@ const (
 	Faults     = "faults"
 	Admitted   = "admitted"   // overlaps and losses that the guarantees' table names, by the fault that admits them
 	Checks     = "checks"     // how often an invariant had something to check
-	Errors     = "errors"     // of calls, by kind
 	Violations = "violations" // by the invariant's number
 	Levels     = "schedules"  // by deployment and level
-	Cells      = "cells"      // of the client's machines, see cells_test.go
 )
 
 // Violation is an invariant that did not hold.
@@ -65,9 +59,6 @@ func (r *Report) Sum(what string) (n int) {
 func (r *Report) Add(o *Report) {
 	r.Schedules += o.Schedules
 	r.Virtual += o.Virtual
-	r.LockTime += o.LockTime
-	r.Idle += o.Idle
-	r.CPU += o.CPU
 	r.Calls += o.Calls
 	r.Entries += o.Entries
 	for what, kinds := range o.Counts {
@@ -76,21 +67,12 @@ func (r *Report) Add(o *Report) {
 		}
 	}
 	r.Broken = append(r.Broken, o.Broken...)
-	if o.Digest != 0 {
-		r.Digest = o.Digest
-	}
-}
-
-// Line is the report in one line.
-func (r *Report) Line() string {
-	return fmt.Sprintf("%d schedules, %.1f virtual hours, %d faults, %d calls of functions, %d entries, %d violations", r.Schedules,
-		r.Virtual.Hours(), r.Sum(Faults), r.Calls, r.Entries, r.Sum(Violations))
 }
 
 func (r *Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%.1f lock hours (%.1f of them idle, %.1f contended or under faults)\n", r.Line(),
-		r.LockTime.Hours(), r.Idle.Hours(), (r.LockTime - r.Idle).Hours())
+	fmt.Fprintf(&b, "%d schedules, %.1f virtual hours, %d faults, %d calls of functions, %d entries, %d violations\n", r.Schedules,
+		r.Virtual.Hours(), r.Sum(Faults), r.Calls, r.Entries, r.Sum(Violations))
 	for _, what := range slices.Sorted(maps.Keys(r.Counts)) {
 		fmt.Fprintf(&b, "%s:", what)
 		for _, kind := range slices.Sorted(maps.Keys(r.Counts[what])) {
@@ -102,10 +84,6 @@ func (r *Report) String() string {
 }
 
 func (v Violation) String() string {
-	replay := fmt.Sprintf("HOLDFAST_SEED=%d ", v.Seed)
-	if v.Profile != "" {
-		replay += fmt.Sprintf("HOLDFAST_PROFILE=%q ", v.Profile)
-	}
-	return fmt.Sprintf("invariant %d: %s\nreplay: %sgo test -count=1 -run 'TestReplay$' ./internal/simulation (in client/locktest)\n%s",
-		v.Invariant, v.Text, replay, v.History)
+	return fmt.Sprintf("invariant %d: %s\nreplay: HOLDFAST_SEED=%d HOLDFAST_PROFILE=%q HOLDFAST_SCHEDULES=1 go test -count=10 -failfast "+
+		"-run 'TestSimulation$' ./internal/simulation (in client/locktest)\n%s", v.Invariant, v.Text, v.Seed, v.Profile, v.History)
 }

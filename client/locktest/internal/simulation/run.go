@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -20,13 +21,16 @@ import (
 type kind int
 
 const (
-	onSingle kind = iota
+	onAny kind = iota // in a profile: a single server or a Cluster
+	onSingle
 	onSentinel
 	onCluster
 	onQuorum // independent servers
 )
 
-func (k kind) String() string { return [...]string{"single", "sentinel", "cluster", "quorum"}[k] }
+func (k kind) String() string {
+	return [...]string{"any", "single", "sentinel", "cluster", "quorum"}[k]
+}
 
 // Options are the settings of a schedule beside its seed.
 type Options struct {
@@ -37,19 +41,16 @@ type Options struct {
 
 // run is one schedule.
 type run struct {
+	Options
 	seed    uint64
 	profile profile
-	source  string
-	trace   io.Writer
 	rng     *rand.Rand
 
 	kind       kind
-	flavour    redis.Flavour
 	toReplicas bool
 	noCache    bool
 	autoLoad   bool
 	peaceful   bool
-	short      bool // few hours of peace: pings each second make them dear
 	latency    time.Duration
 	keepAlive  time.Duration // between the pings of rueidis
 	world      *redis.World
@@ -76,45 +77,38 @@ func Run(t *testing.T, seed uint64, opt Options) *Report {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &run{seed: seed, profile: mix, source: opt.Source, rng: rng}
-		if r.source == "" {
-			r.source = functions.Source
-		}
+		r := &run{Options: opt, seed: seed, profile: mix, rng: rng}
+		r.Source = cmp.Or(opt.Source, functions.Source)
 		began := time.Now()
-		r.trace = opt.Trace
-		r.build(t, opt.Profile)
+		r.build(t)
 		r.play()
 		report = r.seen.report
 		report.Schedules = 1
 		report.Virtual = time.Since(began)
-		report.Digest = r.seen.history.digest
 		report.Count(Levels, fmt.Sprintf("%v, %s", r.kind, r.profile.level()), 1)
 	})
 	return report
 }
 
 // build makes the deployment and the processes.
-func (r *run) build(t *testing.T, profileName string) {
+func (r *run) build(t *testing.T) {
 	p := r.profile
 	r.kind = []kind{onSingle, onCluster, onCluster}[r.rng.IntN(3)]
-	if p.kind != nil {
-		r.kind = *p.kind
+	if p.kind != onAny {
+		r.kind = p.kind
 	}
-	r.flavour = redis.Flavour(r.rng.IntN(3))
+	flavour := redis.Flavour(r.rng.IntN(3))
 	r.toReplicas, r.noCache = r.rng.IntN(6) == 0, r.rng.IntN(5) == 0
 	r.autoLoad, r.peaceful = r.rng.IntN(3) == 0, r.rng.IntN(12) == 0 && !p.onlyFaults
 	r.latency = []time.Duration{60, 200, 200, 1000, 4000}[r.rng.IntN(5)] * time.Microsecond
 	r.keepAlive = []time.Duration{time.Second, 20 * time.Second, 60 * time.Second, 60 * time.Second}[r.rng.IntN(4)]
-	if r.keepAlive == time.Second {
-		r.short = true
-	}
-	opt := redis.Options{Seed: r.seed, Flavour: r.flavour, Latency: r.latency, Early: r.flavour != redis.Redis70 && r.rng.IntN(2) == 0}
+	opt := redis.Options{Seed: r.seed, Flavour: flavour, Latency: r.latency, Early: flavour != redis.Redis70 && r.rng.IntN(2) == 0}
 	if p.early {
-		r.flavour, opt.Flavour, opt.Early = redis.Redis80, redis.Redis80, true
+		opt.Flavour, opt.Early = redis.Redis80, true
 	}
 	if p.step > 0 {
-		r.flavour, opt.Flavour, opt.Early, opt.Step = redis.Redis70, redis.Redis70, false, p.step
-	} else if r.flavour == redis.Redis70 {
+		opt.Flavour, opt.Early, opt.Step = redis.Redis70, false, p.step
+	} else if opt.Flavour == redis.Redis70 {
 		opt.Step = []time.Duration{0, time.Microsecond, 10 * time.Microsecond}[r.rng.IntN(3)]
 	}
 	if r.kind == onSentinel {
@@ -126,14 +120,14 @@ func (r *run) build(t *testing.T, profileName string) {
 		}
 		r.names = append(r.names, fmt.Sprintf("%c%d", 'a'+i, r.rng.IntN(1000)))
 	}
-	r.seen = newObserver(r.seed, profileName, p, r.names)
-	r.seen.history.trace = r.trace
+	r.seen = newObserver(r.seed, r.Profile, p, r.names)
+	r.seen.history.trace = r.Trace
 	r.seen.slack, r.seen.latency = 30*opt.Step, max(r.latency, 0)
 	opt.Unmodelled = func(node, text string) { t.Errorf("seed %d: %s: not modelled: %s", r.seed, node, text) }
-	opt.Hooks = r.seen.hooks()
+	opt.Hooks = redis.Hooks{Write: r.seen.wrote, Call: r.seen.called, Publish: r.seen.published}
 	r.world = redis.New(opt)
 	r.deploy(t)
-	r.seen.tell("", "world", "%v, %v, %d nodes, absent %q, latency %v, step %v, early %v, peaceful %v", r.kind, r.flavour, len(r.nodes),
+	r.seen.tell("", "world", "%v, %v, %d nodes, absent %q, latency %v, step %v, early %v, peaceful %v", r.kind, opt.Flavour, len(r.nodes),
 		addrs(r.absent), opt.Latency, opt.Step, opt.Early, r.peaceful)
 	processes := 2 + r.rng.IntN(r.most(5, 2))
 	if r.kind == onQuorum {
@@ -176,7 +170,7 @@ func (r *run) deploy(t *testing.T) {
 		if slices.Contains(r.absent, n) {
 			continue
 		}
-		if got := n.Do("FUNCTION", "LOAD", "REPLACE", r.source); got != functions.Library {
+		if got := n.Do("FUNCTION", "LOAD", "REPLACE", r.Source); got != functions.Library {
 			t.Fatalf("seed %d: FUNCTION LOAD: %v", r.seed, got)
 		}
 	}
@@ -185,15 +179,14 @@ func (r *run) deploy(t *testing.T) {
 // play goes through the phases of the schedule: work under faults, hours of peace, work again, and
 // the end.
 func (r *run) play() {
-	audits, auditing, idle := make(chan struct{}), sync.WaitGroup{}, atomic.Bool{}
+	audits, auditing, idle := make(chan struct{}), sync.WaitGroup{}, atomic.Bool{} // idle: few things happen
 	auditing.Go(func() {
 		for {
-			peace := idle.Load()
 			select {
 			case <-audits:
 				return
-			case <-time.After(r.seen.rest(peace) + 137*time.Nanosecond):
-				r.seen.audit(peace)
+			case <-time.After(r.seen.rest(idle.Load()) + 137*time.Nanosecond):
+				r.seen.audit()
 			}
 		}
 	})
@@ -227,7 +220,7 @@ func (r *run) hours() time.Duration {
 		return 0
 	}
 	hours := 4 + r.rng.Float64()*20
-	if r.short {
+	if r.keepAlive == time.Second { // pings each second make them dear
 		hours /= 8
 	}
 	return time.Duration(hours * float64(time.Hour))

@@ -30,14 +30,14 @@ var serverFaults = []fault{
 	{"del at one", 0, (*injector).delAtOne},
 }
 
+// which returns the servers of which something is true.
+func (r *run) which(is func(*redis.Node) bool) []*redis.Node {
+	return slices.DeleteFunc(slices.Clone(r.nodes), func(n *redis.Node) bool { return !is(n) })
+}
+
 // primaries returns the nodes that are primaries now.
-func (in *injector) primaries() (out []*redis.Node) {
-	for _, n := range in.run.nodes {
-		if n.Primary() == nil {
-			out = append(out, n)
-		}
-	}
-	return out
+func (in *injector) primaries() []*redis.Node {
+	return in.run.which(func(n *redis.Node) bool { return n.Primary() == nil })
 }
 
 func (in *injector) primary() *redis.Node {
@@ -45,27 +45,18 @@ func (in *injector) primary() *redis.Node {
 	return all[in.rng.IntN(len(all))]
 }
 
-// of returns the locks of a primary.
-func (r *run) of(n *redis.Node) (names []string) {
-	for _, name := range r.names {
-		if r.kind != onCluster || r.world.Owner(prefix+name) == n {
-			names = append(names, name)
-		}
-	}
-	return names
+// serving returns the primaries of a lock.
+func (in *injector) serving(name string) []*redis.Node {
+	return slices.DeleteFunc(in.primaries(), func(n *redis.Node) bool { return !in.run.serves(n, name) })
 }
 
-func (in *injector) replicaOf(n *redis.Node) *redis.Node {
-	var all []*redis.Node
-	for _, r := range in.run.nodes {
-		if r.Primary() == n {
-			all = append(all, r)
-		}
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	return all[in.rng.IntN(len(all))]
+func (r *run) serves(n *redis.Node, name string) bool {
+	return r.kind != onCluster || r.world.Owner(prefix+name) == n
+}
+
+// of returns the locks of a primary.
+func (r *run) of(n *redis.Node) []string {
+	return slices.DeleteFunc(slices.Clone(r.names), func(name string) bool { return !r.serves(n, name) })
 }
 
 // server notes a fault of a server, which all processes suffer from.
@@ -81,8 +72,7 @@ func (in *injector) retold(n *redis.Node, why oracle.Cause) {
 func (in *injector) restart() {
 	n := in.primary()
 	disk := redis.Disk([]int{0, 0, 1, 2}[in.rng.IntN(4)])
-	end := in.server("restart", fmt.Sprintf("%s, disk %d", n.Addr(), disk))
-	defer end()
+	defer in.server("restart", fmt.Sprintf("%s, disk %d", n.Addr(), disk))()
 	in.reboot(n, disk)
 }
 
@@ -120,17 +110,16 @@ func (in *injector) missing(on bool) {
 }
 
 func (in *injector) load(n *redis.Node) {
-	n.Do("FUNCTION", "LOAD", "REPLACE", in.run.source)
+	n.Do("FUNCTION", "LOAD", "REPLACE", in.run.Source)
 	in.missing(false)
 }
 
 func (in *injector) pause() {
 	n := in.run.nodes[in.rng.IntN(len(in.run.nodes))]
-	end := in.server("pause", n.Addr())
+	defer in.server("pause", n.Addr())()
 	n.Pause()
 	in.wait(time.Millisecond, 40*time.Second)
 	n.Continue()
-	end()
 }
 
 // readOnly refuses what writes, as a replica or a full server does.
@@ -147,20 +136,15 @@ func (in *injector) refusal() {
 	if redis.Condition(which) == redis.Busy { // rueidis panics when SUNSUBSCRIBE is answered with BUSY
 		which++
 	}
-	end := in.server("refusal", fmt.Sprintf("%s, %d", n.Addr(), which))
-	c := redis.Condition(which)
-	if c <= redis.ClusterDown {
+	defer in.server("refusal", fmt.Sprintf("%s, %d", n.Addr(), which))()
+	if c := redis.Condition(which); c <= redis.ClusterDown {
 		n.Set(c, true)
+		defer n.Set(c, false)
 	} else {
 		n.Refuse(readOnly)
+		defer n.Refuse(nil)
 	}
 	in.wait(time.Millisecond, 8*time.Second)
-	if c <= redis.ClusterDown {
-		n.Set(c, false)
-	} else {
-		n.Refuse(nil)
-	}
-	end()
 }
 
 func (in *injector) migrate() {
@@ -175,7 +159,7 @@ func (in *injector) migrate() {
 	if from == to {
 		return
 	}
-	end := in.server("migration", name+" to "+to.Addr())
+	defer in.server("migration", name+" to "+to.Addr())()
 	// A lock that has no key is granted at its target from now on, by a redirection, and not only when all
 	// keys have moved. That one does not know its tokens, and its clock can be behind them, or be stepped
 	// back later.
@@ -195,7 +179,6 @@ func (in *injector) migrate() {
 	o.moved(along, to.Now().Sub(from.Now()), landing{to, to.Offset()})
 	in.wait(time.Millisecond, 2*time.Second)
 	in.run.world.FinishMigration(int(slot))
-	end()
 }
 
 func (o *observer) movingNow(names []string, on bool) {
@@ -222,21 +205,17 @@ func (o *observer) moved(names []string, ahead time.Duration, to landing) {
 
 func (in *injector) flush() {
 	n := in.primary()
-	end := in.server("flush functions", n.Addr())
+	defer in.server("flush functions", n.Addr())()
 	in.missing(true)
 	n.Do("FUNCTION", "FLUSH")
 	in.wait(time.Millisecond, 5*time.Second)
 	in.load(n)
-	end()
 }
 
 // gone deletes a lock's key by hand.
 func (in *injector) gone(name string) {
 	o := in.run.seen
-	for _, n := range in.primaries() {
-		if !slices.Contains(in.run.of(n), name) {
-			continue
-		}
+	for _, n := range in.serving(name) {
 		o.locked(func() {
 			o.moving[name] = true
 			o.locks[name].lose(everybody, oracle.Deleted)
@@ -248,9 +227,8 @@ func (in *injector) gone(name string) {
 
 func (in *injector) del() {
 	name := in.run.names[in.rng.IntN(len(in.run.names))]
-	end := in.server("del", name)
+	defer in.server("del", name)()
 	in.gone(name)
-	end()
 }
 
 // loseAndRefuse deletes a lock's key, and refuses for a moment: a Release that crosses that is
@@ -258,7 +236,7 @@ func (in *injector) del() {
 func (in *injector) loseAndRefuse() {
 	name := in.run.names[in.rng.IntN(len(in.run.names))]
 	o := in.run.seen
-	end := o.fault("loss and refusal", "%s", name)
+	defer o.fault("loss and refusal", "%s", name)()
 	for _, n := range in.primaries() {
 		n.Refuse(readOnly)
 	}
@@ -267,7 +245,6 @@ func (in *injector) loseAndRefuse() {
 	for _, n := range in.run.nodes {
 		n.Refuse(nil)
 	}
-	end()
 }
 
 // clock steps a server's clock, or makes it run at another speed.
@@ -280,7 +257,7 @@ func (in *injector) clock() {
 		offset = time.Duration((in.rng.Float64() - 0.5) * float64(between(in.rng, 2*time.Millisecond, 20*time.Second)))
 	}
 	o := in.run.seen
-	end := in.server("clock", fmt.Sprintf("%s offset %v drift %.4f", n.Addr(), offset, drift))
+	defer in.server("clock", fmt.Sprintf("%s offset %v drift %.4f", n.Addr(), offset, drift))()
 	names, primary := in.run.of(n), n.Primary() == nil
 	o.mu.Lock()
 	o.drift[n] = drift
@@ -299,13 +276,12 @@ func (in *injector) clock() {
 	if primary {
 		o.retell(n, names, lost)
 	}
-	end()
 }
 
 // breakGrants breaks each lock a moment after it is handed over.
 func (in *injector) breakGrants() {
 	o := in.run.seen
-	end := o.fault("break at a grant", "")
+	defer o.fault("break at a grant", "")()
 	ctx, cancel := context.WithTimeout(in.ctx, between(in.rng, 100*time.Millisecond, 10*time.Second))
 	defer cancel()
 	grants := make(chan string, 1)
@@ -314,14 +290,11 @@ func (in *injector) breakGrants() {
 		select {
 		case name := <-grants:
 			pause(ctx, between(in.rng, time.Microsecond, 300*time.Millisecond))
-			for _, n := range in.primaries() {
-				if slices.Contains(in.run.of(n), name) {
-					n.Do("FCALL", "holdfast_break", "1", prefix+name, "at its grant")
-				}
+			for _, n := range in.serving(name) {
+				n.Do("FCALL", "holdfast_break", "1", prefix+name, "at its grant")
 			}
 		case <-ctx.Done():
 		}
 	}
 	o.locked(func() { o.onGrant = nil })
-	end()
 }

@@ -73,7 +73,7 @@ func addrs(nodes []*redis.Node) string {
 
 // several chooses the servers that a fault strikes: mostly one, at times all.
 func (in *injector) several() (nodes []*redis.Node, names string) {
-	nodes = slices.DeleteFunc(slices.Clone(in.run.nodes), func(n *redis.Node) bool { return slices.Contains(in.run.absent, n) })
+	nodes = in.run.which(func(n *redis.Node) bool { return !slices.Contains(in.run.absent, n) })
 	in.rng.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 	n := 1
 	switch in.rng.IntN(8) {
@@ -100,34 +100,31 @@ func (in *injector) strike(nodes []*redis.Node, do func(*injector, *redis.Node))
 // restarts ends servers and starts them again, most of them without any memory.
 func (in *injector) restarts() {
 	nodes, names := in.several()
-	end := in.server("restarts", names)
+	defer in.server("restarts", names)()
 	in.strike(nodes, func(in *injector, n *redis.Node) {
 		in.reboot(n, []redis.Disk{redis.Everything, redis.FromSave, redis.Nothing, redis.Nothing}[in.rng.IntN(4)])
 	})
-	end()
 }
 
 func (in *injector) pauses() {
 	nodes, names := in.several()
-	end := in.server("pauses", names)
+	defer in.server("pauses", names)()
 	in.strike(nodes, func(in *injector, n *redis.Node) {
 		n.Pause()
 		in.wait(time.Millisecond, 20*time.Second)
 		n.Continue()
 	})
-	end()
 }
 
 // delAtOne deletes a lock's key by hand, at one server.
 func (in *injector) delAtOne() {
 	name := in.run.names[in.rng.IntN(len(in.run.names))]
 	n := in.run.nodes[in.rng.IntN(len(in.run.nodes))]
-	end := in.server("del at one", name+" at "+n.Addr())
+	defer in.server("del at one", name+" at "+n.Addr())()
 	at := name + "@" + n.Addr()
 	in.run.seen.movingNow([]string{at}, true)
 	n.Do("DEL", prefix+name)
 	in.run.seen.movingNow([]string{at}, false)
-	end()
 }
 
 // step sets a server's clock a little.
@@ -135,12 +132,11 @@ func (in *injector) step() {
 	i := in.rng.IntN(len(in.run.nodes))
 	n, c := in.run.nodes[i], in.run.clocks[i]
 	by := time.Duration((in.rng.Float64() - 0.5) * float64(wrong))
-	end := in.server("step", fmt.Sprintf("%s to %v, drift %.4f", n.Addr(), c.offset+by, c.drift))
+	defer in.server("step", fmt.Sprintf("%s to %v, drift %.4f", n.Addr(), c.offset+by, c.drift))()
 	o := in.run.seen
 	o.locked(func() { o.retold[n] = oracle.Forward })
 	n.SetClock(c.offset+by, c.drift)
 	o.retell(n, in.run.names, oracle.Forward)
-	end()
 }
 
 // somebody is who holds a lock, "nobody" if nobody does.

@@ -59,10 +59,11 @@ func (l *lock) at(n *redis.Node) *votes {
 	return l.votes[n]
 }
 
-// count is how many servers vote for an owner at a time: have it, or give it to nobody else yet.
-// With admitted, it counts those too that have lost it by what the guarantees admit; why is one of
-// these.
-func (l *lock) count(owner string, at time.Time) (n, admitted int, why oracle.Cause) {
+// count is how many servers vote for an owner at a time: have it, or give it to nobody else yet. If these
+// are too few, and with those that have lost it by what the guarantees admit they are not, why is one
+// of that.
+func (o *observer) count(l *lock, owner string, at time.Time) (n int, why oracle.Cause) {
+	admitted := 0
 	for _, v := range l.votes {
 		firm, lost := v.has.live(owner, at), oracle.None
 		for _, had := range v.had {
@@ -76,15 +77,15 @@ func (l *lock) count(owner string, at time.Time) (n, admitted int, why oracle.Ca
 		}
 		if firm {
 			n++
-		}
-		if firm || lost != oracle.None {
+		} else if lost != oracle.None {
 			admitted++
-		}
-		if !firm && lost > why { // any, but the same for all orders
-			why = lost
+			why = max(why, lost) // any, but the same for all orders
 		}
 	}
-	return n, admitted, why
+	if n >= o.need || n+admitted < o.need {
+		why = oracle.None
+	}
+	return n, why
 }
 
 // voteOf is what a key says, as a vote.
@@ -158,35 +159,25 @@ func (o *observer) recall(l *lock, n *redis.Node, s state, nowUS int64, why orac
 // checkVotes looks whether a holder has the majority that it counts on, for so long.
 func (o *observer) checkVotes(l *lock, h *holder, remaining time.Duration) {
 	o.report.Count(Checks, "2 majority", 1)
-	at := time.Now().Add(remaining)
-	n, admitted, why := l.count(h.owner, at)
-	switch {
-	case n >= o.need:
-	case admitted >= o.need:
-		o.report.Count(Admitted, string(why), 1)
-	default:
-		o.broken(l.name, 2, "%s (%s, token %d) counts on %v, and %d servers have it for that long, of %d that must", h.who, h.owner, h.fence, remaining, n, o.need)
+	if n, why := o.count(l, h.owner, time.Now().Add(remaining)); n < o.need {
+		o.unless(why, l.name, 2, "%s (%s, token %d) counts on %v, and %d servers have it for that long, of %d that must",
+			h.who, h.owner, h.fence, remaining, n, o.need)
 	}
 }
 
 // lostMajority returns what took a majority from a holder, None if nothing did.
-func (l *lock) lostMajority(h *holder, need int) oracle.Cause {
-	if n, admitted, why := l.count(h.owner, time.Now()); n < need && admitted >= need {
-		return why
-	}
-	return oracle.None
+func (o *observer) lostMajority(l *lock, h *holder) oracle.Cause {
+	_, why := o.count(l, h.owner, time.Now())
+	return why
 }
 
 // checkOrder looks at the token of a holder that enters.
 func (o *observer) checkOrder(l *lock, h *holder) {
 	o.report.Count(Checks, "3 token", 1)
-	switch again := h.owner == l.tokenOwner && h.fence == l.token; {
-	case h.fence > l.token:
+	if h.fence > l.token {
 		l.token, l.tokenOwner = h.fence, h.owner
-	case again:
-	case l.lostMajority(h, o.need) != oracle.None:
-		o.report.Count(Admitted, "entered after a later token: "+string(l.lostMajority(h, o.need)), 1)
-	default:
-		o.broken(l.name, 3, "%s (%s) enters with token %d, after %d of %s", h.who, h.owner, h.fence, l.token, l.tokenOwner)
+	} else if h.fence < l.token || h.owner != l.tokenOwner {
+		o.unless(o.lostMajority(l, h), l.name, 3, "%s (%s) enters with token %d, after %d of %s",
+			h.who, h.owner, h.fence, l.token, l.tokenOwner)
 	}
 }

@@ -3,17 +3,20 @@ package simulation_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,20 +32,18 @@ type job struct {
 	Seed, End uint64 // the first, and the one behind the last
 	Until     time.Time
 	Profile   string
-	Source    string        // a file with the library's source; "": the real one
-	First     bool          // stop at the first violation
-	Finds     string        // count only violations that match this regular expression
-	Every     time.Duration // how often it reports; 0: after each schedule
+	Source    string // a file with the library's source; "": the real one
+	First     bool   // stop at the first violation
+	Finds     string // count only violations that match this regular expression
 }
 
 const (
 	workerVariable = "HOLDFAST_SIMULATE_WORKER"
 	resultMark     = "result: "
-	seedMark       = "seed: "
 	watchdog       = 120 * time.Second // of real time, for one schedule
 )
 
-// TestWorker is such a process.
+// TestWorker is such a process. It says what each schedule did.
 func TestWorker(t *testing.T) {
 	text := os.Getenv(workerVariable)
 	if text == "" {
@@ -60,20 +61,17 @@ func TestWorker(t *testing.T) {
 		}
 		opt.Source = string(source)
 	}
-	total, reported, finds := simulation.NewReport(), time.Now(), regexp.MustCompile(j.Finds)
-	report := func() {
-		out, err := json.Marshal(total)
+	if path := os.Getenv("HOLDFAST_TRACE"); path != "" {
+		f, err := os.Create(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Printf("%s%s\n", resultMark, out)
-		total, reported = simulation.NewReport(), time.Now()
+		defer f.Close()
+		opt.Trace = f
 	}
-	defer report()
+	finds := regexp.MustCompile(j.Finds)
 	for seed := j.Seed; seed < j.End && time.Now().Before(j.Until); seed++ {
-		fmt.Printf("%s%d\n", seedMark, seed)
 		dog := time.AfterFunc(watchdog, func() {
-			report()
 			stacks := make([]byte, 1<<20)
 			fmt.Fprintf(os.Stderr, "time stands still in seed %d\n%s\n", seed, stacks[:runtime.Stack(stacks, true)])
 			os.Exit(2)
@@ -83,21 +81,23 @@ func TestWorker(t *testing.T) {
 		r.Broken = slices.DeleteFunc(r.Broken, func(v simulation.Violation) bool {
 			return !finds.MatchString(fmt.Sprintf("invariant %d: %s", v.Invariant, v.Text))
 		})
-		total.Add(r)
-		if len(r.Broken) > 0 || time.Since(reported) >= j.Every {
-			report()
+		out, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
 		}
+		fmt.Printf("%s%s\n", resultMark, out)
 		if j.First && len(r.Broken) > 0 {
 			return
 		}
 	}
 }
 
-// work runs one process. It returns the seed that it was at, and what it said if it crashed.
-func work(ctx context.Context, binary string, j job, result func(*simulation.Report)) (seed uint64, crash string) {
+// work runs one process. It returns the seed behind the last schedule that came to its end, and what
+// the process said if it crashed.
+func work(ctx context.Context, binary string, j job, result func(*simulation.Report)) (next uint64, crash string) {
 	text, err := json.Marshal(j)
 	if err != nil {
-		return 0, err.Error()
+		return j.Seed, err.Error()
 	}
 	cmd := exec.CommandContext(ctx, binary, "-test.run", "^TestWorker$", "-test.timeout", "0")
 	cmd.Env = append(os.Environ(), workerVariable+"="+string(text), "GOMAXPROCS=1", "GOGC=400")
@@ -108,34 +108,26 @@ func work(ctx context.Context, binary string, j job, result func(*simulation.Rep
 		err = cmd.Start()
 	}
 	if err != nil {
-		return 0, err.Error()
+		return j.Seed, err.Error()
 	}
+	next = j.Seed
 	lines := bufio.NewReader(out)
 	var last []string
 	for err == nil {
 		var line string
 		line, err = lines.ReadString('\n')
-		line = strings.TrimSuffix(line, "\n")
-		switch {
-		case strings.HasPrefix(line, seedMark):
-			seed, _ = strconv.ParseUint(line[len(seedMark):], 10, 64)
-		case strings.HasPrefix(line, resultMark):
-			r := simulation.NewReport()
-			if json.Unmarshal([]byte(line[len(resultMark):]), r) == nil {
-				result(r)
-			}
-		case len(last) < 300:
+		r := simulation.NewReport()
+		if said, ok := strings.CutPrefix(line, resultMark); ok && json.Unmarshal([]byte(said), r) == nil {
+			result(r)
+			next++
+		} else if len(last) < 300 {
 			last = append(last, line)
 		}
 	}
-	err = cmd.Wait()
-	used := simulation.NewReport()
-	used.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	result(used)
-	if err != nil && ctx.Err() == nil {
-		crash = fmt.Sprintf("seed %d: %v\n%s\n%s", seed, err, strings.Join(last, "\n"), stderr.String())
+	if err = cmd.Wait(); err != nil && ctx.Err() == nil {
+		crash = fmt.Sprintf("seed %d: %v\n%s\n%s", next, err, strings.Join(last, ""), stderr.String())
 	}
-	return seed, crash
+	return next, crash
 }
 
 const (
@@ -146,8 +138,8 @@ const (
 // series is schedules in several processes, of which each takes some at a time.
 type series struct {
 	job
-	binary string
-	says   bool // violations are said at once: who is ended later has said them
+	binary string                           // a test binary; "": this one
+	broken func(format string, args ...any) // is told of violations and crashes at once; nil: nobody is
 
 	mu      sync.Mutex
 	total   *simulation.Report
@@ -162,12 +154,12 @@ func (s *series) play(ctx context.Context, processes int) {
 	add := func(r *simulation.Report) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		r.Broken = r.Broken[:min(len(r.Broken), max(0, histories-len(s.total.Broken)))]
 		for _, v := range r.Broken {
-			if s.says {
-				os.Stdout.WriteString(v.String() + "\n")
+			if s.broken != nil {
+				s.broken("%v", v)
 			}
 		}
-		r.Broken = r.Broken[:min(len(r.Broken), max(0, histories-len(s.total.Broken)))]
 		s.total.Add(r)
 		if s.First && len(s.total.Broken) > 0 {
 			stop()
@@ -183,22 +175,26 @@ func (s *series) play(ctx context.Context, processes int) {
 		s.Seed = j.End
 		return j, true
 	}
+	crashed := func(text string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.crashes = append(s.crashes, text); s.broken != nil {
+			s.broken("%s", text)
+		}
+	}
 	var playing sync.WaitGroup
 	for range processes {
 		playing.Go(func() {
 			for j, ok := take(); ok; j, ok = take() {
 				for j.Seed < j.End {
-					at, crash := work(ctx, s.binary, j, add)
+					next, crash := work(ctx, cmp.Or(s.binary, os.Args[0]), j, add)
 					if crash == "" {
 						break
 					}
-					s.mu.Lock()
-					s.crashes = append(s.crashes, crash)
-					s.mu.Unlock()
-					if s.First {
+					if crashed(crash); s.First {
 						return
 					}
-					j.Seed = max(at, j.Seed) + 1
+					j.Seed = next + 1
 				}
 			}
 		})
@@ -206,62 +202,36 @@ func (s *series) play(ctx context.Context, processes int) {
 	playing.Wait()
 }
 
-// simulate plays schedules for so long, and what is broken fails t.
+// simulate plays schedules for so long, or until it is interrupted, and what is broken fails t.
 func (s *series) simulate(t *testing.T, length time.Duration) {
 	t.Helper()
-	s.Until = time.Now().Add(length)
-	s.play(t.Context(), processes(t))
-	for _, v := range s.total.Broken {
-		t.Errorf("%v", v)
-	}
-	for _, c := range s.crashes {
-		t.Errorf("%s", c)
-	}
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	s.Until, s.broken = time.Now().Add(length), t.Errorf
+	s.play(ctx, processes(t))
 	if s.total.Schedules == 0 {
 		t.Error("no schedule was run")
 	}
 }
 
-// this is the binary of the running test.
-func this(t *testing.T) string {
-	t.Helper()
-	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return binary
-}
-
-// What the environment says, or what is usual.
-
-func number(t *testing.T, variable string, usual uint64) uint64 {
+// setting is what the environment says, or what is usual.
+func setting[T any](t *testing.T, variable string, usual T, parse func(string) (T, error)) T {
 	t.Helper()
 	text := os.Getenv(variable)
 	if text == "" {
 		return usual
 	}
-	n, err := strconv.ParseUint(text, 10, 64)
+	value, err := parse(text)
 	if err != nil {
 		t.Fatalf("%s: %v", variable, err)
 	}
-	return n
+	return value
 }
 
-func length(t *testing.T, variable string, usual time.Duration) time.Duration {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return usual
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatalf("%s: %v", variable, err)
-	}
-	return d
-}
+func seedOf(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) }
 
 // processes is how many play at once.
 func processes(t *testing.T) int {
 	t.Helper()
-	return int(number(t, "HOLDFAST_PROCESSES", uint64(runtime.NumCPU())))
+	return setting(t, "HOLDFAST_PROCESSES", runtime.NumCPU(), strconv.Atoi)
 }
