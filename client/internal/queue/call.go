@@ -191,17 +191,18 @@ func (e *entry) receive(owner string, g inbox.Grant) {
 
 // grant is a lock that was handed over. The message says the lease's end by the server's clock; the
 // last answer to a wait told that clock's time, and it is counted from before that was asked for:
-// never late. One that too little is left of, that came by another subscription than that answer
-// (perhaps from another primary, with another clock), or that is to stand unrenewed, is confirmed by a
-// renewal first.
+// never late. One that too little is left of, that is by another clock (more is left than can be, or it came by
+// another subscription than that answer, perhaps from another primary), or that is to stand unrenewed, is
+// confirmed by a renewal first.
 func (e *entry) grant(owner string, g inbox.Grant) {
 	ev := Event{Kind: Grant, Owner: owner, Token: g.Fence, Top: g.Fence + g.Tokens - 1, Confirm: true}
 	if w := e.machine.First(); w != nil && e.heard != nil && e.heard.Channel != "" && e.last.ServerMS > 0 {
 		t, now := w.Terms, time.Now()
+		whole := min(t.Length, lease.Handover)
 		left := time.Duration(g.UntilMS-e.last.ServerMS)*time.Millisecond - now.Sub(e.asked)
-		left = min(left-now.Sub(e.asked)/100, lease.Handover) // the server's clock may have been stepped
-		left -= lease.Margin(left)
-		ev.Confirm = t.RenewEvery == 0 || t.Replicas > 0 || left < min(t.Length, lease.Handover)/2 || e.heard.Stale()
+		another := left > whole+2*time.Millisecond || e.heard.Stale() // no more than all can be left: the rest is rounding
+		left -= now.Sub(e.asked)/100 + lease.Margin(left)
+		ev.Confirm = t.RenewEvery == 0 || t.Replicas > 0 || left < whole/2 || another
 		e.basis, e.granted = lease.Provisional(t, now, now.Add(left)), now
 	}
 	e.step(time.Now(), ev)
