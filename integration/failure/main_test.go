@@ -12,7 +12,7 @@ import (
 func TestMain(m *testing.M) {
 	reexec.Main(map[string]reexec.Role{holder: hold})
 	flag.Parse()
-	_ = flag.Set("test.parallel", "5") // tests here wait more than they compute
+	_ = flag.Set("test.parallel", "3") // tests here wait more than they compute
 	code := m.Run()
 	os.Exit(leaks.Check(code))
 }
