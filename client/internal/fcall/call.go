@@ -80,7 +80,8 @@ type Backend interface {
 	// then, see Unknown.
 	Do(ctx context.Context, call Call) (Reply, error)
 	// Send makes several calls as one pipeline, and returns an Outcome for each, in their order. Calls
-	// of one key and server are executed in their order, but for those that wait for replicas. It returns when ctx ends, as Do.
+	// of one key and server are executed in their order, but for those that wait for replicas. It returns
+	// when ctx ends, as Do.
 	Send(ctx context.Context, calls []Call) []Outcome
 	// Version is the version of the library.
 	Version(ctx context.Context) (string, error)

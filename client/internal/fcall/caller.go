@@ -16,8 +16,9 @@ type Config struct {
 	Redis    rueidis.Client
 	AutoLoad bool // load the library where it is missing
 
-	// Closing ends each Do whose context can end, or has its connection end it; its cause is the error. Send ends with its own
-	// context only, because a client that closes still releases by it.
+	// Closing ends each Do whose context can end; one that goes straight ends with its connection, which is
+	// closed then. Its cause is the error. Send ends with its own context only, because a client that closes
+	// still releases by it.
 	Closing context.Context
 
 	Heard func() // the server has answered
