@@ -20,7 +20,7 @@ SIMULATE = cd client/locktest && HOLDFAST_SIMULATE=$(TIME) HOLDFAST_SEED=$(SEED)
 
 .DEFAULT_GOAL := help
 .PHONY: help test first-half second-half unraced others modules virtual differential compiled \
-	test-embedded test-containers lint demo bench bench-quick fuzz simulate schedules chaos chaos-defects soak release tag hooks images clean prepare
+	test-containers lint demo bench bench-quick pictures fuzz simulate schedules chaos chaos-defects soak release tag hooks images clean prepare
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,7 +42,7 @@ VIRTUAL  = $$(go list ./... | grep -v -e /simulation -e /differential -e /jobs -
 DETECTED := . ./internal/jobs
 
 # Modules that are glue, without goroutines and locks of their own, and bring much to compile.
-GLUE  := client/adapter/asynq client/adapter/goredis integration/fencing
+GLUE  := client/adapter/asynq client/adapter/goredis integration/fencing .ci/pictures
 # The others, whose tests are not run in a way of their own.
 PLAIN := $(filter-out $(GLUE) client/locktest integration/bench integration/chaos loader/cmd/holdfast,$(MODULES))
 
@@ -60,16 +60,19 @@ first-half: compiled
 second-half: compiled
 	$(TEST) -p 1 -skip '$(HALF)' $(LONG)
 
+# The processors are first of all for the two above, which strike servers and measure how long that takes.
+NICE = nice -n 10
+
 others: compiled
-	$(TEST) -p 2 $(OTHERS)
+	$(NICE) $(TEST) $(SKIP) -p 2 $(OTHERS)
 
 unraced: compiled
-	go test -count=1 -timeout 15m -p 2 $(UNRACED)
+	$(NICE) go test -count=1 -timeout 15m -p 2 $(UNRACED)
 
 modules: compiled
-	cd loader/cmd/holdfast && go test -count=1 -timeout 15m . && $(TEST) -p 1 ./internal/...
-	@printf '%s\n' $(PLAIN) | xargs -P 2 -I MODULE sh -c 'cd MODULE && $(TEST) ./...'
-	@printf '%s\n' $(GLUE) | xargs -P 2 -I MODULE sh -c 'cd MODULE && go test -count=1 ./...'
+	cd loader/cmd/holdfast && $(NICE) go test -count=1 -timeout 15m . && $(NICE) $(TEST) -p 1 ./internal/...
+	@printf '%s\n' $(PLAIN) | xargs -P 2 -I MODULE sh -c 'cd MODULE && $(NICE) $(TEST) ./...'
+	@printf '%s\n' $(GLUE) | xargs -P 2 -I MODULE sh -c 'cd MODULE && $(NICE) go test -count=1 ./...'
 
 # Behind the others from the beginning, with what they leave of the processors: it does not matter when its
 # time passes. The simulation comes last, when they leave more.
@@ -78,23 +81,12 @@ virtual: compiled differential
 	cd client/locktest && nice -n 10 $(TEST) -p 1 $(DETECTED)
 	renice -n 10 $$$$ >/dev/null; $(SIMULATE)
 
-# What these need of a server is not modelled behind a port: Cluster, a replica, files on disk, MONITOR.
-UNMODELLED := TestCluster TestReplicaHasTheSameLock TestTokensSurviveARestart \
-	TestWaiterSubscribedAtAReplicaIsNeverGranted TestHoldsAreWrittenWhenTheyChange TestAMemoryIsThePrimarys
-
-test-embedded: ## Run the contract's tests on the embedded Redis in place of a real one
-	@echo "skipped, not modelled: $(UNMODELLED)"
-	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && (cd client/locktest && go build -o "$$dir/" ./internal/serve) && \
-	for flavour in 0 1 2; do \
-		HOLDFAST_EMBEDDED=$$flavour HOLDFAST_RUNTIME=local HOLDFAST_SERVERS="$$dir/serve" \
-			go test -count=1 -timeout 5m -skip "^($$(echo $(UNMODELLED) | tr ' ' '|'))\$$" ./integration/contract || exit 1; \
-	done
-
 # The other packages use one server, whichever it is, or ask little of it. Without the race detector:
-# this is about servers.
+# this is about servers. Nobody is nice: the servers in containers are not.
 test-containers: export HOLDFAST_RUNTIME = container
 test-containers: ## Run the tests of servers on every server of the matrix, in containers
-	@$(MAKE) --no-print-directory -k -j 3 RACE= OTHERS="./loader ./integration/contract ./integration/server" \
+	@echo "skipped, shown by make test: TestMutationsAreCaught"
+	@$(MAKE) --no-print-directory -k -j 3 RACE= NICE= SKIP='-skip TestMutationsAreCaught' OTHERS="./loader ./integration/contract ./integration/server" \
 		first-half second-half others differential
 
 differential: compiled
@@ -106,6 +98,7 @@ prepare:
 # All modules in one workspace, which lasts as long as this: most of what they need is the same.
 lint: ## Check format, vet, staticcheck, and the Lua source
 	@bad=$$(gofmt -l .); test -z "$$bad" || { echo "not gofmt'ed:"; echo "$$bad"; exit 1; }
+	@bad=$$(grep -rL --include='*.go' --include='*.lua' --include='*.sh' "SPDX-License-Identifier: Apache-2.0" .); test -z "$$bad" || { echo "without its license:"; echo "$$bad"; exit 1; }
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && export GOWORK="$$dir/go.work" && \
 		go work init $(addprefix '$(CURDIR)'/,. $(MODULES)) && set -x && \
 		go vet work && go run $(STATICCHECK) work
@@ -114,14 +107,19 @@ lint: ## Check format, vet, staticcheck, and the Lua source
 demo: ## Show it: a flash sale by several processes on a real server
 	go run ./integration/demo
 
-bench: ## Measure it beside its rivals and write the report
+bench: ## Measure it beside its rivals, on two servers if there is docker, and write the report
+	-sh integration/images/build.sh valkey:8.1
 	cd integration/bench && go run .
 
-bench-quick: ## Check in a minute that the benchmark works; its numbers mean little
+bench-quick: ## Check in a moment that the benchmark works; its numbers mean little
 	cd integration/bench && go vet ./... && go test ./... && out=$$(mktemp -d) && go run . -quick -out "$$out" && rm -rf "$$out"
 
+pictures: ## Run the tool in a terminal, and draw what is seen there into docs/pictures
+	cd .ci/pictures && go run .
+	cd loader/cmd/holdfast && HOLDFAST_PICTURES='$(CURDIR)/docs/pictures' go test -count=1 -run 'TestThePageInABrowser$$' .
+
 # Until Go 1.27 the end of the time can be reported as a failure: https://go.dev/issue/75804
-fuzz: prepare ## Fuzz what callers and servers may send, FUZZTIME (20s) for each target; what it finds goes to testdata/fuzz
+fuzz: prepare ## Fuzz what servers and others may send, FUZZTIME (20s) for each target; what it finds goes to testdata/fuzz
 	@log=$$(mktemp) && trap 'rm -f $$log' EXIT && grep -r '^func Fuzz' --include='*_test.go' . | sed 's|/[^/]*:func | |; s|(.*||' | sort | while read -r dir target; do \
 		echo "$$dir $$target"; \
 		(cd $$dir && go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x . </dev/null) 2>&1 | tee $$log; \

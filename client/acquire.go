@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client
 
 import (
@@ -7,11 +9,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/client/internal/holding"
 	"github.com/holdfast-go/holdfast/client/internal/queue"
 	"github.com/holdfast-go/holdfast/client/internal/tracking"
-	"github.com/holdfast-go/holdfast/functions"
 )
 
 // Acquire takes the lock, waiting for it in line until ctx ends or MaxWait is over. A release hands
@@ -48,7 +48,7 @@ func (c *Client) acquire(ctx context.Context, name string, opts []Option) (*Lock
 	defer c.inflight.leave()
 	if w.set.MaxWait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, w.set.MaxWait, errMaxWait)
+		ctx, cancel = w.set.within(ctx)
 		defer cancel()
 	}
 	began := time.Now()
@@ -108,7 +108,7 @@ func (c *Client) tryAcquire(ctx context.Context, name string, opts []Option) (*L
 // an error, the call is in flight.
 func (c *Client) begin(ctx context.Context, op, name string, opts []Option) (w want, again *Lock, err error) {
 	if w, err = c.want(ctx, name, opts); err == nil && !c.inflight.enter() {
-		err = ErrClosed
+		err = context.Cause(c.leaving)
 	}
 	if err != nil {
 		return w, nil, opError(op, name, err)
@@ -186,8 +186,8 @@ func (w *want) outer(ctx context.Context) *holding.Holder {
 func (w *want) try(ctx context.Context) (*Lock, *BusyError, error) {
 	c, r := w.client, w.request()
 	var question tracking.Question
-	r.Try = true
-	if r.Owner == "" && !w.set.fresh && r.Terms.Replicas == 0 && c.cache.On() {
+	r.Try, r.Fresh = true, w.set.fresh
+	if r.Owner == "" && !w.set.fresh && r.Terms.Replicas == 0 && r.Terms.Crowd == 0 && c.cache.On() {
 		value, age, q := c.cache.Answer(w.key, tracking.Refusal)
 		if value != nil {
 			busy := *value.(*BusyError)
@@ -196,14 +196,15 @@ func (w *want) try(ctx context.Context) (*Lock, *BusyError, error) {
 		}
 		question, r.Tracked = q, q.Tracked()
 	}
-	r.Fresh = w.set.fresh
 	sent := time.Now()
 	t, waited, err := w.ask(ctx, r)
 	switch {
 	case err == nil:
 		l, err := w.take(t)
-		if l == nil && err == nil { // lost this very moment
-			err = t.Cause()
+		if l == nil && err == nil {
+			if err = t.Cause(); errors.Is(err, ErrLost) { // on the way
+				return w.try(ctx)
+			}
 		}
 		return l, nil, err
 	case !errors.Is(err, ErrBusy) || waited.Last == nil:
@@ -243,7 +244,7 @@ func (w *want) poll(ctx context.Context, began time.Time) (*Lock, *BusyError, er
 		case <-time.After(w.set.interval):
 		case <-ctx.Done():
 			return nil, behind, w.stopped(ctx, began, last, ctx.Err())
-		case <-w.client.closing.Done():
+		case <-w.client.leaving.Done():
 			return nil, behind, w.stopped(ctx, began, last, ErrClosed)
 		}
 	}
@@ -282,75 +283,18 @@ func (w *want) take(t *holding.Holder) (l *Lock, err error) {
 // holder's time is over.
 func (w *want) reenter(ctx context.Context, t *holding.Holder) (*Lock, error) {
 	has, wants := t.Terms, w.set.terms
+	if has.Crowd != 0 && cmp.Compare(has.Crowd, 0) != cmp.Compare(wants.Crowd, 0) {
+		return nil, fmt.Errorf("%w: the lock to re-enter is limited or shared, so release it first: two that both asked under it for "+
+			"what others keep out would wait for each other", ErrArgument)
+	}
 	if wants.Replicas > has.Replicas {
 		return nil, fmt.Errorf("%w: the lock to re-enter was taken with Replicas %d, not %d", ErrArgument, has.Replicas, wants.Replicas)
 	}
 	if wants.Guard > 0 && (has.Guard == 0 || wants.Longest > has.Longest) {
 		return nil, fmt.Errorf("%w: the lock to re-enter was taken with less Guard, or none", ErrArgument)
 	}
-	if err := cmp.Or(w.client.keeper.Check(t, time.Now()), w.begun(ctx)); err != nil {
+	if err := cmp.Or(w.client.keeper.Check(t, time.Now()), t.Cause(), w.begun(ctx)); err != nil {
 		return nil, err
 	}
 	return newLock(w.client, t, w.parent, true)
-}
-
-// busy says who has the lock.
-func (w *want) busy(r *fcall.Reply) *BusyError {
-	if r == nil {
-		return nil
-	}
-	b := &BusyError{Name: w.name, Remaining: r.Remaining, Waiters: int(max(0, r.Waiters)), Why: r.Why}
-	if r.Holder != "" {
-		b.Holder = parseHolder(r.Holder, r.Fence)
-	}
-	return b
-}
-
-// stopped is the error of a wait that ended without the lock.
-func (w *want) stopped(ctx context.Context, began time.Time, waited queue.Waited, err error) error {
-	last := w.busy(waited.Last)
-	if last != nil && last.Why == functions.WhyFree {
-		last = nil
-	}
-	switch {
-	case w.client.closing.Err() != nil:
-		err = ErrClosed
-	case errors.Is(err, ErrArgument) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrLost):
-		return opError("acquire", w.name, err)
-	case errors.Is(err, context.Canceled):
-		err = canceled(ctx)
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, queue.ErrTimeout):
-		err = timeout(ctx)
-	}
-	return &WaitError{Name: w.name, Waited: time.Since(began), Position: waited.Position, Last: last, Err: err}
-}
-
-// errMaxWait is the cause of a wait's end by MaxWait.
-var errMaxWait = errors.New("MaxWait is over")
-
-// timeout is the error of a wait that a deadline ended.
-func timeout(until context.Context) error {
-	if context.Cause(until) == errMaxWait {
-		return fmt.Errorf("%w: %w", ErrTimeout, errMaxWait)
-	}
-	return fmt.Errorf("%w: %w", ErrTimeout, context.DeadlineExceeded)
-}
-
-// asked tells the Observer that a call begins, and returns when.
-func (c *Client) asked(ctx context.Context, name string, wait bool) (Ask, time.Time) {
-	ask, since := Ask{name, wait}, time.Now()
-	if c.observer.Asked != nil {
-		c.observer.Asked(ctx, ask)
-	}
-	return ask, since
-}
-
-// answer tells the Observer what a call returns.
-func (c *Client) answer(ctx context.Context, ask Ask, since time.Time, l *Lock, behind *BusyError, err error) {
-	switch {
-	case l != nil:
-		l.shown(ctx, c.observer, ask, since, behind)
-	case c.observer.Refused != nil:
-		c.observer.Refused(ctx, Refusal{Name: ask.Name, Asked: since, Wait: ask.Wait, Err: err})
-	}
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client
 
 import (
@@ -42,8 +44,12 @@ type Client struct {
 	observer *Observer
 
 	inflight inflight
+	releases inflight // calls of Release
+	values   values
 	closing  context.Context // ends with ErrClosed when Close is called
 	stop     context.CancelCauseFunc
+	leaving  context.Context // ends with that, or with ErrShutdown before
+	leave    context.CancelCauseFunc
 	parts    assembly.Parts
 
 	identity string        // 'host:pid:id', the head of every owner string
@@ -95,7 +101,8 @@ func build(cfg Config, parts assembly.Parts) (*Client, error) {
 	c.events.log, c.events.observer = set.Logger, set.Observer
 	c.identify()
 	c.closing, c.stop = context.WithCancelCause(context.Background())
-	c.inflight.idle = make(chan struct{})
+	c.leaving, c.leave = context.WithCancelCause(c.closing)
+	c.inflight.idle, c.releases.idle, c.values.keys = make(chan struct{}), make(chan struct{}), map[string]*value{}
 	return c, nil
 }
 
@@ -119,7 +126,7 @@ func (c *Client) start() {
 	c.keeper = keeper.New(keeper.Config{Backend: c.backend, Cache: c.cache, Slot: c.slot, Closed: ErrClosed,
 		OnEnded: c.events.ended, OnGone: c.gone, OnRenewed: c.events.renewed, OnUnanswered: c.events.unanswered})
 	c.queues = queue.New(queue.Config{Backend: c.backend, Keeper: c.keeper, Inbox: c.inbox, Slot: c.slot, Owner: c.owner,
-		HoldID: c.holdID, Jitter: c.jitter, Closing: c.closing, LostError: newLostError, Unheard: c.events.unheard})
+		HoldID: c.holdID, Jitter: c.jitter, Closing: c.leaving, LostError: newLostError, Unheard: c.events.unheard})
 }
 
 // Redis returns the rueidis client, for commands of the caller's own; nil if there are several. Do

@@ -1,7 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -30,5 +33,51 @@ func (c *Client) Close() {
 	c.events.close(patience)
 	if c.parts.Close != nil {
 		c.parts.Close()
+	}
+}
+
+// Shutdown ends the client without leaving locks to their leases, as a server does on SIGTERM. Calls for
+// locks and those that wait fail with ErrShutdown at once, which is an ErrClosed, and give up their places; a
+// call that the server was sent, when it has answered. The context of each lock ends with ErrShutdown as its
+// cause; the lock itself is renewed, whatever MaxHold says, until its holder releases it, and goes to the next
+// in line then: Do, Once and Lead release when their function has returned, and return what that returned.
+// Release returns nil, unless the lock was lost. A lock whose context had ended before is released after Grace,
+// as ever: so give calls no context that SIGTERM ends.
+//
+// It blocks until all locks are released or ctx ends, and then for Close, which it calls in any case. What
+// still works then is not given back: its lease ends it. Shut servers and schedulers down first, so that
+// nothing new comes in.
+//
+// Errors: ErrTimeout or context.Canceled when ctx ended while locks were held, or a release had no answer;
+// ErrClosed when Close was called.
+func (c *Client) Shutdown(ctx context.Context) error {
+	c.leave(ErrShutdown)
+	over := c.keeper.Halt(ErrShutdown)
+	c.inflight.close(ctx)
+	select {
+	case <-over:
+	case <-c.closing.Done():
+	case <-ctx.Done():
+	}
+	c.releases.close(ctx)
+	done, err := closed(over) && closed(c.releases.idle), ErrClosed
+	switch ctx.Err() {
+	case context.Canceled:
+		err = canceled(ctx)
+	case context.DeadlineExceeded:
+		err = timeout(ctx)
+	}
+	if c.Close(); done {
+		return nil
+	}
+	return fmt.Errorf("holdfast: shutdown: locks are held, and left to their leases: %w", err)
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client
 
 import (
@@ -154,6 +156,10 @@ type settings struct {
 	parent   context.Context // of the lock's context; nil: the context of the call
 	owner    string
 	owned    bool // by WithOwner
+	limit    int
+	limited  bool // by WithLimit
+	shared   bool
+	valued   bool // by OnceValue
 
 	terms *lease.Terms // made of the above by complete; never written after
 }
@@ -165,12 +171,18 @@ func (s *settings) complete() error {
 	}
 	t := lease.Terms{Length: s.Lease, RenewEvery: s.RenewEvery, MaxRenewals: s.MaxRenewals, MaxHold: s.MaxHold,
 		Grace: cmp.Or(s.Grace, s.Lease/3), MinHold: s.MinHold, Guard: s.Guard, Longest: cmp.Or(s.Guard, maxLease),
-		Replicas: s.Replicas, Label: s.Label, TTL: fcall.TTL(s.Lease)}
+		Replicas: s.Replicas, Label: s.Label, Valued: s.valued, TTL: fcall.TTL(s.Lease)}
 	switch {
 	case s.NoRenewal:
 		t.RenewEvery = 0
 	case t.RenewEvery == 0:
 		t.RenewEvery = s.Lease / 3
+	}
+	switch {
+	case s.limited:
+		t.Crowd = s.limit
+	case s.shared:
+		t.Crowd = lease.Shared
 	}
 	if t.Replicas > 0 {
 		t.ReplicaWait = min(cmp.Or(s.ReplicaWait, defaultReplicaWait), s.Lease/8, maxReplicaWait)
@@ -210,7 +222,7 @@ func (s *settings) check() error {
 	case s.MinHold > 0 && s.owned:
 		return fmt.Errorf("%w: MinHold must be 0 with WithOwner, not %v: a lock that others join has no minimum", ErrArgument, s.MinHold)
 	}
-	return cmp.Or(s.checkLevel(), s.checkOwner(), checkLabel(s.Label))
+	return cmp.Or(s.checkLevel(), s.checkOwner(), s.checkCrowd(), checkLabel(s.Label))
 }
 
 // checkLevel is for what decides what a lock survives.
@@ -241,6 +253,22 @@ func (s *settings) checkOwner() error {
 		return fmt.Errorf("%w: Owner must have at most %d bytes, not %d", ErrArgument, functions.MaxBytes, len(s.owner))
 	}
 	return checkText("Owner", s.owner)
+}
+
+// checkCrowd is for locks, and values, that several may have.
+func (s *settings) checkCrowd() error {
+	switch {
+	case s.valued && (s.voting || s.owned || s.limited || s.shared || s.tries > 0):
+		return fmt.Errorf("%w: OnceValue is not possible on several servers, nor with WithOwner, WithLimit, WithShared or WithPolling", ErrArgument)
+	case !s.limited && !s.shared:
+	case s.voting:
+		return fmt.Errorf("%w: WithLimit and WithShared are not possible on several servers: each would count other holders", ErrArgument)
+	case s.owned:
+		return fmt.Errorf("%w: WithLimit and WithShared cannot be combined with WithOwner: each holder has an owner string of its own", ErrArgument)
+	case s.limited && (s.limit < 1 || s.limit > functions.MaxHolders):
+		return fmt.Errorf("%w: WithLimit: the limit must be from 1 to %d, not %d", ErrArgument, functions.MaxHolders, s.limit)
+	}
+	return nil
 }
 
 func checkLabel(label string) error {

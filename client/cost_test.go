@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client_test
 
 import (
@@ -5,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,8 +19,8 @@ import (
 // for.
 func TestWhatLocksCost(t *testing.T) {
 	d := server.Single(t, server.Owned())
-	pair := func(c *client.Client, ctx context.Context, name string) {
-		l, err := c.Acquire(ctx, name)
+	pair := func(c *client.Client, ctx context.Context, name string, opts ...client.Option) {
+		l, err := c.Acquire(ctx, name, opts...)
 		require.NoError(t, err)
 		require.NoError(t, l.Release(ctx))
 	}
@@ -65,13 +68,13 @@ func TestWhatLocksCost(t *testing.T) {
 		}), slack)
 		require.NoError(t, l.Release(t.Context()))
 	})
-	race := func(t *testing.T, turns int, by ...*client.Client) int {
+	race := func(t *testing.T, turns int, how client.Option, by ...*client.Client) int {
 		return calls(func() {
 			var all sync.WaitGroup
 			for _, c := range by {
 				all.Go(func() {
 					for range turns {
-						pair(c, t.Context(), t.Name())
+						pair(c, t.Context(), t.Name(), how)
 					}
 				})
 			}
@@ -79,9 +82,36 @@ func TestWhatLocksCost(t *testing.T) {
 		})
 	}
 	t.Run("handed over between processes: two calls a turn, three where the other is gone", func(t *testing.T) {
-		require.LessOrEqual(t, race(t, 300, c, other), 3*600)
+		require.LessOrEqual(t, race(t, 300, nil, c, other), 3*600)
+	})
+	t.Run("a limited lock that more want: two calls a turn", func(t *testing.T) {
+		require.LessOrEqual(t, race(t, 200, client.WithLimit(2), c, c, c, other, other, other), 5*1200/2)
+	})
+	t.Run("a value: two calls to make it, three to wait for it, one to come late, none to remember it", func(t *testing.T) {
+		late, made, had, again := open(), 0, 0, 0
+		for i := range 10 {
+			began := fcalls(t, d.Addrs()[0])
+			get := func(c *client.Client) {
+				_, err := c.OnceValue(t.Context(), client.Name("value", i), time.Hour, func(context.Context) ([]byte, error) {
+					eventually(t, "the other one is in line", func() bool { return fcalls(t, d.Addrs()[0]) >= began+3 })
+					return []byte("made"), nil
+				})
+				require.NoError(t, err)
+			}
+			made += calls(func() {
+				var both sync.WaitGroup
+				both.Go(func() { get(c) })
+				both.Go(func() { get(other) })
+				both.Wait()
+			})
+			had += calls(func() { get(late) })
+			again += calls(func() { get(late); get(c); get(other) })
+		}
+		require.InDelta(t, 50, made, slack/2)
+		require.InDelta(t, 10, had, slack/2)
+		require.Less(t, again, slack/2)
 	})
 	t.Run("passed on inside of one: a call for many turns", func(t *testing.T) {
-		require.LessOrEqual(t, race(t, 300, c, c, c, c, c, c, c, c), 2400/4)
+		require.LessOrEqual(t, race(t, 300, nil, c, c, c, c, c, c, c, c), 2400/4)
 	})
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package client is the Go client of Holdfast, a distributed lock for Redis 7+ and Valkey. The
 // lock's logic is a library of Redis Functions, loaded at deploy time (see the loader package and
 // the holdfast command); this package calls it.
@@ -15,7 +17,8 @@
 // away. Every call returns when its context ends, or a moment later.
 //
 // The commonest jobs are made of that: [Client.Once] runs something at most once per interval,
-// [Client.Lead] while this process leads, and [Client.DoAll] under several locks.
+// [Client.Lead] while this process leads, and [Client.DoAll] under several locks. With [WithLimit] so
+// many have a lock at a time, and with [WithShared] readers have it together.
 //
 // # Errors
 //
@@ -26,7 +29,7 @@
 //	ErrBusy           409     another has the lock, and the call did not want to wait
 //	ErrTimeout        504     waited until MaxWait or the deadline, while the server answered
 //	ErrUnreachable    503     the server is gone, silent, full, starting or refusing
-//	ErrClosed         503     Close was called
+//	ErrClosed         503     Close or Shutdown was called
 //	ErrLost           500     the lock ended early: the work may have run beside another holder
 //	ErrInvalid        500     the program or the deployment is wrong
 //	context.Canceled  none    the caller's own context was cancelled: nobody reads an answer
@@ -40,8 +43,8 @@ package client
 
 // How the package is built, for those who change it: no part of its documentation.
 //
-// This package is the API. What runs by itself is below it, but for the goroutine that tells events; each part
-// is in a package of its own, whose imports point downwards only:
+// This package is the API. What runs by itself is below it, but for the goroutine that tells events;
+// each part is in a package of its own, whose imports point downwards only:
 //
 //	queue        who of this process wants a key, and its place in the server's line
 //	keeper       one scheduler: renews leases, ends contexts, undoes what may be left behind
@@ -71,10 +74,10 @@ package client
 //   - Times: timing.go of each package.
 //
 // Which goroutine: a call for a free lock, and a release, are made by their callers; a wait by one of its own
-// (queue's launch), or behind a release by that one's; renewals and what is undone by pipelines (keeper).
-// Whoever sees that a lease is over ends it: the keeper's scheduler, a pipeline, or a caller who asks, as by
-// the Err of a lock's context. So contexts are cancelled, and Config's functions of the keeper are called, by
-// any of these.
+// (queue's launch), or behind a release by that one's; renewals, what is undone, and the later questions of
+// those who wait by pipelines (keeper). The one that sees that a lease is over ends it: the keeper's
+// scheduler, a pipeline, or a caller who asks, as by the Err of a lock's context. So contexts are
+// cancelled, and Config's functions of the keeper are called, by any of these.
 //
 // Mutexes that are taken one under the other are taken in this order, and none is held over a call of
 // the server or a channel that can block: a shard of queue, keeper, holding or Undo. Those of inbox, tracking

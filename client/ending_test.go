@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client_test
 
 import (
@@ -40,7 +42,7 @@ func TestALockWhoseContextEndedIsGivenBack(t *testing.T) {
 	helper := func() *client.Lock {
 		ctx, cancel := context.WithCancel(background)
 		defer cancel()
-		l, err := c.Acquire(ctx, name, client.WithLease(300*time.Millisecond))
+		l, err := c.Acquire(ctx, name, client.WithLease(3*time.Second))
 		require.NoError(t, err)
 		return l
 	}

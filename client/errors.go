@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client
 
 import (
@@ -27,7 +29,7 @@ var (
 	// the call may be unknown.
 	ErrUnreachable = fcall.ErrUnreachable
 
-	// ErrClosed (503): Close was called.
+	// ErrClosed (503): Close or Shutdown was called.
 	ErrClosed = errors.New("client closed")
 
 	// ErrLost (500): the lock ended early. The work may have run beside another holder.
@@ -44,6 +46,9 @@ var ErrReleased = errors.New("released")
 var (
 	// ErrBusy: 5000 wait already, or the lock has 128 holds.
 	ErrLineFull = error(fcall.ErrLineFull)
+
+	// ErrClosed: Shutdown was called. It is the cause of a lock's context too: give it back soon.
+	ErrShutdown = error(fcall.NewKind("client shutting down", ErrClosed))
 
 	// ErrUnreachable: fewer replicas than Replicas have it after ReplicaWait.
 	ErrNotReplicated = error(fcall.ErrNotReplicated)
@@ -70,30 +75,41 @@ var (
 // BusyError says who has the lock. It is ErrBusy.
 type BusyError struct {
 	Name   string
-	Holder Holder // the zero value: nobody, the lock is being handed over, or nobody gets it yet (Guard)
+	Holder Holder // the zero value: nobody, the lock is being handed over, nobody gets it yet (Guard), or several
 	// of the holder's lease; negative: it has none (a plain string set by another service). Without a
 	// holder, how long nobody gets it yet
 	Remaining time.Duration
 	Waiters   int // places in line; goroutines of one process share one
-	// Why in a word of functions/README.md: "held"; "kept", nobody works under it and MinHold keeps it
-	// for Remaining, Holder had it; "settling", see Guard; "serving"; "foreign"
+	// Why in a word of functions/README.md: "held"; "limited" or "shared", others have it, and the first of
+	// their leases can end after Remaining; "kept", nobody works under it and MinHold keeps it for Remaining,
+	// Holder had it; "settling", see Guard; "serving"; "foreign"
 	Why string
 }
 
 func (e *BusyError) Error() string {
+	rest := fmt.Sprintf(", lease %v", e.Remaining)
 	if e.nobody() {
-		return fmt.Sprintf("holdfast: lock %q: %s: %v more, %d waiting", e.Name, e.who(), e.Remaining, e.Waiters)
+		rest = fmt.Sprintf(": %v more", e.Remaining)
+	} else if e.Remaining < 0 {
+		rest = ", without an end"
 	}
-	return fmt.Sprintf("holdfast: lock %q: %s, lease %v, %d waiting", e.Name, e.who(), e.Remaining, e.Waiters)
+	return fmt.Sprintf("holdfast: lock %q: %s%s, %d waiting", e.Name, e.who(), rest, e.Waiters)
 }
 
 // nobody reports whether the lock is free, and nobody gets it yet.
-func (e *BusyError) nobody() bool { return e.Holder.Owner == "" && e.Remaining > 0 }
+func (e *BusyError) nobody() bool { return e.Holder.Owner == "" && e.Remaining > 0 && !e.crowd() }
+
+// crowd reports whether several have the lock.
+func (e *BusyError) crowd() bool {
+	return e.Why == functions.WhyLimited || e.Why == functions.WhyShared
+}
 
 func (e *BusyError) who() string {
 	switch {
 	case e.nobody():
 		return "nobody gets it yet, the server remembers too little for Guard"
+	case e.crowd():
+		return "held by others, " + e.Why
 	case e.Why == functions.WhyKept:
 		return fmt.Sprintf("%v: kept by MinHold after %s", ErrBusy, e.Holder)
 	}
@@ -118,12 +134,10 @@ type WaitError struct {
 
 func (e *WaitError) Error() string {
 	text := fmt.Sprintf("holdfast: lock %q: stopped waiting after %v: %v", e.Name, e.Waited.Round(time.Microsecond), e.Err)
-	if e.Last != nil {
-		text += " (" + e.Last.who()
-		if e.Position > 0 {
-			text += fmt.Sprintf(", place %d in line", e.Position)
-		}
-		text += ")"
+	if e.Last != nil && e.Position > 0 {
+		text += fmt.Sprintf(" (%s, place %d in line)", e.Last.who(), e.Position)
+	} else if e.Last != nil {
+		text += fmt.Sprintf(" (%s)", e.Last.who())
 	}
 	return text
 }
@@ -133,7 +147,8 @@ func (e *WaitError) Unwrap() error { return e.Err }
 
 // LostError is why a lock ended before its Release: the cause of its context, and what Renew and
 // Release return then. It is ErrLost, and one of ErrExpired, ErrTaken, ErrBroken, ErrMaxHold,
-// ErrMaxRenewals, ErrAbandoned; or ErrClosed alone, when the client was closed.
+// ErrMaxRenewals, ErrAbandoned; or ErrClosed alone, when the client was closed; or ErrShutdown, when
+// it shuts down.
 type LostError struct {
 	Name  string
 	Owner string
@@ -173,6 +188,8 @@ func (c *Client) ended(ctx context.Context, err error) error {
 		return ErrClosed
 	}
 	switch {
+	case errors.Is(err, queue.ErrClosed): // granted, but too late
+		return context.Cause(c.leaving)
 	case errors.Is(err, queue.ErrTimeout): // of a try, which does not wait; its deadline's timer may be late
 	case ctx.Err() == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
 		return err
@@ -208,4 +225,51 @@ func overdue(err error) error {
 		return fmt.Errorf("%w: no answer in time", ErrUnreachable)
 	}
 	return err
+}
+
+// busy says who has the lock.
+func (w *want) busy(r *fcall.Reply) *BusyError {
+	if r == nil {
+		return nil
+	}
+	return &BusyError{Name: w.name, Holder: parseHolder(r.Holder, r.Fence), Remaining: r.Remaining,
+		Waiters: int(max(0, r.Waiters)), Why: r.Why}
+}
+
+// stopped is the error of a wait that ended without the lock.
+func (w *want) stopped(ctx context.Context, began time.Time, waited queue.Waited, err error) error {
+	last := w.busy(waited.Last)
+	if last != nil && last.Why == functions.WhyFree {
+		last = nil
+	}
+	switch {
+	case w.client.leaving.Err() != nil:
+		err = context.Cause(w.client.leaving)
+	case errors.Is(err, ErrArgument) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrLost):
+		return opError("acquire", w.name, err)
+	case errors.Is(err, context.Canceled):
+		err = canceled(ctx)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, queue.ErrTimeout):
+		err = timeout(ctx)
+	}
+	return &WaitError{Name: w.name, Waited: time.Since(began), Position: waited.Position, Last: last, Err: err}
+}
+
+// within is ctx until MaxWait is over.
+func (s *settings) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.MaxWait == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, s.MaxWait, errMaxWait)
+}
+
+// errMaxWait is the cause of a wait's end by MaxWait.
+var errMaxWait = errors.New("MaxWait is over")
+
+// timeout is the error of a wait that a deadline ended.
+func timeout(until context.Context) error {
+	if context.Cause(until) == errMaxWait {
+		return fmt.Errorf("%w: %w", ErrTimeout, errMaxWait)
+	}
+	return fmt.Errorf("%w: %w", ErrTimeout, context.DeadlineExceeded)
 }

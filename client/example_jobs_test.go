@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client_test
 
 import (
@@ -113,4 +115,93 @@ func ExampleObserver() {
 	c.Close() // a lock that is held ends with its client
 	fmt.Println(held, lost)
 	// Output: 1 1
+}
+
+// On SIGTERM: the work that has begun is finished, and its lock goes to another process then, at once.
+func ExampleClient_Shutdown() {
+	c := open()
+	term := make(chan struct{}) // stands for signal.NotifyContext
+	go func() {
+		<-term
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if err := c.Shutdown(ctx); err != nil {
+			log.Print(err)
+		}
+	}()
+	for {
+		err := c.Do(context.Background(), "batches", func(ctx context.Context) error {
+			close(term)
+			<-ctx.Done() // stop here, or finish what has begun
+			fmt.Println(context.Cause(ctx))
+			return nil
+		})
+		if errors.Is(err, client.ErrShutdown) {
+			fmt.Println("done")
+			return
+		}
+	}
+	// Output:
+	// holdfast: lock "batches": client shutting down
+	// done
+}
+
+// No more than two beside one another, on all processes together. The slot says which of two it is: of two
+// accounts, two ports, two files.
+func ExampleWithLimit() {
+	c := open()
+	defer c.Close()
+	ctx, two := context.Background(), client.WithLimit(2)
+	for range 2 {
+		lock, err := c.TryAcquire(ctx, "api", two)
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer lock.Release(ctx)
+		fmt.Println("slot", lock.Slot())
+	}
+	_, err := c.TryAcquire(ctx, "api", two)
+	var busy *client.BusyError
+	fmt.Println(errors.As(err, &busy), busy.Why)
+	holders, err := c.Holders(ctx, "api")
+	fmt.Println(err, len(holders))
+	// Output:
+	// slot 1
+	// slot 2
+	// true limited
+	// <nil> 2
+}
+
+// Readers read together, and a writer writes alone, when those before it have left.
+func ExampleWithShared() {
+	c := open()
+	defer c.Close()
+	ctx, price := context.Background(), 7
+	read := func(ctx context.Context) error {
+		fmt.Println("the price is", price)
+		return nil
+	}
+	reader, err := c.Acquire(ctx, "price", client.WithShared())
+	if err != nil {
+		log.Fatal(err)
+	}
+	written := make(chan error)
+	fmt.Println(c.Do(ctx, "price", read, client.WithShared())) // beside the other one
+	go func() {
+		written <- c.Do(ctx, "price", func(context.Context) error {
+			price++
+			return nil
+		})
+	}()
+	_ = read(reader.Context())
+	_ = reader.Release(ctx)
+	fmt.Println(<-written)
+	fmt.Println(c.Do(ctx, "price", read, client.WithShared()))
+	// Output:
+	// the price is 7
+	// <nil>
+	// the price is 7
+	// <nil>
+	// the price is 8
+	// <nil>
 }

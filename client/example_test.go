@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client_test
 
 import (
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/reexec"
 	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/redis/rueidis"
 )
@@ -18,7 +21,10 @@ import (
 // address is of the real server that the Examples run on.
 var address string
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	reexec.Main(map[string]reexec.Role{valued: values})
+	os.Exit(run(m))
+}
 
 func run(m *testing.M) int {
 	d, err := server.Start(context.Background(), server.Spec{})

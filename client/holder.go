@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client
 
 import (
@@ -43,10 +45,11 @@ func printable(text string) string {
 // clock.
 func ParseHolder(owner string) Holder { return parseHolder(owner, 0) }
 
-// parseHolder reads an owner string. fence, if positive, is the token that the server gave it.
+// parseHolder reads an owner string; "" is nobody's. fence, if positive, is the token that the server
+// gave it.
 func parseHolder(owner string, fence int64) Holder {
 	h := Holder{Owner: owner}
-	if fence > 0 {
+	if fence > 0 && owner != "" {
 		h.Since = time.UnixMicro(fence)
 	}
 	parts := strings.SplitN(owner, ":", 5)

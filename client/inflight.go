@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client
 
 import (
@@ -7,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// inflight counts the calls under way that may take a lock. Close shuts it.
+// inflight counts calls under way: those that may take a lock, which Close and Shutdown shut, and releases.
 type inflight struct {
 	calls atomic.Int64 // shut is added to it once
 	shut  sync.Once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client
 
 import (
@@ -48,8 +50,8 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context)
 		case <-time.After(pause/2 + c.jitter(pause)):
 		case <-ctx.Done():
 			return opError("lead", name, begun(ctx))
-		case <-c.closing.Done():
-			return opError("lead", name, ErrClosed)
+		case <-c.leaving.Done():
+			return opError("lead", name, context.Cause(c.leaving))
 		}
 		pause = min(2*pause, longPause)
 	}

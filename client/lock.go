@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client
 
 import (
@@ -9,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/client/internal/holding"
+	"github.com/holdfast-go/holdfast/client/internal/keeper"
 )
 
 // Lock is one hold of a lock. It is safe for concurrent use.
@@ -19,7 +22,7 @@ import (
 // server; or when the server says that the lock is another's; or by a break, MaxHold or
 // MaxRenewals. Not promised: that a process that was paused notices before its next instruction.
 // For that there is Fence: give it to the resource with every write, and let the resource refuse a
-// lower one than it has seen.
+// lower one than it has seen. For SQL, package fence does that.
 //
 // A Lock that is dropped without Release is renewed until the context that it was acquired with ends,
 // or the Client closes: use Do, or MaxHold.
@@ -44,8 +47,11 @@ type holderKey struct {
 	key    string
 }
 
-// Value returns the *holding.Holder for its holderKey.
+// Value returns the *holding.Holder for its holderKey, and adds it to a *holding.Under.
 func (c *lockContext) Value(key any) any {
+	if all, ok := key.(*holding.Under); ok {
+		*all = append(*all, c.lock.holder)
+	}
 	if k, ok := key.(holderKey); ok {
 		if l := c.lock; (k == holderKey{} || k.client == l.client && k.key == l.holder.Key) {
 			return l.holder
@@ -71,6 +77,14 @@ func (c *lockContext) Err() error {
 func Fence(ctx context.Context) int64 {
 	if t, ok := ctx.Value(holderKey{}).(*holding.Holder); ok {
 		return t.Fence
+	}
+	return 0
+}
+
+// Slot returns the slot of the lock that ctx was given by, as Fence does the token.
+func Slot(ctx context.Context) int {
+	if t, ok := ctx.Value(holderKey{}).(*holding.Holder); ok {
+		return t.Slot
 	}
 	return 0
 }
@@ -124,6 +138,10 @@ func (l *Lock) Owner() string { return l.holder.Owner }
 // Fence is the fencing token: it is higher than that of every earlier holder of this lock, within
 // the bounds that functions/README.md states. Re-entering does not change it.
 func (l *Lock) Fence() int64 { return l.holder.Fence }
+
+// Slot is the number of a limited or shared lock, which no other holder has at the same time: the lowest that
+// was free, from 1 on, so never above the n of its WithLimit. It is 0 for a lock that is had alone.
+func (l *Lock) Slot() int { return l.holder.Slot }
 
 // Remaining is how long this process may still count on the lock if it is not renewed; 0 when it is
 // lost or released.
@@ -189,7 +207,7 @@ func (l *Lock) renew(ctx context.Context, d time.Duration) error {
 			return cmp.Or(l.state(sent), ErrNotHeld)
 		}
 		c.keeper.Update(h)
-		r, err := c.backend.Do(ctx, c.keeper.Renewal(h, length))
+		r, err := c.backend.Do(ctx, keeper.Renewal(h, length))
 		c.keeper.Renewed(h, sent, fcall.Outcome{Reply: r, Err: err})
 		if err != nil {
 			return c.ended(ctx, err)
@@ -212,6 +230,8 @@ func (l *Lock) renew(ctx context.Context, d time.Duration) error {
 // latest.
 func (l *Lock) Release(ctx context.Context) error {
 	c, t, now := l.client, l.holder, time.Now()
+	c.releases.calls.Add(1)
+	defer c.releases.leave()
 	left := c.keeper.Leave(t, &l.ref, now)
 	if left.Before {
 		return opError("release", t.Name, ErrNotHeld)

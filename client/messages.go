@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client
 
 import (
@@ -28,17 +30,17 @@ func (c *Client) unclaimed(owner string, g inbox.Grant) {
 // gone is told of a lock that is not ours any more.
 func (c *Client) gone(h *holding.Holding) { c.queues.Lost(h) }
 
-// verify has the locks of a key look at the server: what this client changed itself, tracking does
-// not tell it.
-func (c *Client) verify(key string) {
-	for _, h := range c.keeper.Owned(key, "") {
+// verify has the locks of a key look at the server, those of owner if that is not "": what this client
+// changed itself, tracking does not tell it.
+func (c *Client) verify(key, owner string) {
+	for _, h := range c.keeper.Owned(key, owner) {
 		c.keeper.Notice(h)
 	}
 }
 
 // confirm asks the server whether a lock is ours, by a renewal that prolongs nothing.
 func (c *Client) confirm(ctx context.Context, h *holding.Holding) error {
-	r, err := c.backend.Do(ctx, c.keeper.Renewal(h, time.Millisecond))
+	r, err := c.backend.Do(ctx, keeper.Renewal(h, time.Millisecond))
 	if err == nil && (!r.Yes || r.Fence != h.First) {
 		err = c.keeper.Lose(h, r)
 	}

@@ -1,6 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,15 +61,9 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	if err := set.complete(); err != nil {
 		return nil, fmt.Errorf("holdfast: acquire all: %w", err)
 	}
-	until, parent := ctx, ctx
-	if set.parent != nil {
-		parent = set.parent
-	}
-	if set.MaxWait > 0 {
-		var cancel context.CancelFunc
-		until, cancel = context.WithTimeoutCause(ctx, set.MaxWait, errMaxWait)
-		defer cancel()
-	}
+	parent := cmp.Or(set.parent, ctx)
+	until, cancel := set.within(ctx)
+	defer cancel()
 	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
 	s := &Locks{}
 	for _, name := range sorted {
@@ -131,7 +128,11 @@ func (s *Locks) Release(ctx context.Context) error { return worst(s.release(ctx)
 // last one's context has ended before anybody else can have one of them, because it is under each.
 func (s *Locks) release(ctx context.Context) []error {
 	released := make([]error, len(s.all))
-	abreast(len(s.all), func(i int) { released[i] = s.all[i].Release(ctx) })
+	var all sync.WaitGroup
+	for i, l := range s.all {
+		all.Go(func() { released[i] = l.Release(ctx) })
+	}
+	all.Wait()
 	return released
 }
 
@@ -164,13 +165,4 @@ func (c *Client) DoAll(ctx context.Context, names []string, fn func(context.Cont
 		}
 	}()
 	return fn(s.Context())
-}
-
-// abreast calls f for each of n at the same time.
-func abreast(n int, f func(i int)) {
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() { f(i) })
-	}
-	all.Wait()
 }

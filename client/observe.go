@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client
 
 import (
@@ -49,7 +51,8 @@ type Acquisition struct {
 	Wait        bool      // as in Ask
 	Passed      bool      // from one goroutine of this process to another
 	Reentered   bool      // in memory: it is the tenure of an earlier Acquisition
-	// who had the lock when the server last said so; nil if the call did not wait at the server, or never heard
+	// who had the lock when the server last said so; nil if the call did not wait at the server, or
+	// never heard, or if several had it
 	Behind *BusyError
 }
 
@@ -118,10 +121,9 @@ func JoinObservers(observers ...*Observer) *Observer {
 }
 
 func each[T any](first, second func(T)) func(T) {
-	if first == nil || second == nil {
-		if first == nil {
-			return second
-		}
+	if first == nil {
+		return second
+	} else if second == nil {
 		return first
 	}
 	return func(t T) {
@@ -131,14 +133,32 @@ func each[T any](first, second func(T)) func(T) {
 }
 
 func both[T any](first, second func(context.Context, T)) func(context.Context, T) {
-	if first == nil || second == nil {
-		if first == nil {
-			return second
-		}
+	if first == nil {
+		return second
+	} else if second == nil {
 		return first
 	}
 	return func(ctx context.Context, t T) {
 		first(ctx, t)
 		second(ctx, t)
+	}
+}
+
+// asked tells the Observer that a call begins, and returns when.
+func (c *Client) asked(ctx context.Context, name string, wait bool) (Ask, time.Time) {
+	ask, since := Ask{name, wait}, time.Now()
+	if c.observer.Asked != nil {
+		c.observer.Asked(ctx, ask)
+	}
+	return ask, since
+}
+
+// answer tells the Observer what a call returns.
+func (c *Client) answer(ctx context.Context, ask Ask, since time.Time, l *Lock, behind *BusyError, err error) {
+	switch {
+	case l != nil:
+		l.shown(ctx, c.observer, ask, since, behind)
+	case c.observer.Refused != nil:
+		c.observer.Refused(ctx, Refusal{Name: ask.Name, Asked: since, Wait: ask.Wait, Err: err})
 	}
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client
 
 import (
@@ -10,8 +12,8 @@ import (
 // Run says what became of a call of Once.
 type Run struct {
 	Ran bool          // fn was called, here
-	By  Holder        // who has this interval; the zero value: nobody, and nobody gets it yet (Guard)
-	End time.Duration // until the interval can be over, from now; longer if fn still runs then
+	By  Holder        // who has this interval; the zero value: nobody, and nobody gets it yet (Guard), or several
+	End time.Duration // until the interval can be over, from now; longer if fn still runs then, and with WithLimit
 }
 
 // Once runs fn unless it ran within the interval every before, on any process of the fleet. The server
@@ -28,7 +30,7 @@ type Run struct {
 //
 // The lease is Config.Lease, but no longer than every. What ends the interval early lets fn run again:
 // see docs/guarantees.md for what a failover can lose. fn's context is that of the lock. Each name is
-// for Once alone, with one every.
+// for Once alone, with one every. With WithLimit fn runs so many times in an interval.
 //
 // Errors: fn's, untouched; *LostError if fn returned nil and the lock was lost meanwhile: fn may have
 // run twice; else as TryAcquire, but for ErrBusy: that another one has the interval is no error.

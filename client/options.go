@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client
 
 import (
@@ -80,6 +82,29 @@ func WithLabel(label string) Option { return func(s *settings) { s.Label = label
 // ErrArgument.
 func WithOwner(owner string) Option {
 	return func(s *settings) { s.owner, s.owned = owner, true }
+}
+
+// WithLimit takes the lock beside other holders: it is granted while fewer than n, from 1 to 1000, have it,
+// all by WithLimit, in the order of one line with those who want it otherwise. The limit is this call's, so
+// that a deployment raises it process by process; to lower it throws nobody out. Each holder has a
+// lease and a token of its own, and the slot that [Lock.Slot] says.
+//
+// The token fences what is a slot's own. Of what all holders share it does not: a resource that refuses
+// a lower token than it has seen would refuse the earlier one of two that work beside one another.
+//
+// A call under the context of a limited lock re-enters that, also with another n; it cannot ask for the lock
+// alone, or shared. The server is asked each time; that a lock was broken is noticed at once if it was waited
+// for, else at its next renewal. It cannot be combined with WithOwner, and not be had on several servers. Of
+// WithLimit and WithShared the last one counts.
+func WithLimit(n int) Option {
+	return func(s *settings) { s.limit, s.limited, s.shared = n, true, false }
+}
+
+// WithShared takes the lock beside all others that take it so, as readers do, while those who do not, the
+// writers, have it alone. One line is for all, so writers are not kept out by readers that come later.
+// Else it is as [WithLimit]. No upgrade: a call under its context cannot ask for the lock alone.
+func WithShared() Option {
+	return func(s *settings) { s.limited, s.shared = false, true }
 }
 
 // WithLockContext makes parent the parent of the lock's context. The context of the call then

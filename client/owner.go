@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client
 
 import (
@@ -5,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
-	"github.com/holdfast-go/holdfast/client/internal/holding"
 )
 
 // ReleaseOwner gives a lock back for the owner of that string, all of its holds, whichever process
@@ -34,7 +35,9 @@ func (c *Client) ReleaseOwner(ctx context.Context, name, owner string) error {
 	// Who acquires meanwhile looks again, whichever of the two the server did first: or else it is known to the
 	// keeper by the second count.
 	c.released.Add(1)
-	c.endAll(ours)
+	for _, h := range ours {
+		_ = c.keeper.Lose(h, fcall.Reply{})
+	}
 	r, err := c.backend.Do(ctx, fcall.Call{Verb: fcall.Release, Key: key, Owner: owner, All: true})
 	c.released.Add(1)
 	if err != nil {
@@ -47,11 +50,4 @@ func (c *Client) ReleaseOwner(ctx context.Context, name, owner string) error {
 		return opError("release", name, ErrNotHeld)
 	}
 	return nil
-}
-
-// endAll ends the work of locks that are about to be released.
-func (c *Client) endAll(locks []*holding.Holding) {
-	for _, h := range locks {
-		_ = c.keeper.Lose(h, fcall.Reply{})
-	}
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package client
 
 import (
@@ -17,11 +19,11 @@ const (
 	longestQuestion = 2 * time.Second
 )
 
-// Watch yields how the lock stands, at once, and again whenever somebody else has it, or nobody: for
-// those who only want to know who leads. Changes that follow each other within a moment can be seen
-// as one. With client-side caching (see Open) a change is seen within 50 ms, and asking
-// costs a round trip for each change and each renewal, and one a second where nothing else is asked of
-// the server; without it the server is asked every second.
+// Watch yields how the lock stands, at once, and again whenever somebody else has it, more or fewer, or
+// nobody: for those who only want to know who leads. Changes that follow each other within a moment can
+// be seen as one. With client-side caching (see Open) a change is seen within 50 ms, and asking costs a
+// round trip for each change and each renewal, and one a second where nothing else is asked of the
+// server; without it the server is asked every second.
 //
 // It ends when ctx ends, without an error. An outage of more than two seconds is yielded as
 // ErrUnreachable, once, and how the lock stands after it in any case. Any other error is yielded, and is
@@ -48,7 +50,8 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Info, error] 
 			case err != nil:
 				yield(Info{Name: name}, err)
 				return
-			case !known || info.Held != last.Held || info.Fence != last.Fence || info.Holder.Owner != last.Holder.Owner:
+			case !known || info.Held != last.Held || info.Fence != last.Fence || info.Holds != last.Holds ||
+				info.Holder.Owner != last.Holder.Owner:
 				if !yield(info, nil) {
 					return
 				}

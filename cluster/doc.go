@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cluster knows two things about a Redis or Valkey deployment: which hash slot a key
 // belongs to, and which primaries and replicas there are. It knows nothing about locks.
 //

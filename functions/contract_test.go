@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package functions_test
 
 import (
@@ -24,17 +26,18 @@ var constants = map[string]string{
 	"MAX_HOLDS":      fmt.Sprint(functions.MaxHolds),
 	"MAX_TOKENS":     fmt.Sprint(functions.MaxTokens),
 	"MAX_WAITERS":    fmt.Sprint(functions.MaxWaiters),
+	"MAX_HOLDERS":    fmt.Sprint(functions.MaxHolders),
 }
 
 var codes = []string{functions.CodeArg, functions.CodeFull, functions.CodeJoin, functions.CodeOption, functions.CodeServer, functions.CodeType}
 
 // words are the options of the functions, and whys the words of a refusal.
 var (
-	words = []string{functions.OptTokens, functions.OptGuard, functions.OptMinHold, functions.OptMaxWait, functions.OptChannel,
+	words = []string{functions.OptLimit, functions.OptShared, functions.OptTokens, functions.OptGuard, functions.OptMinHold, functions.OptMaxWait, functions.OptChannel,
 		functions.OptHold, functions.OptFence, functions.OptRaise, functions.OptLast, functions.OptOwner, functions.OptReason,
-		functions.OptAll, functions.OptForget}
+		functions.OptAll, functions.OptForget, functions.OptValue}
 	whys = []string{functions.WhyHeld, functions.WhyFree, functions.WhyKept, functions.WhyDone, functions.WhySettling,
-		functions.WhyServing, functions.WhyForeign, functions.WhyBroken}
+		functions.WhyServing, functions.WhyForeign, functions.WhyBroken, functions.WhyLimited, functions.WhyShared}
 )
 
 // contract is what Go says of a library.
@@ -175,7 +178,7 @@ type mutation struct{ name, old, new, finding string }
 var sourceMutations = []mutation{
 	{"no comment block", "-- Repeat  safe: the second reply is a refusal\n", "-- Repeat  safe: the second reply is a refusal\n\n", "holdfast_leave: has no comment block"},
 	{"another function's block", "-- holdfast_leave\n", "-- holdfast_leaf\n", `holdfast_leave: the comment block begins with "-- holdfast_leaf"`},
-	{"line missing", "-- ARGV    owner ttl_ms [TOKENS n] [GUARD ms] [MINHOLD ms]\n", "", "holdfast_acquire: the comment block has the lines [KEYS Reply"},
+	{"line missing", "-- ARGV    owner ttl_ms [LIMIT n | SHARED] [TOKENS n] [GUARD ms] [MINHOLD ms] [VALUE]\n", "", "holdfast_acquire: the comment block has the lines [KEYS Reply"},
 	{"order", "-- KEYS    -\n-- ARGV    -\n", "-- ARGV    -\n-- KEYS    -\n", "holdfast_version: the comment block has the lines [ARGV KEYS"},
 	{"empty line", "-- Reply   version\n", "-- Reply\n", "holdfast_version: "},
 	{"no purpose", "-- The version of the loaded library.\n", "", "holdfast_version: says no purpose"},
@@ -187,18 +190,18 @@ var sourceMutations = []mutation{
 	{"error of options", "-- Errors  HFARG HFOPTION HFTYPE HFSERVER\n-- Repeat  safe: no writes", "-- Errors  HFARG HFTYPE HFSERVER\n-- Repeat  safe: no writes", "holdfast_inspect: can fail with HFOPTION"},
 	{"another word", "  CHANNEL = channel_arg, ALL", "  TUNNEL = channel_arg, ALL", "the source knows the words [ALL FENCE"},
 	{"word unread", "fence, hold, raise = ask.FENCE, ask.HOLD, ask.RAISE", "fence, hold, raise = ask.FENCE, ask.HOLD, nil", "never asks for the word RAISE"},
-	{"why unsaid", "lock.kept - now, 'kept'", "lock.kept - now, 'hept'", `never says why by "kept"`},
+	{"why unsaid", "0, 'serving'", "0, 'swerving'", `never says why by "serving"`},
 	{"usage of a function without words", "expect(#args == 0, 'none')", "expect(#args == 0, 'nothing')", `holdfast_version: the error says "nothing"`},
 	{"reply changed", "-- Reply   1, owner, fence |", "-- Reply   owner, fence |", "README's table differs for holdfast_break"},
 	{"unknown error", "-- Errors  HFARG\n", "-- Errors  HFARG HFOOPS\n", "holdfast_version: Errors names HFOOPS"},
 	{"new function", "register('holdfast_break',", "register('holdfast_smash', holdfast_smash)\nregister('holdfast_break',", "holdfast_smash: is registered but not defined"},
-	{"function gone", "register('holdfast_leave', holdfast_leave, 'allow-oom')\n", "", "functions.Names() is"},
+	{"function gone", "register('holdfast_leave', holdfast_leave, 1, 'allow-oom')\n", "", "functions.Names() is"},
 	{"wrong body", "register('holdfast_leave', holdfast_leave,", "register('holdfast_leave', holdfast_break,", "holdfast_leave is registered with the function holdfast_break"},
 	{"odd registration", "\nregister('holdfast_leave', ", "\nregister('holdfast_leave' , ", "functions are registered, "},
 	{"version", "VERSION = '2.0.0'", "VERSION = '2.0.1'", "for VERSION"},
 	{"bound", "MAX_WAITERS = 5000", "MAX_WAITERS = 1000", "for MAX_WAITERS"},
 	{"library", "name=holdfast\n", "name=handfast\n", `not the library "holdfast"`},
-	{"new code", "fail('HFARG key must not be empty')", "fail('HFKEY key must not be empty')", "the code HFKEY"},
+	{"new code", "'HFARG key must not be empty'", "'HFKEY key must not be empty'", "the code HFKEY"},
 	{"code gone", "redis.error_reply('HFSERVER ' ", "redis.error_reply('ERR ' ", "never fails with HFSERVER"},
 }
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package functions holds the Holdfast library itself: the Lua source that FUNCTION LOAD takes, and
 // the names, words, version and error codes that its callers share. README.md in this folder is the
 // contract for callers in every language.
@@ -24,21 +26,24 @@ const (
 	Renew            = "holdfast_renew"
 	Release          = "holdfast_release"
 	Wait             = "holdfast_wait"
+	Finish           = "holdfast_finish"
 	Leave            = "holdfast_leave"
 	Break            = "holdfast_break"
 	Inspect          = "holdfast_inspect"
+	Holders          = "holdfast_holders"
 	Memory           = "holdfast_memory"
 	ReadVersion      = "holdfast_version"
 )
 
 // Names returns every function that Source registers.
 func Names() []string {
-	return []string{Acquire, AcquireReentrant, Renew, Release, Wait, Leave, Break, Inspect, Memory, ReadVersion}
+	return []string{Acquire, AcquireReentrant, Renew, Release, Wait, Finish, Leave, Break, Inspect, Holders, Memory, ReadVersion}
 }
 
 // The words that stand behind a function's fixed arguments, in any order and any case. Each takes
-// one value, but for the last two. README.md says which function knows which.
+// one value, but for the last four. README.md says which function knows which.
 const (
+	OptLimit   = "LIMIT"   // no more than so many limited holders beside one another
 	OptTokens  = "TOKENS"  // a run of so many tokens
 	OptGuard   = "GUARD"   // milliseconds that the server's memory must be unbroken for
 	OptMinHold = "MINHOLD" // milliseconds from the grant in which nobody else gets the lock
@@ -50,17 +55,21 @@ const (
 	OptLast    = "LAST"    // the last token of a run that was used
 	OptOwner   = "OWNER"   // whose lock is to be broken
 	OptReason  = "REASON"  // why it is broken
+	OptShared  = "SHARED"  // beside others that share
 	OptAll     = "ALL"     // every hold of the owner
 	OptForget  = "FORGET"  // no record of the break
+	OptValue   = "VALUE"   // what the last holder finished with, if there is that, in place of the lock
 )
 
 // Why a call was refused: the fifth part of a refusal, and the last of what [Inspect] replies. A
 // caller takes a word that it does not know as [WhyHeld].
 const (
 	WhyHeld     = "held"     // somebody has the lock
+	WhyLimited  = "limited"  // limited holders have it
+	WhyShared   = "shared"   // others share it
 	WhyFree     = "free"     // nobody has it and nobody waits
 	WhyKept     = "kept"     // nobody works under it, nobody gets it yet: a minimum
-	WhyDone     = "done"     // it has a value; no version of the library says it yet
+	WhyDone     = "done"     // the last holder finished with a value, which follows
 	WhySettling = "settling" // the server's memory is too young for the lock's guard
 	WhyServing  = "serving"  // the line is being served: ask again
 	WhyForeign  = "foreign"  // a plain string of another service has the key
@@ -73,7 +82,7 @@ const (
 	CodeArg    = "HFARG"    // an argument or the number of keys is wrong; the text names it
 	CodeOption = "HFOPTION" // the function does not know a word: the library may be too old
 	CodeFull   = "HFFULL"   // the line or the set of holds is at its bound
-	// the owner has or awaits the lock with a hold id and gave none, or the other way round
+	// the owner has or awaits the lock in another way: with a hold id, limited, shared
 	CodeJoin = "HFJOIN"
 	CodeType = "HFTYPE" // the key holds something that is not a lock
 	// the server refused a command inside the function; its own words follow
@@ -88,6 +97,8 @@ const (
 	MaxHoldBytes = 64             // of a hold's id
 	MaxHolds     = 128            // of one lock
 	MaxWaiters   = 5000           // in one line
+	MaxHolders   = 1000           // of a limited or a shared lock
+	MaxValue     = 65536          // bytes that a lock is finished with
 	MaxTTL       = 31_536_000_000 // milliseconds: a year
 	// fencing tokens of one run, and at most 1000 for each millisecond of the lease
 	MaxTokens = 1_000_000

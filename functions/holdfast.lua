@@ -10,6 +10,10 @@
 --                         Absent for a plain lock without a line: the common case reads little
 --   holds                 the ids of a joinable lock's holds, as netstrings
 --   w:<n>, at:<owner>     the waiter at place n of the line, and an owner's place
+--   crowd, h:<n>          in place of an owner: which slots limited or shared holders have, and the
+--                         holder of slot n (at:<owner> is its slot)
+--   value                 what the last holder left for all while the minimum lasts: its token, a
+--                         blank, bytes
 --
 -- The common calls are eight plain cases, each a function that goes straight down: plain_take,
 -- plain_busy, plain_renew, plain_renew_line, plain_release, plain_hand_over, plain_join, plain_ask.
@@ -35,6 +39,10 @@ local MAX_HOLDS = 128
 local MAX_HOLDS_BYTES = MAX_HOLDS * (MAX_HOLD_BYTES + 3)
 local MAX_TOKENS = 1000000        -- of a run
 local MAX_WAITERS = 5000
+local MAX_HOLDERS = 1000          -- of a limited or a shared lock
+local SHARED = MAX_HOLDERS + 1    -- the limit of who shares
+local MAX_VALUE = 65536
+local ALL = '\0'                  -- no owner: all holders were broken
 local STEPS = 100                 -- places of the line that one call passes over
 local SWEEP = 3                   -- places at the head where a join looks for dead waiters
 local AHEAD_US = 60000000         -- how far ahead of TIME a token may be that a key remembers
@@ -50,9 +58,13 @@ local MORE = '<dddddddd'          -- holds, guard, kept (until when a minimum la
 local MORE_BYTES = 64             -- until a grant is confirmed), longest (lease), broken (token),
                                   -- recorded (until), bytes of the reason; then reason, owner
 local LINE_AND_MORE = LINE .. MORE:sub(2)
-local ENTRY = '<ddddI2I2'         -- ttl, tokens, asked, minimum, bytes of holds and of the channel
-local ENTRY_BYTES = 36            -- (behind it: holds, channel, owner)
+local ENTRY = '<ddddI2I2'         -- ttl, tokens (or less than 0: the limit), asked, minimum, bytes
+local ENTRY_BYTES = 36            -- of holds and of the channel; then holds, channel, owner
 local MAX_ENTRY = ENTRY_BYTES + MAX_HOLDS_BYTES + 2 * MAX_BYTES
+local CROWD = '<ddd'              -- kind, when the first and the last slot can be free; then a
+local CROWD_BYTES = 24            -- character for each slot: 1, it is taken
+local SLOT = '<dddddI2'           -- until, fence, kept, due, longest, bytes of the channel; then
+local SLOT_BYTES = 42             -- channel, owner
 
 -- The last token that this server gave out, for all locks: with TIME a hybrid logical clock
 -- (Kulkarni et al., OPODIS 2014). Memory only: a restart, a failover or FUNCTION LOAD REPLACE
@@ -78,11 +90,20 @@ local function fail(problem)
   error({ holdfast = problem }, 0)
 end
 
--- Nothing of Lua's own reaches the caller: an error becomes a reply with a stable first word.
-local function shield(body)
+-- Nothing of Lua's own reaches the caller: an error becomes a reply with a stable first word. The
+-- body gets the key, if there is one; `least` is how many it needs.
+local function shield(body, least)
   return function(keys, args)
     if not call then look_up() end
-    local ok, reply = pcall(body, keys, args)
+    local ok, reply
+    if #keys < least or #keys > 1 then
+      reply = { holdfast = least == 1 and 'HFARG exactly one key is needed, the lock'
+        or 'HFARG at most one key is possible, to choose the node' }
+    elseif least == 1 and keys[1] == '' then
+      reply = { holdfast = 'HFARG key must not be empty' }
+    else
+      ok, reply = pcall(body, keys[1], args)
+    end
     if ok then return reply end
     local problem = type(reply) == 'table' and (reply.holdfast or reply.err) or reply
     if type(reply) == 'table' and reply.holdfast then return redis.error_reply(problem) end
@@ -91,27 +112,17 @@ local function shield(body)
   end
 end
 
-local function only_key(keys)
-  if #keys ~= 1 then fail('HFARG exactly one key is needed, the lock') end
-  if keys[1] == '' then fail('HFARG key must not be empty') end
-  return keys[1]
-end
-
 local function text_arg(value, name, least, most)
   if #value < least or #value > most then
     fail('HFARG ' .. name .. ' must have ' .. least .. ' to ' .. most .. ' bytes')
   end
-  if not find(value, '^%C*$') then
-    fail('HFARG ' .. name .. ' must not contain control characters')
-  end
+  if not find(value, '^%C*$') then fail('HFARG ' .. name .. ' must not contain control characters') end
   return value
 end
 
 local function integer_arg(value, name, most)
   local n = #value <= 16 and find(value, '^[1-9]%d*$') and tonumber(value)
-  if not n or n > most then
-    fail(format('HFARG %s must be an integer from 1 to %d', name, most))
-  end
+  if not n or n > most then fail(format('HFARG %s must be an integer from 1 to %d', name, most)) end
   return n
 end
 
@@ -153,9 +164,9 @@ end
 -- that is checked by a function. true: the word has no value.
 local OPTIONS = {
   TOKENS = MAX_TOKENS, GUARD = ttl_arg, MINHOLD = MAX_TTL_MS, MAXWAIT = MAX_TTL_MS,
-  FENCE = MAX_FENCE, RAISE = MAX_FENCE, LAST = MAX_FENCE,
+  FENCE = MAX_FENCE, RAISE = MAX_FENCE, LAST = MAX_FENCE, LIMIT = MAX_HOLDERS, SHARED = true,
   HOLD = { 1, MAX_HOLD_BYTES }, OWNER = { 1, MAX_BYTES }, REASON = { 0, MAX_BYTES },
-  CHANNEL = channel_arg, ALL = true, FORGET = true,
+  CHANNEL = channel_arg, ALL = true, FORGET = true, VALUE = true,
 }
 
 local function option(word, is, value)
@@ -197,8 +208,10 @@ local function options(args, expected)
   return ask
 end
 
-local function exclude(one, other)
-  if ask[one] and ask[other] then fail('HFARG ' .. one .. ' is of no use with ' .. other) end
+local function exclude(one, ...)
+  for _, other in ipairs(ask[one] and { ... } or {}) do
+    if ask[other] then fail('HFARG ' .. one .. ' is of no use with ' .. other) end
+  end
 end
 
 ---- time and tokens ------------------------------------------------------------------------------
@@ -296,9 +309,7 @@ local function add_hold(holds, id)
   local n, from = scan_holds(holds, id)
   if not n then not_a_lock() end
   if from then return holds, n end
-  if n >= MAX_HOLDS then
-    fail('HFFULL the lock has ' .. MAX_HOLDS .. ' holds, no more are possible')
-  end
+  if n >= MAX_HOLDS then fail('HFFULL the lock has ' .. MAX_HOLDS .. ' holds, no more are possible') end
   return holds .. netstring(id), n + 1
 end
 
@@ -309,7 +320,8 @@ local function remove_hold(holds, id)
   if from then return holds:sub(1, from - 1) .. holds:sub(to + 1), n - 1 end
 end
 
-local function join_error(joinable, has)
+local function join_error(joinable, has, kind)
+  if kind then fail('HFJOIN this owner ' .. has .. ' the lock ' .. kind .. ', not as it asks here') end
   local owner = 'HFJOIN this owner ' .. has .. ' the lock with'
   if joinable then fail(owner .. ' a HOLD, so it needs one here') end
   fail(owner .. 'out a HOLD, so nobody can join it')
@@ -320,14 +332,16 @@ end
 -- What a lock is where its key says nothing else.
 local PLAIN = { __index = { owner = '', ends = 0, fence = 0, head = 0, tail = 0, count = 0,
   turn = 0, top = 0, expires = 0, holds = 0, guard = 0, kept = 0, due = 0, longest = MAX_TTL_MS,
-  broken = 0, recorded = 0, reason = '', victim = '', closed = 0, steps = 0 } }
+  broken = 0, recorded = 0, reason = '', victim = '', closed = 0, steps = 0,
+  kind = 0, first = 0, final = 0, slots = '', taken = 0 } }
+
+-- How many may have a lock at once: one, or several, who are all of one kind.
+local KINDS = { [0] = 'exclusive', 'limited', 'shared' }
 
 -- A plain SET by another service is a lock too: held by its value until its TTL ends.
 local function read_foreign(key, problem)
   if not find(problem, '^WRONGTYPE') then error(problem, 0) end
-  if call('TYPE', key).ok ~= 'string' then
-    fail('HFTYPE the key holds something that is not a lock')
-  end
+  if call('TYPE', key).ok ~= 'string' then fail('HFTYPE the key holds something that is not a lock') end
   local owner = call('GETRANGE', key, 0, MAX_BYTES - 1)
   return setmetatable({ key = key, foreign = true, owner = owner, pttl = call('PTTL', key) }, PLAIN)
 end
@@ -345,8 +359,7 @@ local function parse_state(lock, state)
   lock.head, lock.tail, lock.count = head, tail, min(count, tail - head)
   lock.turn, lock.top, lock.expires = turn, top, expires
   if #state < LINE_BYTES + MORE_BYTES then return end
-  local holds, guard, kept, due, longest, broken, recorded, bytes =
-    unpack_(MORE, state, LINE_BYTES + 1)
+  local holds, guard, kept, due, longest, broken, recorded, bytes = unpack_(MORE, state, LINE_BYTES + 1)
   if not (holds >= 0 and holds <= MAX_HOLDS and guard >= 0 and guard <= MAX_TTL_MS and kept >= 0
     and kept <= MAX_MS and due >= 0 and due <= MAX_MS and longest >= 1 and longest <= MAX_TTL_MS
     and recorded >= 0 and recorded <= MAX_MS and bytes >= 0 and bytes <= MAX_BYTES) then
@@ -359,19 +372,31 @@ local function parse_state(lock, state)
   lock.reason, lock.victim = state:sub(from, from + bytes - 1), state:sub(from + bytes)
 end
 
-local function absent(key, caller)
-  return setmetatable({ key = key, caller = caller, absent = true }, PLAIN)
+local function parse_crowd(lock, crowd)
+  if not crowd or #crowd < CROWD_BYTES or #crowd > CROWD_BYTES + MAX_HOLDERS then not_a_lock() end
+  local kind, first, final = unpack_(CROWD, crowd)
+  local slots = crowd:sub(CROWD_BYTES + 1)
+  if not ((kind == 1 or kind == 2) and first >= 0 and first <= MAX_MS and final >= 0
+    and final <= MAX_MS and lock.ends == 0 and find(slots, '^[01]*$')) then
+    not_a_lock()
+  end
+  lock.kind, lock.first, lock.final, lock.slots = kind, first, final, slots
+  lock.expires = final
+  lock.taken = select(2, slots:gsub('1', ''))
 end
 
 -- What the fields of HMGET mean. There is always a lock to work on: an absent one is nobody's.
 local function parse(key, v, caller)
   if v.err then return read_foreign(key, v.err) end
   local owner = v[1]
-  if not owner and call('EXISTS', key) == 0 then return absent(key, caller) end
+  if not owner and not v[2] and call('EXISTS', key) == 0 then
+    return setmetatable({ key = key, caller = caller, absent = true }, PLAIN)
+  end
   local ends, fence = number(v[2], MAX_MS), number(v[3], MAX_TOKEN)
-  if not (owner and ends and fence) or owner == '' or #owner > MAX_BYTES then not_a_lock() end
-  local lock = setmetatable({ key = key, caller = caller, owner = owner, ends = ends, fence = fence,
-    top = fence, expires = ends, stated = v[4], at = number(v[5], MAX_PLACE) }, PLAIN)
+  if not (ends and fence) or owner == '' or #(owner or '') > MAX_BYTES then not_a_lock() end
+  local lock = setmetatable({ key = key, caller = caller, owner = owner or '', ends = ends,
+    fence = fence, top = fence, expires = ends, stated = v[4], at = number(v[5], MAX_PLACE) }, PLAIN)
+  if not owner then parse_crowd(lock, call('HGET', key, 'crowd')) end
   if v[4] then parse_state(lock, v[4]) end
   return lock
 end
@@ -383,7 +408,7 @@ local function fields_and_place(key, caller)
   return try('HMGET', key, 'owner', 'until', 'fence', 'state', 'at:' .. caller)
 end
 
-local function read(key, caller) return parse(key, fields(key), caller) end
+local function read(key) return parse(key, fields(key)) end
 
 -- A field of the line as this call will leave it.
 local function field(lock, name)
@@ -405,25 +430,25 @@ end
 
 ---- writing a lock -------------------------------------------------------------------------------
 
--- Until when the key must stay although nobody has the lock: a minimum, the record of a break, a
--- token that neither the clock nor this server's memory will be above.
-local function remains(lock, us)
+-- Until when the key must stay: for its holder, a crowd, a minimum, the record of a break, a token that
+-- neither the clock nor this server's memory will be above, the line.
+local function expiry(lock, us)
   local top, token = lock.top, 0
   if top > us and top > last and top <= us + AHEAD_US then token = ms(top) + 1 end
-  return max(lock.kept, lock.recorded, token)
-end
-
-local function expiry(lock, us)
-  local stays = max(lock.ends, remains(lock, us))
+  local stays = max(lock.ends, lock.kept, lock.recorded, token, lock.taken > 0 and lock.final or 0)
   if has_line(lock) then return max(stays, ms(us)) + LINE_MS end
   return stays
 end
 
+-- Nothing keeps the lock any more, and the value that was kept with it is gone.
+local function end_minimum(lock)
+  if lock.kept > 0 then put(lock, 'value', false) end
+  lock.kept = 0
+end
+
 local function state_text(lock, now)
-  if lock.recorded <= now then
-    lock.broken, lock.recorded, lock.reason, lock.victim = 0, 0, '', ''
-  end
-  if lock.kept <= now then lock.kept = 0 end
+  if lock.recorded <= now then lock.broken, lock.recorded, lock.reason, lock.victim = 0, 0, '', '' end
+  if lock.kept <= now then end_minimum(lock) end
   if lock.due <= now then lock.due = 0 end
   local more = lock.holds + lock.guard + lock.kept + lock.due + lock.recorded > 0
   if not (more or has_line(lock) or lock.top > lock.fence) then return false end
@@ -441,7 +466,7 @@ local function create(key, expires, ...)
   local done = try('PEXPIREAT', key, expires)
   if done == 1 then return end
   if type(try('DEL', key)) ~= 'number' then
-    try('HDEL', key, 'owner', 'until', 'fence', 'channel', 'holds', 'state')
+    for n = 1, select('#', ...), 2 do try('HDEL', key, (select(n, ...))) end
   end
   error(type(done) == 'table' and done.err or 'PEXPIREAT failed', 0)
 end
@@ -460,8 +485,8 @@ end
 -- ('' for none) if they are; the fields of the line. The expiry comes last, because it may delete
 -- the key. `grants`: it is set in any case, because somebody else may have moved it.
 local function save(lock, us, grants)
-  local key, changes, now = lock.key, lock.changes, ms(us)
-  if not lock.writes and not changes then return end
+  local key, now = lock.key, ms(us)
+  if not lock.writes and not lock.changes then return end
   local stays = expiry(lock, us)
   if lock.ends == 0 and stays <= now then
     call('DEL', key)
@@ -472,13 +497,16 @@ local function save(lock, us, grants)
   local moves = grants or math.abs(stays - lock.expires) > slack
   if moves then lock.expires = stays end
   local set, cut, state = {}, {}, state_text(lock, now)
+  local changes = lock.changes
   if lock.writes then
-    set = { 'owner', lock.owner, 'until', digits(lock.ends), 'fence', digits(lock.fence) }
+    set = { 'until', digits(lock.ends), 'fence', digits(lock.fence) }
+    if lock.owner ~= '' then change(set, cut, 'owner', lock.owner) end
   end
   if lock.channel then change(set, cut, 'channel', lock.channel) end
   if lock.ids then change(set, cut, 'holds', lock.ids) end
   if state or lock.stated then change(set, cut, 'state', state) end
   if changes then
+    if lock.kind > 0 then changes.crowd = pack(CROWD, lock.kind, lock.first, lock.final) .. lock.slots end
     for name, value in pairs(changes) do change(set, cut, name, value) end
   end
   if lock.absent then
@@ -500,21 +528,24 @@ end
 local function place(n) return format('w:%d', n) end
 
 local function pack_waiter(w)
-  return pack(ENTRY, w.ttl, w.tokens, w.asked, w.minimum, #w.holds, #w.channel)
-    .. w.holds .. w.channel .. w.owner
+  return pack(ENTRY, w.ttl, w.limit and -w.limit or w.tokens, w.asked, w.minimum, #w.holds,
+    #w.channel) .. w.holds .. w.channel .. w.owner
 end
+
+local function kind_of(limit) return limit and (limit == SHARED and 2 or 1) or 0 end
 
 local function unpack_waiter(entry)
   if #entry <= ENTRY_BYTES or #entry > MAX_ENTRY then return nil end
   local ttl, tokens, since, minimum, holds, channel, at = unpack_(ENTRY, entry)
   local owner = at + holds + channel -- from here on
-  if not (ttl >= 1 and ttl <= MAX_TTL_MS and tokens >= 1 and tokens <= MAX_TOKENS
-    and tokens % 1 == 0 and since >= 0 and since <= MAX_MS and minimum >= 0
-    and minimum <= MAX_TTL_MS and channel <= MAX_BYTES and owner <= #entry
-    and #entry - owner < MAX_BYTES) then
+  local limit = tokens < 0 and -tokens or nil
+  if limit then tokens = limit <= SHARED and 1 or 0 end
+  if not (ttl >= 1 and ttl <= MAX_TTL_MS and tokens >= 1 and tokens <= MAX_TOKENS and tokens % 1 == 0
+    and since >= 0 and since <= MAX_MS and minimum >= 0 and minimum <= MAX_TTL_MS
+    and channel <= MAX_BYTES and owner <= #entry and #entry - owner < MAX_BYTES) then
     return nil
   end
-  return { ttl = ttl, tokens = tokens, asked = since, minimum = minimum,
+  return { ttl = ttl, tokens = tokens, limit = limit, asked = since, minimum = minimum,
     holds = entry:sub(at, at + holds - 1), channel = entry:sub(at + holds, owner - 1),
     owner = entry:sub(owner) }
 end
@@ -578,6 +609,12 @@ local function reachable(lock, waiter, us)
   return subscribers(waiter.channel) > 0
 end
 
+-- Nobody can tell the waiter, or it has not asked for longer than `most` at all.
+local function is_dead(lock, waiter, us, most)
+  local silent = ms(us) - waiter.asked
+  return silent > (most or silent) or silent > POLL_MS and not reachable(lock, waiter, us)
+end
+
 -- Behind a lock that is renewed for long, dead waiters would fill the line.
 local function sweep(lock, us)
   if us - lock.fence <= POLL_MS * 1000 then return end
@@ -585,9 +622,7 @@ local function sweep(lock, us)
   for _ = 1, SWEEP do
     if n >= lock.tail then return end
     local waiter, behind = look(lock, n)
-    if waiter and ms(us) - waiter.asked > POLL_MS and not reachable(lock, waiter, us) then
-      unlink(lock, n, waiter.owner)
-    end
+    if waiter and is_dead(lock, waiter, us) then unlink(lock, n, waiter.owner) end
     n = behind
   end
 end
@@ -605,38 +640,157 @@ local function position(lock, mine)
   return max(STEPS + 1, min(lock.count, far))
 end
 
+---- a crowd: limited or shared holders -----------------------------------------------------------
+
+-- While several may have the lock, nobody is its owner. Each holder has a slot, which is a lock in
+-- small: what is said of a lock's lease, minimum and token is said of a slot too. One whose owner is
+-- '' is kept by a minimum.
+
+local function slot_name(n) return format('h:%d', n) end
+
+local function unpack_slot(entry, n)
+  if not entry or #entry < SLOT_BYTES or #entry > SLOT_BYTES + 2 * MAX_BYTES then return nil end
+  local ends, fence, kept, due, longest, bytes, at = unpack_(SLOT, entry)
+  if not (ends >= 0 and ends <= MAX_MS and fence >= 0 and fence <= MAX_TOKEN and fence % 1 == 0
+    and kept >= 0 and kept <= MAX_MS and due >= 0 and due <= MAX_MS and longest >= 1
+    and longest <= MAX_TTL_MS and bytes <= MAX_BYTES and at + bytes <= #entry + 1) then
+    return nil
+  end
+  return { slot = n, ends = ends, fence = fence, kept = kept, due = due, longest = longest,
+    channel = entry:sub(at, at + bytes - 1), owner = entry:sub(at + bytes) }
+end
+
+-- Writes a holder into its slot; one that has the lock alone is written with the lock.
+local function put_holder(lock, mine)
+  if mine == lock then return end
+  put(lock, slot_name(mine.slot), pack(SLOT, mine.ends, mine.fence, mine.kept, mine.due,
+    mine.longest, #mine.channel) .. mine.channel .. mine.owner)
+  lock.first = min(lock.first, mine.owner == '' and mine.kept or mine.ends)
+  lock.final = max(lock.final, mine.ends, mine.kept)
+end
+
+-- Ends a holder's time. Its slot is free then, or kept. One that has just got it is not told.
+local function end_slot(lock, mine, us)
+  if mine.owner ~= '' then put(lock, 'at:' .. mine.owner, false) end
+  if lock.tell then lock.tell[mine.slot] = nil end
+  if mine.kept > ms(us) then
+    mine.owner, mine.ends = '', 0
+    return put_holder(lock, mine)
+  end
+  local n = mine.slot
+  put(lock, slot_name(n), false)
+  lock.slots, lock.taken = lock.slots:sub(1, n - 1) .. '0' .. lock.slots:sub(n + 1), lock.taken - 1
+end
+
+-- The holders of a crowd, as the key says; what this call changed is not in it.
+local function holders(lock, from, to)
+  local names, all = {}, {}
+  for n = from, min(to, #lock.slots) do
+    if lock.slots:byte(n) == 49 then names[#names + 1], all[#all + 1] = slot_name(n), n end
+  end
+  if #all == 0 then return all end
+  local entries = call('HMGET', lock.key, unpack(names))
+  for i, n in ipairs(all) do
+    all[i] = unpack_slot(entries[i], n)
+      or { slot = n, owner = '', channel = '', ends = 0, kept = 0, fence = 0 }
+  end
+  return all
+end
+
+-- Ends those whose lease is over, when there can be one: so many by one call, and the next goes on.
+local function settle_crowd(lock, us)
+  local now, ended = ms(us), 0
+  if lock.taken == 0 or now < lock.first then return end
+  lock.first, lock.final = MAX_MS, 0
+  for _, h in ipairs(holders(lock, 1, MAX_HOLDERS)) do
+    local over = h.owner == '' and h.kept or h.ends
+    if now >= over and ended < STEPS then
+      ended = ended + 1
+      if field(lock, 'at:' .. h.owner) ~= 'h' .. digits(h.slot) then h.owner = '' end -- it came back
+      end_slot(lock, h, us)
+    else
+      lock.first, lock.final = min(lock.first, max(over, now)), max(lock.final, h.ends, h.kept)
+    end
+  end
+  put(lock, 'crowd', true) -- what it is by then, when it is written
+end
+
+-- What a new holder has: the lowest slot that is free.
+local function take_slot(lock, w, fence, ends)
+  if lock.taken == 0 then
+    lock.kind, lock.first, lock.final, lock.slots = kind_of(w.limit), MAX_MS, 0, ''
+    lock.owner, lock.ends, lock.holds, lock.channel, lock.ids = '', 0, 0, '', ''
+    put(lock, 'owner', false)
+  end
+  local n = find(lock.slots, '0', 1, true) or #lock.slots + 1
+  lock.slots, lock.taken = lock.slots:sub(1, n - 1) .. '1' .. lock.slots:sub(n + 1), lock.taken + 1
+  put(lock, 'at:' .. w.owner, 'h' .. digits(n))
+  return { slot = n, owner = w.owner, fence = fence, ends = ends, longest = w.ttl, kept = 0, due = 0,
+    channel = w.channel }
+end
+
+-- Who this owner is: the lock itself, if it has it alone, a slot, or nil. After settle.
+local function holder(lock, us, owner)
+  if lock.foreign then return nil end
+  if lock.kind == 0 then return lock.ends > 0 and lock.owner == owner and lock or nil end
+  local n = number((field(lock, 'at:' .. owner) or ''):match('^h(%d+)$'), #lock.slots)
+  local mine = n and lock.slots:byte(n) == 49 and unpack_slot(field(lock, slot_name(n)), n)
+  return mine and mine.owner == owner and ms(us) < mine.ends and mine or nil
+end
+
+-- Whether a request can have the lock beside those who have it.
+local function fits(lock, w)
+  return lock.taken == 0 or lock.kind == kind_of(w.limit) and lock.taken < min(w.limit, MAX_HOLDERS)
+end
+
 ---- taking, handing over, giving back ------------------------------------------------------------
 
--- Writes a holder in, with so many holds. Nothing of the one before stays.
+-- Makes somebody a holder, with so many holds, and returns it. Of one who had the lock alone before
+-- nothing stays.
 local function assign(lock, w, us, lease, holds)
-  local fence = next_fence(us, lock.top)
-  lock.owner, lock.fence, lock.top = w.owner, fence, run_end(fence, w.tokens, us)
-  lock.ends, lock.longest, lock.holds = ms(us) + lease + 1, w.ttl, holds
-  lock.kept, lock.due = 0, 0
-  lock.writes, lock.channel, lock.ids = true, w.channel, w.holds
+  local fence, ends = next_fence(us, lock.top), ms(us) + lease + 1
+  end_minimum(lock)
+  lock.fence, lock.top, lock.due, lock.writes = fence, fence, 0, true
+  if w.limit then return take_slot(lock, w, fence, ends) end
+  if lock.kind > 0 then
+    lock.kind = 0
+    put(lock, 'crowd', false)
+  end
+  lock.owner, lock.ends, lock.longest, lock.holds = w.owner, ends, w.ttl, holds
+  lock.top, lock.channel, lock.ids = run_end(fence, w.tokens, us), w.channel, w.holds
+  return lock
 end
 
 -- Gives the lock to a waiter, provisionally: the lease is short until it is confirmed, and a
 -- minimum is due from now on, but begins only then.
 local function give(lock, waiter, us, holds)
-  assign(lock, waiter, us, min(waiter.ttl, PROVISIONAL_MS), holds)
-  if waiter.minimum > 0 then lock.due = ms(us) + waiter.minimum + 1 end
-  if waiter.owner ~= lock.caller and waiter.channel ~= '' then lock.tell = waiter.channel end
+  local mine = assign(lock, waiter, us, min(waiter.ttl, PROVISIONAL_MS), holds)
+  if waiter.minimum > 0 then mine.due = ms(us) + waiter.minimum + 1 end
+  put_holder(lock, mine)
+  if waiter.owner ~= lock.caller and waiter.channel ~= '' then
+    lock.tell = lock.tell or {}
+    lock.tell[mine.slot or 0], mine.told = mine, waiter.channel
+  end
 end
 
--- The lock is nobody's any more: it goes to the first in line that is reachable, unless it is kept.
--- If one call does not find one, the lock stays ended, with a shorter line, and with the whole line
--- as long as the server's memory is too young for its guard. `used` is the last token of a run that
--- its owner used; if it does not say, one for each microsecond, or all if the clock was set back.
+-- How long the lock was held counts for what a turn is expected to take: an eighth of it.
+local function learn(lock, held)
+  if held <= 0 then return end
+  lock.turn = lock.turn == 0 and math.floor(held) or math.floor((7 * lock.turn + held) / 8)
+end
+
+-- The lock is nobody's any more, or a crowd's. Unless it is kept, it goes to the first in line that
+-- is reachable, and to those behind it that fit beside. One that does not fit keeps all behind it
+-- waiting, but not when it is dead. If one call does not find one, the lock stays ended, with a
+-- shorter line, and with the whole line as long as the server's memory is too young for its guard.
+-- `used` is the last token of a run that its owner used; if it does not say, one for each
+-- microsecond, or all if the clock was set back.
 local function pass_on(lock, us, used)
-  lock.tell = nil
   if lock.ends > 0 then
+    lock.tell = nil
     if not used and us >= seen and us >= lock.fence then used = us end
     lock.top = max(lock.fence, min(lock.top, used or lock.top))
-    local held = min(us, lock.ends * 1000) - lock.fence
-    if held > 0 then
-      lock.turn = lock.turn == 0 and held or math.floor((7 * lock.turn + held) / 8)
-    end
+    learn(lock, min(us, lock.ends * 1000) - lock.fence)
     if lock.holds > 0 then lock.ids = '' end
     lock.ends, lock.due, lock.holds, lock.writes = 0, 0, 0, true
   end
@@ -644,6 +798,8 @@ local function pass_on(lock, us, used)
   lock.closed = has_line(lock) and too_young(lock.guard, us) or 0
   while lock.closed == 0 and has_line(lock) and lock.steps < STEPS do
     local waiter, behind = look(lock, lock.head)
+    local fit = waiter and fits(lock, waiter)
+    if waiter and not fit and not is_dead(lock, waiter, us, 4 * POLL_MS) then return end
     put(lock, place(lock.head), false)
     if behind > lock.head + 1 then put(lock, place(behind - 1), false) end
     lock.head, lock.steps = behind, lock.steps + 1
@@ -651,12 +807,13 @@ local function pass_on(lock, us, used)
       put(lock, 'at:' .. waiter.owner, false)
       lock.count = max(0, lock.count - 1)
       local holds = scan_holds(waiter.holds)
-      if holds and reachable(lock, waiter, us) then return give(lock, waiter, us, holds) end
+      if fit and holds and reachable(lock, waiter, us) then give(lock, waiter, us, holds) end
+      if lock.ends > 0 then return end
     end
   end
 end
 
--- What a grant says, to the channel of whoever got it.
+-- What a grant says, to the channel of the one that got it: how many tokens, or which slot.
 local function grant_text(key, fence, ends, tokens, owner)
   local text = format('%d %d %d %d ', fence, ends, tokens, #owner) .. owner
   return #key <= MAX_BYTES and text .. ' ' .. key or text
@@ -667,8 +824,17 @@ end
 local function commit(lock, us, grants)
   save(lock, us, grants)
   while lock.tell do
-    local text = grant_text(lock.key, lock.fence, lock.ends, lock.top - lock.fence + 1, lock.owner)
-    if type(try('SPUBLISH', lock.tell, text)) == 'number' then return end
+    local tell, refused = lock.tell, false
+    lock.tell = nil
+    for n = 0, #lock.slots do -- 0: it has the lock alone
+      local h = tell[n]
+      local text = h and grant_text(lock.key, h.fence, h.ends, h.slot or h.top - h.fence + 1, h.owner)
+      if h and type(try('SPUBLISH', h.told, text)) ~= 'number' then
+        refused = true
+        if h ~= lock then end_slot(lock, h, us) end
+      end
+    end
+    if not refused then return end
     pass_on(lock, us)
     save(lock, us)
   end
@@ -676,17 +842,15 @@ end
 
 -- A lease that has ended is passed on before anything else.
 local function settle(lock, us)
-  if not lock.foreign and not lock.absent and ms(us) >= lock.ends then pass_on(lock, us) end
-  return lock
+  if lock.foreign or lock.absent or ms(us) < lock.ends then return end
+  settle_crowd(lock, us)
+  pass_on(lock, us)
 end
 
-local function held_by(lock, owner)
-  return not lock.foreign and lock.ends > 0 and lock.owner == owner
-end
-
--- Nobody has the lock and nobody is before the caller. Yet a guard can keep it closed.
-local function is_free(lock, us)
+-- There is room for the request, and nobody is before it. Yet a guard can keep the lock closed.
+local function is_free(lock, us, w)
   return not lock.foreign and lock.ends == 0 and ms(us) >= lock.kept and not has_line(lock)
+    and fits(lock, w)
 end
 
 -- Who has the lock for how long, and why the answer is no, in a word.
@@ -694,6 +858,7 @@ local function state_of(lock, us)
   local now = ms(us)
   if lock.foreign then return lock.owner, lock.pttl, 'foreign' end
   if now < lock.ends then return lock.owner, lock.ends - now, 'held' end
+  if lock.taken > 0 and lock.closed == 0 then return '', lock.first - now, KINDS[lock.kind] end
   if now < lock.kept then return lock.owner, lock.kept - now, 'kept' end
   if lock.closed > 0 then return '', lock.closed, 'settling' end
   if has_line(lock) then return '', 0, 'serving' end
@@ -705,18 +870,31 @@ local function refuse(lock, us)
   return { 0, pttl, owner, lock.count, why }
 end
 
+-- The answer to one who asks for a VALUE: what the last holder left, while it is kept. That takes
+-- the reader out of the line.
+local function kept_value(lock, us)
+  local value = lock.ends == 0 and ms(us) < lock.kept and call('HGET', lock.key, 'value')
+  local token = digits(lock.fence) .. ' '
+  if not value or #value > #token + MAX_VALUE or value:sub(1, #token) ~= token then return nil end
+  local mine, n = find_caller(lock)
+  if mine then unlink(lock, n, mine.owner) end
+  commit(lock, us)
+  return { 0, lock.kept - ms(us), lock.owner, lock.count, 'done', value:sub(#token + 1) }
+end
+
 -- To one who thinks that the lock is its own: it hears that it was broken, while that is known.
 local function disown(lock, us, owner, fence)
   local reply = refuse(lock, us)
-  if not lock.foreign and ms(us) < lock.recorded
-    and (fence and fence == lock.broken or not fence and owner == lock.victim) then
+  if not lock.foreign and ms(us) < lock.recorded and (not fence and owner == lock.victim
+    or fence and (fence == lock.broken or lock.victim == ALL and fence < lock.broken)) then
     reply[5] = lock.reason == '' and 'broken' or 'broken ' .. lock.reason
   end
   return reply
 end
 
 -- One integer, the token; more for who asked for more.
-local function yours(lock, w, run)
+local function yours(lock, mine, w, run)
+  if mine.slot then return { 1, mine.fence, mine.slot } end
   if w.holds ~= '' then return { 1, lock.fence, lock.holds } end
   if run then return { 1, lock.fence, lock.top - lock.fence + 1 } end
   return lock.fence
@@ -725,22 +903,23 @@ end
 -- No call of the owner ends the lease earlier than another one was promised: it may be a late copy.
 -- Where the longest lease that they asked for is known (by MORE), it ends no later than that from
 -- now either: else the clock was set back since.
-local function prolong(lock, us, ttl)
+local function prolong(mine, us, ttl)
   local now = ms(us) + 1
-  lock.longest, lock.writes = lock.longest < ttl and ttl or lock.longest, true
-  lock.ends = min(max(lock.ends, now + ttl), now + lock.longest)
+  mine.longest, mine.writes = mine.longest < ttl and ttl or mine.longest, true
+  mine.ends = min(max(mine.ends, now + ttl), now + mine.longest)
 end
 
 -- The first confirmation of a grant: its minimum begins, counted from the grant.
-local function confirm(lock)
-  if lock.due > 0 then lock.kept, lock.due = lock.due, 0 end
+local function confirm(mine)
+  if mine.due > 0 then mine.kept, mine.due = mine.due, 0 end
 end
 
 -- The caller holds the lock already: a repeat, or one more hold. It writes, so that a WAIT after
 -- it covers it. One more hold is a grant: its owner may have given the lock back before a failover,
 -- and this server not know.
-local function hold_on(lock, us, w, guard)
+local function hold_on(lock, mine, us, w, guard)
   local joinable = lock.holds > 0
+  if lock.kind ~= kind_of(w.limit) then join_error(joinable, 'has', KINDS[lock.kind]) end
   if joinable ~= (w.holds ~= '') then join_error(joinable, 'has') end
   guard = longest_guard(lock, guard, w.ttl)
   if joinable then
@@ -753,36 +932,43 @@ local function hold_on(lock, us, w, guard)
     lock.holds = n
   end
   lock.guard = guard
-  prolong(lock, us, w.ttl)
-  confirm(lock)
+  prolong(mine, us, w.ttl)
+  confirm(mine)
   if lock.fence <= us then lock.top = max(lock.top, lock.fence + w.tokens - 1) end
-  if w.channel ~= '' then lock.channel = w.channel end
+  if w.channel ~= '' then mine.channel = w.channel end
+  put_holder(lock, mine)
   commit(lock, us, true)
 end
 
--- Takes the lock if it is free, or holds on to it. Returns whether it is the caller's now, or the
--- reply if nobody gets it yet.
+-- Takes the lock if it is free, or holds on to it. Returns the caller as a holder, or nil and perhaps
+-- the reply.
 local function try_take(lock, us, w, guard)
-  if held_by(lock, w.owner) then
-    local reply = hold_on(lock, us, w, guard)
-    return not reply, reply
+  local mine = holder(lock, us, w.owner)
+  if mine then
+    local reply = hold_on(lock, mine, us, w, guard)
+    return not reply and mine, reply
   end
   guard = longest_guard(lock, guard, w.ttl)
   local closed = too_young(guard, us) -- asked in any case: it lets the memory begin
-  if not is_free(lock, us) then return false end
+  if not is_free(lock, us, w) then return nil end
   lock.closed = closed
-  if closed > 0 then return false end
+  if closed > 0 then return nil end
   lock.guard = guard
-  assign(lock, w, us, w.ttl, w.hold and 1 or 0)
-  if w.minimum > 0 then lock.kept = ms(us) + w.minimum + 1 end
+  mine = assign(lock, w, us, w.ttl, w.hold and 1 or 0)
+  if w.minimum > 0 then mine.kept = ms(us) + w.minimum + 1 end
+  put_holder(lock, mine)
   commit(lock, us, true)
-  return true
+  return mine
 end
 
 -- Gives back a hold, and with the last one the lock. Returns how many are left, nil if it was
 -- not there.
-local function give_back(lock, us, hold, all, used)
+local function give_back(lock, mine, us, hold, all, used)
   local holds, left = '', 0
+  if mine ~= lock then
+    learn(lock, (us - mine.fence) / lock.taken)
+    end_slot(lock, mine, us)
+  end
   if not all and lock.holds > 0 then
     holds, left = remove_hold(read_holds(lock), hold)
     if not holds then return nil end
@@ -812,15 +998,20 @@ local function unqueue(lock, hold)
   return true
 end
 
--- Puts the caller into the line, or keeps it there: its last call counts. Returns its position.
-local function queue(lock, us, w, max_wait)
+-- A caller that is in the line stays there, and its last call counts. Returns its place.
+local function stay(lock, w)
   local old, n = find_caller(lock)
-  if old then
-    if (old.holds ~= '') ~= (w.holds ~= '') then join_error(old.holds ~= '', 'waits for') end
-    if w.hold then w.holds = add_hold(old.holds, w.hold) end
-    put(lock, place(n), pack_waiter(w))
-    return position(lock, n)
-  end
+  if not old then return nil end
+  local kind = kind_of(old.limit)
+  if kind ~= kind_of(w.limit) then join_error(false, 'waits for', KINDS[kind]) end
+  if (old.holds ~= '') ~= (w.holds ~= '') then join_error(old.holds ~= '', 'waits for') end
+  if w.hold then w.holds = add_hold(old.holds, w.hold) end
+  put(lock, place(n), pack_waiter(w))
+  return n
+end
+
+-- Puts the caller into the line. Returns its position.
+local function queue(lock, us, w, max_wait)
   sweep(lock, us)
   local shut = max(lock.closed, lock.kept - ms(us))
   if max_wait and shut * 1000 + lock.turn * (lock.count + 1) > max_wait * 1000 then
@@ -836,6 +1027,15 @@ local function queue(lock, us, w, max_wait)
   return lock.count
 end
 
+-- Tells holders, or waiters, to look at their lock.
+local function look_all(who)
+  for _, h in ipairs(who) do
+    if h.owner ~= '' and h.channel ~= '' and #h.channel <= MAX_BYTES then
+      try('SPUBLISH', h.channel, 'look ' .. h.owner)
+    end
+  end
+end
+
 ---- the functions --------------------------------------------------------------------------------
 
 local function is_owner(value) return #value <= MAX_BYTES and find(value, '^%C+$') end
@@ -843,26 +1043,28 @@ local function is_owner(value) return #value <= MAX_BYTES and find(value, '^%C+$
 -- What a call that takes the lock asks for.
 local function wanted(args, hold)
   local w = { owner = owner_arg(args[1]), ttl = ttl_arg(args[2]), tokens = ask.TOKENS or 1,
-    minimum = ask.MINHOLD or 0, channel = ask.CHANNEL or '', hold = hold, holds = '' }
-  if hold then w.holds = netstring(hold) end
+    limit = ask.SHARED and SHARED or ask.LIMIT, minimum = ask.MINHOLD or 0,
+    channel = ask.CHANNEL or '', hold = hold, holds = hold and netstring(hold) or '' }
   local guard = ask.GUARD or 0
   if ask.GUARD and guard < w.ttl then fail('HFARG GUARD must not be less than ttl_ms') end
   if w.tokens > w.ttl * 1000 then
     fail('HFARG TOKENS must not be more than 1000 for each ms of ttl_ms')
   end
   exclude('TOKENS', 'HOLD')
-  exclude('MINHOLD', 'HOLD')
-  exclude('MINHOLD', 'TOKENS')
+  exclude('MINHOLD', 'HOLD', 'TOKENS')
+  exclude('LIMIT', 'HOLD', 'TOKENS', 'SHARED')
+  exclude('SHARED', 'HOLD', 'TOKENS')
+  exclude('VALUE', 'HOLD', 'TOKENS', 'LIMIT', 'SHARED')
   return w, guard
 end
 
 local function acquire(key, args, hold)
   local w, guard = wanted(args, hold)
-  local lock = try('HLEN', key) == 0 and absent(key, w.owner) or read(key, w.owner)
-  local us = clock()
+  local lock, us = parse(key, fields_and_place(key, w.owner), w.owner), clock()
   settle(lock, us)
   local mine, reply = try_take(lock, us, w, guard)
-  if mine then return yours(lock, w, ask.TOKENS) end
+  if mine then return yours(lock, mine, w, ask.TOKENS) end
+  reply = reply or ask.VALUE and kept_value(lock, us)
   if not lock.foreign then commit(lock, us) end
   return reply or refuse(lock, us)
 end
@@ -885,27 +1087,26 @@ end
 -- Plain case: somebody else holds the lock.
 local function plain_busy(key, owner)
   local v, now = try('HMGET', key, 'owner', 'until', 'state'), ms(clock())
-  local holder, ends, state, waiters = v[1], number(v[2], MAX_MS), v[3], 0
-  if not holder or holder == owner or #holder > MAX_BYTES or not ends or now >= ends then
-    return nil
-  end
+  local has, ends, state, waiters = v[1], number(v[2], MAX_MS), v[3], 0
+  if not has or has == owner or #has > MAX_BYTES or not ends or now >= ends then return nil end
   if state then
     if #state < LINE_BYTES then return nil end
     waiters = select(3, unpack_(LINE, state))
   end
-  return { 0, ends - now, holder, waiters, 'held' }
+  return { 0, ends - now, has, waiters, 'held' }
 end
 
 -- holdfast_acquire
--- Takes the lock if it is free. Never waits, never overtakes the line.
+-- Takes the lock if it is free, or with LIMIT if fewer than n limited holders have it, with SHARED if
+-- only others that share have it. Never waits, never overtakes the line.
 -- KEYS    lock
--- ARGV    owner ttl_ms [TOKENS n] [GUARD ms] [MINHOLD ms]
--- Reply   fence | 1, fence, tokens (with TOKENS) | 0, pttl_ms, owner, waiters, why
+-- ARGV    owner ttl_ms [LIMIT n | SHARED] [TOKENS n] [GUARD ms] [MINHOLD ms] [VALUE]
+-- Reply   fence | 1, fence, tokens (with TOKENS) | 1, fence, slot (with LIMIT, SHARED) | 0, pttl_ms, owner, waiters, why
 -- Errors  HFARG HFJOIN HFOPTION HFTYPE HFSERVER
 -- Repeat  safe: the same owner gets the same fence again and the lease starts anew
-local ACQUIRE = form(2, 'owner ttl_ms [TOKENS n] [GUARD ms] [MINHOLD ms]')
-local function holdfast_acquire(keys, args)
-  local key, owner, ttl = only_key(keys), args[1], known_ttl[args[2]]
+local ACQUIRE = form(2, 'owner ttl_ms [LIMIT n | SHARED] [TOKENS n] [GUARD ms] [MINHOLD ms] [VALUE]')
+local function holdfast_acquire(key, args)
+  local owner, ttl = args[1], known_ttl[args[2]]
   local guard = #args == 4 and args[3] == 'GUARD' and known_ttl[args[4]]
   if ttl and (guard or #args == 2) and is_owner(owner) then
     local reply = try('HLEN', key) == 0 and plain_take(key, owner, ttl, guard)
@@ -925,8 +1126,7 @@ end
 -- Errors  HFARG HFFULL HFJOIN HFOPTION HFTYPE HFSERVER
 -- Repeat  safe: holds are a set of ids, the same id counts once
 local ACQUIRE_REENTRANT = form(3, 'owner ttl_ms hold [GUARD ms]')
-local function holdfast_acquire_reentrant(keys, args)
-  local key = only_key(keys)
+local function holdfast_acquire_reentrant(key, args)
   options(args, ACQUIRE_REENTRANT)
   return acquire(key, args, text_arg(args[3], 'hold', 1, MAX_HOLD_BYTES))
 end
@@ -936,8 +1136,7 @@ local function plain_renew_line(key, state, ends, us)
   local head, tail, count, turn, top = unpack_(LINE, state)
   if not (head < tail and tail <= MAX_PLACE) or top > us and top > last then return false end
   local expires = ends + LINE_MS
-  call('HSET', key, 'until', digits(ends), 'state',
-    pack(LINE, head, tail, count, turn, top, expires))
+  call('HSET', key, 'until', digits(ends), 'state', pack(LINE, head, tail, count, turn, top, expires))
   call('PEXPIREAT', key, digits(expires))
   return true
 end
@@ -976,8 +1175,7 @@ end
 -- Errors  HFARG HFOPTION HFTYPE HFSERVER
 -- Repeat  safe: it only starts the lease anew, and a token is never lowered
 local RENEW = form(2, 'owner ttl_ms [FENCE token] [HOLD id] [RAISE token]')
-local function holdfast_renew(keys, args)
-  local key = only_key(keys)
+local function holdfast_renew(key, args)
   local v = fields(key)
   local reply = plain_renew(key, v, args)
   if reply then return reply end
@@ -989,27 +1187,27 @@ local function holdfast_renew(keys, args)
     fail('HFARG RAISE must be no more than 60 s ahead of the clock of this server')
   end
   settle(lock, us)
+  local mine = holder(lock, us, owner)
   -- A memory that forgot the lock begins here: its vote counts again when that is old enough.
-  if raise and not held_by(lock, owner) then age(us) end
+  if raise and not mine then age(us) end
   if lock.foreign then return refuse(lock, us) end
-  local mine = held_by(lock, owner)
-    and (not fence or fence == lock.fence or raise == lock.fence) -- the last: it is a repeat
-  if mine and hold then
-    mine = lock.holds > 0 and select(2, scan_holds(read_holds(lock), hold)) ~= nil
+  if raise and mine and mine.slot then fail('HFARG RAISE is of no use with LIMIT or SHARED') end
+  if mine and fence and fence ~= mine.fence and raise ~= mine.fence then mine = nil end -- or a repeat
+  if mine and hold and (lock.holds == 0 or not select(2, scan_holds(read_holds(lock), hold))) then
+    mine = nil
   end
   if mine then
     lock.guard = longest_guard(lock, 0, ttl)
     too_young(lock.guard, us)
-    prolong(lock, us, ttl)
-    confirm(lock)
-    if raise and raise > lock.fence then
-      lock.fence, lock.top = raise, max(raise, lock.top)
-    end
+    prolong(mine, us, ttl)
+    confirm(mine)
+    put_holder(lock, mine)
+    if raise and raise > lock.fence then lock.fence, lock.top = raise, max(raise, lock.top) end
   end
   commit(lock, us, mine)
   if not mine then return disown(lock, us, owner, fence) end
   call('HLEN', key) -- a read after the writes: client tracking covers the key from here on
-  return lock.fence
+  return mine.fence
 end
 
 -- Plain case: hands on a lease that runs to the waiter at the head, who listens here and has no
@@ -1024,7 +1222,7 @@ local function plain_hand_over(key, v)
   end
   local at_head = place(head)
   local w = unpack_waiter(try('HGET', key, at_head) or '')
-  if not w or w.holds ~= '' or w.minimum > 0 or subscribers(w.channel) == 0 then return nil end
+  if not w or w.holds ~= '' or w.limit or w.minimum > 0 or subscribers(w.channel) == 0 then return nil end
   local held, was = us - fence, expires
   fence = next_fence(us, top)
   top, ends = run_end(fence, w.tokens, us), now + min(w.ttl, PROVISIONAL_MS) + 1
@@ -1083,8 +1281,7 @@ end
 -- Errors  HFARG HFJOIN HFOPTION HFTYPE HFSERVER
 -- Repeat  safe: the second reply is a refusal or, with other holds left, how many
 local RELEASE = form(1, 'owner [HOLD id | ALL] [LAST token]')
-local function holdfast_release(keys, args)
-  local key = only_key(keys)
+local function holdfast_release(key, args)
   local v = fields(key)
   local plain_used = #args == 3 and args[2] == 'LAST' and integer_arg(args[3], 'LAST', MAX_FENCE)
   if v[1] == args[1] and (#args == 1 or plain_used) then
@@ -1092,28 +1289,32 @@ local function holdfast_release(keys, args)
     if reply then return reply end
   end
   options(args, RELEASE)
-  exclude('HOLD', 'ALL')
-  exclude('HOLD', 'LAST')
+  exclude('HOLD', 'ALL', 'LAST')
   local owner, hold, all, used = owner_arg(args[1]), ask.HOLD, ask.ALL, ask.LAST
   local lock, us = parse(key, v, owner), clock()
   settle(lock, us)
   if lock.foreign then return refuse(lock, us) end
-  if not held_by(lock, owner) then
+  local mine = holder(lock, us, owner)
+  if not mine then
     commit(lock, us)
     return disown(lock, us, owner)
   end
   if not all and (lock.holds > 0) ~= (hold ~= nil) then join_error(lock.holds > 0, 'has') end
-  confirm(lock)
-  local left = give_back(lock, us, hold, all, used)
+  confirm(mine)
+  local left = give_back(lock, mine, us, hold, all, used)
   commit(lock, us)
   return hold and { 1, left or lock.holds } or 1
 end
 
--- Plain case: a waiter asks again.
-local function plain_ask(key, owner, at, head, tail, entry)
-  local mine = at >= head and at < tail and unpack_waiter(call('HGET', key, place(at)) or '')
-  if not mine or mine.owner ~= owner or mine.holds ~= '' then return nil end
-  call('HSET', key, place(at), entry)
+-- Plain case: a waiter asks again. It is written down at times only: each write goes to the
+-- replicas, and makes the holder look at its key.
+local function plain_ask(key, w, at, head, tail)
+  local was = at >= head and at < tail and call('HGET', key, place(at)) or ''
+  local mine = unpack_waiter(was)
+  if not mine or mine.owner ~= w.owner or mine.holds ~= '' or mine.limit then return nil end
+  if w.asked - mine.asked <= POLL_MS / 2 then w.asked = mine.asked end
+  local entry = pack_waiter(w)
+  if entry ~= was then call('HSET', key, place(at), entry) end
   return at - head + 1
 end
 
@@ -1121,9 +1322,11 @@ end
 local function plain_join(key, v, args)
   local owner, ttl, channel = args[1], known_ttl[args[2]], args[4]
   local state, ends, fence = v[4], number(v[2], MAX_MS), number(v[3], MAX_TOKEN)
-  if #args ~= 4 or args[3] ~= 'CHANNEL' or not ttl or not known_channel[channel] or not v[1]
-    or v[1] == owner or #v[1] > MAX_BYTES or not ends or not fence
-    or state and #state ~= LINE_BYTES or not is_owner(owner)
+  local tokens = #args == 4 and 1
+    or #args == 6 and args[5] == 'TOKENS' and integer_arg(args[6], 'TOKENS', MAX_TOKENS)
+  if not tokens or args[3] ~= 'CHANNEL' or not ttl or tokens > 1000 * ttl
+    or not known_channel[channel] or not v[1] or v[1] == owner or #v[1] > MAX_BYTES
+    or not ends or not fence or state and #state ~= LINE_BYTES or not is_owner(owner)
     or not redis.acl_check_cmd('SPUBLISH', channel, '') then
     return nil
   end
@@ -1137,17 +1340,17 @@ local function plain_join(key, v, args)
       return nil
     end
   end
-  local entry = pack(ENTRY, ttl, 1, now, 0, 0, #channel) .. channel .. owner
-  local nth = count + 1
+  local nth, w = count + 1, { owner = owner, ttl = ttl, tokens = tokens, asked = now, minimum = 0,
+    holds = '', channel = channel }
   if v[5] then
-    nth = plain_ask(key, owner, number(v[5], MAX_PLACE) or -1, head, tail, entry)
+    nth = plain_ask(key, w, number(v[5], MAX_PLACE) or -1, head, tail)
     if not nth then return nil end
   else
     if us - fence > POLL_MS * 1000 then return nil end -- there may be dead ones to sweep
     if count == 0 then head, tail = 0, 0 end
     local expires = ends + LINE_MS
     local moves = count == 0 or math.abs(expires - was) > SLACK_MS
-    call('HSET', key, place(tail), entry, 'at:' .. owner, digits(tail),
+    call('HSET', key, place(tail), pack_waiter(w), 'at:' .. owner, digits(tail),
       'state', pack(LINE, head, tail + 1, count + 1, turn, top, moves and expires or was))
     if moves then call('PEXPIREAT', key, digits(expires)) end
   end
@@ -1161,37 +1364,76 @@ end
 -- later than that: position is then what it would have been, negative. With HOLD, the lock is
 -- joinable.
 -- KEYS    lock
--- ARGV    owner ttl_ms [CHANNEL channel] [MAXWAIT ms] [HOLD id] [TOKENS n] [GUARD ms] [MINHOLD ms]
+-- ARGV    owner ttl_ms [CHANNEL channel] [MAXWAIT ms] [LIMIT n | SHARED] [HOLD id] [TOKENS n] [GUARD ms] [MINHOLD ms] [VALUE]
 -- Reply   as acquire and acquire_reentrant | 0, pttl_ms, owner, position, why, server_ms, fence, subscribers
 -- Errors  HFARG HFFULL HFJOIN HFOPTION HFTYPE HFSERVER
 -- Repeat  safe: one place in the line per owner; its owner gets the same fence again
 local WAIT = form(2,
-  'owner ttl_ms [CHANNEL channel] [MAXWAIT ms] [HOLD id] [TOKENS n] [GUARD ms] [MINHOLD ms]')
-local function holdfast_wait(keys, args)
-  local key = only_key(keys)
+  'owner ttl_ms [CHANNEL channel] [MAXWAIT ms] [LIMIT n | SHARED] [HOLD id] [TOKENS n] [GUARD ms] [MINHOLD ms] [VALUE]')
+local function holdfast_wait(key, args)
   local v = fields_and_place(key, args[1] or '')
   local reply = plain_join(key, v, args)
   if reply then return reply end
   options(args, WAIT)
   local w, guard = wanted(args, ask.HOLD)
   local lock, us = parse(key, v, w.owner), clock()
+  w.asked = ms(us)
+  local n = stay(lock, w)
   settle(lock, us)
   local mine
   mine, reply = try_take(lock, us, w, guard)
-  if mine then return yours(lock, w, ask.TOKENS) end
+  if mine then return yours(lock, mine, w, ask.TOKENS) end
+  local done = ask.VALUE and kept_value(lock, us)
+  if done then return done end
   -- There may be no line that the caller could be in.
   local at = ask.MAXWAIT and lock.closed > ask.MAXWAIT and -1 or 0
   if not reply and not lock.foreign
-    and (lock.ends > 0 or ms(us) < lock.kept or has_line(lock)) then
+    and (lock.ends > 0 or lock.taken > 0 or ms(us) < lock.kept or has_line(lock)) then
     lock.guard = longest_guard(lock, guard, w.ttl)
-    w.asked = ms(us)
-    at = queue(lock, us, w, ask.MAXWAIT)
+    at = n and position(lock, n) or queue(lock, us, w, ask.MAXWAIT)
   end
   if not lock.foreign then commit(lock, us) end
   reply = reply or refuse(lock, us)
-  reply[4], reply[6], reply[7] = at, ms(us) + 1, lock.fence
-  reply[8] = subscribers(w.channel)
+  reply[4], reply[6], reply[7], reply[8] = at, ms(us) + 1, lock.fence, subscribers(w.channel)
   return reply
+end
+
+-- holdfast_finish
+-- Gives back a lock with a value, which all get who ask for the VALUE: for keep_ms nobody else has
+-- the lock. The first 300 in line are told to ask. With FENCE, only the lock with that token.
+-- KEYS    lock
+-- ARGV    owner value keep_ms [FENCE token]
+-- Reply   1 | 0, pttl_ms, owner, waiters, why
+-- Errors  HFARG HFJOIN HFOPTION HFTYPE HFSERVER
+-- Repeat  safe: it is 1 again while the value is kept
+local FINISH = form(3, 'owner value keep_ms [FENCE token]')
+local function holdfast_finish(key, args)
+  options(args, FINISH)
+  local owner, value, keep = owner_arg(args[1]), args[2], ttl_arg(args[3], 'keep_ms')
+  if #value > MAX_VALUE then fail('HFARG value must have 0 to ' .. MAX_VALUE .. ' bytes') end
+  local lock, us, fence = read(key), clock(), ask.FENCE
+  settle(lock, us)
+  local mine = holder(lock, us, owner)
+  if not mine or fence and fence ~= mine.fence then
+    if lock.owner == owner and (fence or lock.fence) == lock.fence and kept_value(lock, us) then return 1 end
+    if not lock.foreign then commit(lock, us) end
+    return disown(lock, us, owner, fence)
+  end
+  if mine.slot or lock.holds > 0 then
+    fail('HFJOIN only who has the lock alone can give it back with a value')
+  end
+  confirm(mine)
+  lock.kept = max(lock.kept, ms(us) + keep + 1)
+  put(lock, 'value', digits(lock.fence) .. ' ' .. value)
+  pass_on(lock, us)
+  commit(lock, us, true)
+  local n, hear = lock.head, {}
+  for _ = 1, 6 * STEPS do -- a waiter has one run of holes before it at most
+    if n >= lock.tail or #hear == 3 * STEPS then break end
+    hear[#hear + 1], n = look(lock, n)
+  end
+  look_all(hear)
+  return 1
 end
 
 -- holdfast_leave
@@ -1204,8 +1446,7 @@ end
 -- Errors  HFARG HFOPTION HFTYPE HFSERVER
 -- Repeat  safe: the second reply is a refusal
 local LEAVE = form(1, 'owner [HOLD id] [FENCE token]')
-local function holdfast_leave(keys, args)
-  local key = only_key(keys)
+local function holdfast_leave(key, args)
   options(args, LEAVE)
   local owner, hold, fence = owner_arg(args[1]), ask.HOLD, ask.FENCE
   local lock, us = parse(key, fields_and_place(key, owner), owner), clock()
@@ -1213,56 +1454,73 @@ local function holdfast_leave(keys, args)
   local left = not fence and not lock.absent and unqueue(lock, hold)
   lock.caller = nil -- the reply tells nobody of a new grant: a message must
   settle(lock, us)
-  local mine = held_by(lock, owner) and (not fence or lock.fence == fence)
-  if mine and (lock.holds > 0) == (hold ~= nil) then
-    lock.kept = 0
-    left = give_back(lock, us, hold) ~= nil or left
+  local mine = holder(lock, us, owner)
+  if mine and (not fence or mine.fence == fence) and (lock.holds > 0) == (hold ~= nil) then
+    mine.kept = 0
+    left = give_back(lock, mine, us, hold) ~= nil or left
   end
   commit(lock, us)
   return left and 1 or disown(lock, us, owner, fence)
 end
 
+-- Whom a break means: the one who has the lock alone, or of a crowd one or all.
+local function whom(lock, us, owner)
+  if lock.taken > 0 then
+    return owner and { holder(lock, us, owner) } or holders(lock, 1, MAX_HOLDERS)
+  end
+  if owner and owner ~= lock.owner then return {} end
+  local channel = call('HGET', lock.key, 'channel') or ''
+  return { { owner = lock.owner, fence = lock.fence, channel = channel } }
+end
+
 -- holdfast_break
--- Takes the lock from its holder, for operators, or from this OWNER only. It goes to the next in
--- line, also where it was kept. The key remembers for 10 s to 10 min who was broken and why, but
--- not with FORGET, which drops an older record too.
+-- Takes the lock from its holder, or from all, for operators, or from this OWNER only. It goes to
+-- the next in line, also where it was kept. The key remembers for 10 s to 10 min who was broken and
+-- why, but not with FORGET, which drops an older record too.
 -- KEYS    lock
 -- ARGV    [OWNER owner] [REASON text | FORGET]
 -- Reply   1, owner, fence | 0, pttl_ms, owner, waiters, why
 -- Errors  HFARG HFOPTION HFTYPE HFSERVER
 -- Repeat  safe with OWNER; without, it breaks the next holder's lock
 local BREAK = form(0, '[OWNER owner] [REASON text | FORGET]')
-local function holdfast_break(keys, args)
-  local key = only_key(keys)
+local function holdfast_break(key, args)
   options(args, BREAK)
   exclude('FORGET', 'REASON')
   local lock, us = read(key), clock()
-  local now, owner, fence = ms(us), lock.owner, lock.fence
-  local held, other = lock.foreign or now < lock.ends, ask.OWNER and ask.OWNER ~= owner
-  if held and not other and lock.foreign then
+  settle_crowd(lock, us)
+  local now, owner = ms(us), lock.taken > 0 and (ask.OWNER or '') or lock.owner
+  if lock.foreign and (ask.OWNER or owner) == owner then
     call('DEL', key)
     return { 1, owner, 0 }
   end
-  local broken = not lock.foreign and not other and (held or now < lock.kept)
-  local channel = broken and held and call('HGET', key, 'channel')
+  local ends = max(lock.ends, lock.taken > 0 and lock.final or 0)
+  local victims = now < ends and whom(lock, us, ask.OWNER) or {}
+  local fence = ask.OWNER and victims[1] and victims[1].fence or lock.fence
+  local broken = #victims > 0 or ends <= now and now < lock.kept and (ask.OWNER or owner) == owner
   if broken then
-    if held and not ask.FORGET then
-      lock.broken, lock.victim, lock.reason = fence, owner, ask.REASON or ''
-      lock.recorded = min(max(lock.ends, now + RECORD_MIN_MS), now + RECORD_MAX_MS)
+    local worked = false
+    for _, h in ipairs(victims) do
+      worked, h.kept = worked or h.owner ~= '', 0
+      if h.slot then end_slot(lock, h, us) end
     end
-    lock.kept, lock.writes = 0, true
+    if worked and not ask.FORGET then
+      lock.broken, lock.victim, lock.reason = fence, owner == '' and ALL or owner, ask.REASON or ''
+      lock.recorded = min(max(ends, now + RECORD_MIN_MS), now + RECORD_MAX_MS)
+    end
+    end_minimum(lock)
+    lock.writes = true
     pass_on(lock, us)
   else
     settle(lock, us)
   end
   if ask.FORGET and lock.recorded > 0 and (broken or not ask.OWNER or ask.OWNER == lock.victim) then
     if not broken and now < lock.recorded then
-      broken, owner, fence = true, lock.victim, lock.broken
+      broken, owner, fence = true, lock.victim == ALL and '' or lock.victim, lock.broken
     end
     lock.recorded, lock.writes = 0, true
   end
   if not lock.foreign then commit(lock, us) end
-  if channel and #channel <= MAX_BYTES then try('SPUBLISH', channel, 'look ' .. owner) end
+  look_all(victims)
   return broken and { 1, owner, fence } or refuse(lock, us)
 end
 
@@ -1275,14 +1533,39 @@ end
 -- Errors  HFARG HFOPTION HFTYPE HFSERVER
 -- Repeat  safe: no writes
 local INSPECT = form(0, 'none')
-local function holdfast_inspect(keys, args)
-  local key = only_key(keys)
+local function holdfast_inspect(key, args)
   options(args, INSPECT)
   local lock, us = read(key), clock()
+  settle_crowd(lock, us)
   local owner, pttl, why = state_of(lock, us)
-  local held, fence = (why == 'held' or why == 'foreign') and 1 or 0, lock.fence
-  if owner == '' then fence = 0 end
-  return { held, owner, held * max(1, lock.holds), fence, pttl, lock.count, why }
+  local held = lock.taken > 0 or why == 'held' or why == 'foreign'
+  return { held and 1 or 0, owner, held and max(1, lock.holds, lock.taken) or 0,
+    (held or owner ~= '') and lock.fence or 0, pttl, lock.count, why }
+end
+
+-- holdfast_holders
+-- Lists who has the lock, by slot: from this one on, and at most 100 of them. One who has it alone
+-- is in slot 1. The owner of a slot that is kept is ''. next is the slot to go on from, or 0.
+-- KEYS    lock
+-- ARGV    [from]
+-- Reply   next, slot, owner, fence, pttl_ms, slot, owner, fence, pttl_ms, ...
+-- Errors  HFARG HFTYPE HFSERVER
+-- Repeat  safe: no writes
+local function holdfast_holders(key, args)
+  expect(#args <= 1, '[from]')
+  local from = args[1] and integer_arg(args[1], 'from', MAX_HOLDERS) or 1
+  local lock, us = read(key), clock()
+  local now, reply, all = ms(us), { 0 }, holders(lock, from, from + STEPS - 1)
+  if lock.taken == 0 and from == 1 then all = { lock } end
+  if from + STEPS <= #lock.slots then reply[1] = from + STEPS end
+  for _, h in ipairs(all) do
+    local pttl, n = h.pttl or max(h.ends, h.kept) - now, #reply
+    if pttl > 0 or h.pttl then
+      reply[n + 1], reply[n + 2] = h.slot or 1, (h.pttl or now < h.ends) and h.owner or ''
+      reply[n + 3], reply[n + 4] = h.fence, h.pttl or now < h.ends and h.ends - now or pttl
+    end
+  end
+  return reply
 end
 
 -- holdfast_memory
@@ -1294,8 +1577,7 @@ end
 -- Reply   run_id, replid, since_us
 -- Errors  HFARG HFSERVER
 -- Repeat  safe
-local function holdfast_memory(keys, args)
-  if #keys > 1 then fail('HFARG at most one key is possible, to choose the node') end
+local function holdfast_memory(_, args)
   expect(#args == 0 or #args == 3, '[run_id replid since_us]')
   local since = args[3] and integer_arg(args[3], 'since_us', MAX_FENCE)
   if since and not redis.acl_check_cmd('FUNCTION', 'LOAD', '') then
@@ -1314,23 +1596,25 @@ end
 -- Reply   version
 -- Errors  HFARG
 -- Repeat  safe: no writes
-local function holdfast_version(keys, args)
-  if #keys > 1 then fail('HFARG at most one key is possible, to choose the node') end
+local function holdfast_version(_, args)
   expect(#args == 0, 'none')
   return VERSION
 end
 
-local function register(name, body, ...)
-  redis.register_function{ function_name = name, callback = shield(body), flags = { ... } }
+-- `keys` is how many it needs: the lock, or none.
+local function register(name, body, keys, ...)
+  redis.register_function{ function_name = name, callback = shield(body, keys), flags = { ... } }
 end
 
-register('holdfast_acquire', holdfast_acquire)
-register('holdfast_acquire_reentrant', holdfast_acquire_reentrant)
-register('holdfast_renew', holdfast_renew, 'allow-oom')
-register('holdfast_release', holdfast_release, 'allow-oom')
-register('holdfast_wait', holdfast_wait)
-register('holdfast_leave', holdfast_leave, 'allow-oom')
-register('holdfast_break', holdfast_break, 'allow-oom')
-register('holdfast_inspect', holdfast_inspect, 'no-writes')
-register('holdfast_memory', holdfast_memory, 'allow-oom')
-register('holdfast_version', holdfast_version, 'no-writes')
+register('holdfast_acquire', holdfast_acquire, 1)
+register('holdfast_acquire_reentrant', holdfast_acquire_reentrant, 1)
+register('holdfast_renew', holdfast_renew, 1, 'allow-oom')
+register('holdfast_release', holdfast_release, 1, 'allow-oom')
+register('holdfast_wait', holdfast_wait, 1)
+register('holdfast_finish', holdfast_finish, 1)
+register('holdfast_leave', holdfast_leave, 1, 'allow-oom')
+register('holdfast_break', holdfast_break, 1, 'allow-oom')
+register('holdfast_inspect', holdfast_inspect, 1, 'no-writes')
+register('holdfast_holders', holdfast_holders, 1, 'no-writes')
+register('holdfast_memory', holdfast_memory, 0, 'allow-oom')
+register('holdfast_version', holdfast_version, 0, 'no-writes')

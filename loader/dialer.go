@@ -1,6 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package loader
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -30,17 +33,9 @@ func Dialer(opt rueidis.ClientOption) func(context.Context, string) (rueidis.Cli
 			// rueidis.NewClient takes no context. It waits for the connection, then for the reply
 			// to HELLO.
 			left := max(time.Until(deadline), time.Millisecond)
-			to.Dialer.Timeout = shorter(to.Dialer.Timeout, left)
-			to.ConnWriteTimeout = shorter(to.ConnWriteTimeout, left)
+			to.Dialer.Timeout = min(cmp.Or(to.Dialer.Timeout, left), left)
+			to.ConnWriteTimeout = min(cmp.Or(to.ConnWriteTimeout, left), left)
 		}
 		return rueidis.NewClient(to)
 	}
-}
-
-// shorter takes a limit of 0 for none.
-func shorter(limit, left time.Duration) time.Duration {
-	if limit == 0 {
-		return left
-	}
-	return min(limit, left)
 }

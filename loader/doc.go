@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package loader brings the Holdfast library onto the servers at deploy time: it loads, verifies,
 // upgrades, rolls back and unloads it on every primary of a deployment, be it a single server, a
 // primary with replicas, Sentinel or a Cluster. The command loader/cmd/holdfast is this package

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package loader
 
 import (
@@ -17,22 +19,13 @@ import (
 // granted for a while, and no more than that.
 type memory []string
 
-func recall(ctx context.Context, node rueidis.Client, at cluster.Node) (memory, error) {
-	return remembered(ctx, node, at, nil)
-}
-
-// carry gives it to the library that was loaded, or, if there is none, lets a memory begin. The node
-// believes it only if it is the same process with the same replication id as before.
-func (m memory) carry(ctx context.Context, node rueidis.Client, at cluster.Node) error {
-	_, err := remembered(ctx, node, at, m)
-	return err
-}
-
-// remembered calls holdfast_memory. It needs no key, and a loader's user may have none. But services
-// that choose the server by a key (ElastiCache Serverless) refuse a call without one.
-func remembered(ctx context.Context, node rueidis.Client, at cluster.Node, args []string) (memory, error) {
+// remembered asks for it, or gives the one of before to the library that was loaded: the node believes
+// it only if it is the same process with the same replication id. Without one it lets a memory begin.
+// holdfast_memory needs no key, and a loader's user may have none. But services that choose the server
+// by a key (ElastiCache Serverless) refuse a call without one.
+func remembered(ctx context.Context, node rueidis.Client, at cluster.Node, before memory) (memory, error) {
 	call := func(keys ...string) (memory, error) {
-		fcall := node.B().Fcall().Function(functions.Memory).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+		fcall := node.B().Fcall().Function(functions.Memory).Numkeys(int64(len(keys))).Key(keys...).Arg(before...).Build()
 		return node.Do(ctx, fcall).AsStrSlice()
 	}
 	m, err := call()

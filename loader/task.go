@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package loader
 
 import (
@@ -77,7 +79,7 @@ func (l loading) write(ctx context.Context, node rueidis.Client, at cluster.Node
 	var lost error
 	if found.present {
 		if l.offered.id.remembers {
-			since, lost = recall(ctx, node, at)
+			since, lost = remembered(ctx, node, at, nil)
 		}
 		reply = adapter.FunctionLoadReplace(ctx, l.offered.code)
 	} else {
@@ -88,7 +90,7 @@ func (l loading) write(ctx context.Context, node rueidis.Client, at cluster.Node
 		return "", errors.Join(err, restore(ctx, adapter, found.others))
 	}
 	if l.offered.id.remembers {
-		err := since.carry(ctx, node, at)
+		_, err := remembered(ctx, node, at, since)
 		if lost == nil && found.present {
 			lost = err
 		}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package loader
 
 import (
@@ -66,13 +68,8 @@ func compareVersions(a, b string) int {
 	if c := slices.Compare(va.numbers[:], vb.numbers[:]); c != 0 {
 		return c
 	}
-	switch {
-	case len(va.preRelease) == 0 && len(vb.preRelease) == 0:
-		return 0
-	case len(va.preRelease) == 0:
-		return 1 // a release is higher than its pre-releases
-	case len(vb.preRelease) == 0:
-		return -1
+	if len(va.preRelease) == 0 || len(vb.preRelease) == 0 {
+		return cmp.Compare(len(vb.preRelease), len(va.preRelease)) // a release is higher than its pre-releases
 	}
 	return slices.CompareFunc(va.preRelease, vb.preRelease, compareIdentifiers)
 }

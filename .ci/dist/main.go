@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command dist makes the files of a release out of the commands that .ci/release has built: archives, an
 // image for two platforms, the libraries, an SBOM, notes and checksums. The same commit gives the same
 // files, whenever and wherever they are made; only the image also has this machine's authorities.

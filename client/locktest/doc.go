@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package locktest gives tests a Redis in memory with the Holdfast library loaded, and the means to
 // do to locks what production does: take them away, cut the network, fail over, let time pass.
 //

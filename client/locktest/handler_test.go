@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package locktest_test
 
 import (
@@ -32,8 +34,8 @@ func answer(w http.ResponseWriter, err error) {
 func ship(c *client.Client, work func(context.Context, string) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
-		_, err := client.TryValue(r.Context(), c, client.Name("order", id), func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, work(ctx, id)
+		err := c.TryDo(r.Context(), client.Name("order", id), func(ctx context.Context) error {
+			return work(ctx, id)
 		})
 		if err != nil {
 			answer(w, err)

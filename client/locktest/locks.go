@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package locktest
 
 import (
@@ -54,11 +56,15 @@ func (s *Server) Delete(name string) {
 }
 
 // Expire ends the lease of a lock at the server, as if its holder had not renewed it in time, and
-// gives the lock to the next in line. It does nothing to a free lock.
+// gives the lock to the next in line. It does nothing to a free lock. It fails the test if the lock is
+// limited or shared, where each holder has a lease: Cut off the one that is to lose its.
 func (s *Server) Expire(name string) {
 	s.tb.Helper()
-	if !s.Inspect(name).Held {
+	switch i := s.Inspect(name); {
+	case !i.Held:
 		return
+	case i.Holder.Owner == "":
+		s.tb.Fatalf("locktest: Expire: lock %q is limited or shared", name)
 	}
 	key := s.key("Expire", name)
 	s.do("Expire", "HSET", key, "until", "1")
@@ -108,8 +114,10 @@ func (s *Server) Await(name string, want func(client.Info) bool) client.Info {
 // lock.
 func (s *Server) HeldBy(l *client.Lock) {
 	s.tb.Helper()
-	if i := s.Inspect(l.Name()); !i.Held || i.Holder.Owner != l.Owner() {
-		s.tb.Errorf("locktest: HeldBy: %s, not by %q", describe(i), l.Owner())
+	slot := strconv.Itoa(max(1, l.Slot()))
+	r := s.do("HeldBy", "FCALL_RO", functions.Holders, "1", s.key("HeldBy", l.Name()), slot).([]any)
+	if len(r) < 3 || r[2] != l.Owner() {
+		s.tb.Errorf("locktest: HeldBy: %s, not by %q", describe(s.Inspect(l.Name())), l.Owner())
 	}
 }
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package locktest_test
 
 import (
@@ -9,9 +11,13 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/leaks"
 )
 
 var ctx = context.Background()
+
+// Whatever goes on at the end of a test, no goroutine is left behind.
+func TestMain(m *testing.M) { os.Exit(leaks.Check(m.Run())) }
 
 // run runs the test of an Example, which go test gives no T. What the test says goes to standard
 // error.

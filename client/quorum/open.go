@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package quorum makes clients for locks on a majority of several independent servers, as if they were
 // one. Two majorities have a server in common, and one server gives a lock to one owner at a time. The
 // algorithm is that of Redlock

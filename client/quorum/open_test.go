@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package quorum_test
 
 import (
@@ -78,10 +80,21 @@ func TestBadQuorums(t *testing.T) {
 	}
 	_, err = quorum.Open(names, short)
 	require.ErrorContains(t, err, "two of the servers are one")
-	wrong := short
-	wrong.Replicas = 1
-	_, err = quorum.Open(options, wrong)
-	require.ErrorIs(t, err, client.ErrArgument)
+	for _, wrong := range []client.Config{{Replicas: 1}, {Guard: -1}, {Lease: 10 * time.Second, Guard: 5 * time.Second}} {
+		_, err = quorum.Open(options, wrong)
+		require.ErrorIs(t, err, client.ErrArgument)
+	}
+	for _, n := range []int{0, 1, 2, 4, 6, 8, 11} {
+		_, err = quorum.Open(make([]rueidis.ClientOption, n), short)
+		require.ErrorIs(t, err, client.ErrArgument, n)
+	}
+	_, err = quorum.Open(append(options[:2:2], rueidis.ClientOption{}), short)
+	require.ErrorIs(t, err, client.ErrArgument, "no address")
+	one, err := rueidis.NewClient(options[0])
+	require.NoError(t, err)
+	defer one.Close()
+	_, err = quorum.New([]rueidis.Client{one, one, one}, short)
+	require.ErrorIs(t, err, client.ErrArgument, "the same client")
 	for i, nobody := range []string{"127.0.0.1:1", "127.0.0.1:2"} {
 		options[i].InitAddress = []string{nobody}
 	}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -68,7 +70,7 @@ func sides(ctx context.Context, s settings) (list []player, end func() error, er
 
 // ask lets a side measure a cell.
 func ask(p *reexec.Process, c cell) (got values, err error) {
-	if err := p.Say(c.workload + "," + c.title); err != nil {
+	if err := p.Say(c.String()); err != nil {
 		return nil, err
 	}
 	answer, err := p.Hear()
@@ -85,15 +87,19 @@ func measureCells(p *reexec.Parent) (err error) {
 	if err := p.Job(&j); err != nil {
 		return err
 	}
-	w := &world{core: j.Core, quick: j.Quick}
+	s := settings{quick: j.Quick, core: j.Core}
+	if s.flavours, err = flavours(); err != nil {
+		return err
+	}
+	w := s.world()
 	defer func() { err = errors.Join(err, w.close()) }()
 	for {
 		line, err := p.Hear()
 		if err != nil {
 			return nil // the end of the input
 		}
-		for _, c := range cells() {
-			if c.workload+","+c.title != line {
+		for _, c := range cells(1) {
+			if c.String() != line {
 				continue
 			}
 			got, err := c.measure(context.Background(), w, holdfastRival())

@@ -1,51 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
+	"os"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-func TestRatiosAreThoseOfRounds(t *testing.T) {
-	x := []values{{mRate: 100}, {mRate: 300}, {mRate: 0}, {mRate: 9}}
-	y := []values{{mRate: 200}, {}, {mRate: 0}, {mRate: 0}}
-	require.Equal(t, []float64{0.5, 1, endless}, ratios(x, y, mRate))
-}
-
 // Both are written from the same rounds: the rows that beat Holdfast, and how two commits compare.
 func TestReportMarksWhatIsLost(t *testing.T) {
 	c := cell{workload: "try", title: "1 goroutine"}
-	r := report{cells: []cell{c}}
+	r := report{cells: []cell{c}, servers: []string{"redis 7"}}
 	for _, rate := range []float64{100, 300, 200} {
 		r.add(c, "bsm", values{mRate: 2 * rate, mP99: 9})
 		r.add(c, holdfastName, values{mRate: rate, mP99: 5})
 		r.add(c, "v1", values{mRate: rate / 2, mP99: 5})
 	}
 	text := r.markdown()
-	require.Contains(t, text, "| try | 1 goroutine | bsm | per second | 2 [2–2] |\n")
-	require.Contains(t, text, "\n| bsm ▲ | **400 [200–600]** | – | 9 [9–9] |")
-	require.Contains(t, text, "\n| holdfast | 200 [100–300] | – | 5 [5–5] |")
+	require.Contains(t, text, "| tries on a held lock, 1 goroutine | redis 7 | bsm | per second | 2 [2–2] |\n")
+	require.Contains(t, text, "\n| bsm ▲ | redis 7 | **400 [200–600]** | 0.50 [0.50–0.50] | 9 [9–9] |")
+	require.Contains(t, text, "\n| holdfast | redis 7 | 200 [100–300] | – | 5 [5–5] |")
 	require.NotContains(t, text, "| v1 ▲ |")
+	require.Contains(t, text, "| tries on a held lock, 1 goroutine | 200 | **400** bsm |\n")
 	table := r.ratioTable("v1")
-	require.Contains(t, table, "| try | 1 goroutine | per second | 200 | 100 | 2 [2–2] |\n")
-	require.Contains(t, table, "| try | 1 goroutine | wait p99 µs | 5 | 5 | 1 [1–1] |\n")
+	require.Contains(t, table, "| tries on a held lock, 1 goroutine | per second | 200 | 100 | 2 [2–2] |\n")
+	require.Contains(t, table, "| tries on a held lock, 1 goroutine | wait p99 µs | 5 | 5 | 1 [1–1] |\n")
 }
 
-func TestEveryCellHasItsSection(t *testing.T) {
-	seen := map[string]bool{}
-	for _, c := range cells() {
-		for _, m := range c.columns() {
-			require.NotEmpty(t, labels[m], m)
-		}
-		seen[c.workload] = true
+// What the README's table has is out of the report that lies in docs.
+func TestREADMEHasRowsOfTheReport(t *testing.T) {
+	report, err := os.ReadFile("../../docs/benchmark.md")
+	require.NoError(t, err)
+	_, glance, _ := strings.Cut(string(report), glanceTitle)
+	glance, _, _ = strings.Cut(glance, "\n## ")
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(readme), "\n| per second, ")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n\n")
+	for _, row := range strings.Split(table, "\n")[1:] {
+		require.Contains(t, glance, row+"\n")
 	}
-	require.Len(t, seen, len(sections))
-}
-
-func TestAgainstNoCommit(t *testing.T) {
-	_, err := buildWith(t.Context(), "no-such-commit", t.TempDir())
-	require.ErrorContains(t, err, "no-such-commit")
 }
 
 func TestFairness(t *testing.T) {
@@ -65,38 +63,26 @@ func TestFairness(t *testing.T) {
 	}
 }
 
-func TestSpread(t *testing.T) {
-	s, known := spreadOf([]float64{3, 1, 2, endless})
-	require.True(t, known)
-	require.Equal(t, spread{2.5, 1, endless}, s)
-	require.Equal(t, "2.50 [1–∞]", s.String())
-	_, known = spreadOf(nil)
-	require.False(t, known)
-}
-
 func TestGuardFindsABrokenLock(t *testing.T) {
-	g := &guard{}
-	g.enter()
+	g := &guard{most: 1}
+	g.enter(1)
 	g.inside.Add(-1)
 	require.NoError(t, g.check(1))
 	require.Error(t, g.check(2), "an increment was lost")
-	g.enter()
-	g.enter()
+	g.enter(1)
+	g.enter(1)
 	require.Error(t, g.check(3), "two were inside")
 }
 
-func TestAccount(t *testing.T) {
-	a := account{commands: map[string]spent{}}
-	require.NoError(t, a.parse("# CPU\r\nused_cpu_sys:0.25\r\nused_cpu_user:1.5\r\nused_cpu_user_children:9\r\n\r\n# Commandstats\r\n"+
-		"cmdstat_fcall:calls=12,usec=34,usec_per_call=2.8\r\ncmdstat_client|setinfo:calls=2,usec=1\r\ncmdstat_hset:calls=7,usec=3\r\n"))
-	require.Equal(t, 1750*time.Millisecond, a.server)
-	before := account{commands: map[string]spent{"fcall": {2, 4}}}
-	r := rival{Sends: []string{"fcall"}}
-	require.Equal(t, spent{10, 30}, a.sub(before).by(r))
-}
-
-func TestShow(t *testing.T) {
-	for x, want := range map[float64]string{1234567.8: "1,234,568", 123: "123", 12.34: "12.3", 1.234: "1.23", 0.001: "0.001", -1234: "-1,234", endless: "∞"} {
-		require.Equal(t, want, show(x))
+func TestGrowthHasTheFactorOfEachStep(t *testing.T) {
+	r := report{servers: []string{"redis 7"}}
+	for i, title := range []string{"10", "100", "1,000"} {
+		c := cell{workload: "growth", group: "held", title: title}
+		r.cells = append(r.cells, c)
+		r.add(c, holdfastName, values{mServerCPU: 8 / float64(int(1)<<i)})
+	}
+	text := r.markdown()
+	for _, row := range []string{"\n| 10 | redis 7 | 8 |", "\n| 100 | redis 7 | 4 (×0.50) |", "\n| 1,000 | redis 7 | 2 (×0.50) |"} {
+		require.Contains(t, text, row)
 	}
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -5,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,11 +39,25 @@ func part() (core *int, err error) {
 	return &first, nil
 }
 
-// house moves a server to a core.
-func house(pid, core int) error {
+// house moves the server of an address to a core. Which process that is says its title: a server in a container
+// is no child of ours, and does not know its number here.
+func house(addr string, core int) error {
 	var set unix.CPUSet
 	set.Set(core)
-	return pin(pid, set)
+	_, port, _ := strings.Cut(addr, ":")
+	titles, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, title := range titles {
+		text, _ := os.ReadFile(title) // it may have ended
+		if found, _ := regexp.Match(`-server \S*:`+port+`\b`, text); !found {
+			continue
+		}
+		pid, err := strconv.Atoi(strings.Split(title, "/")[2])
+		if err != nil {
+			return err
+		}
+		return pin(pid, set)
+	}
+	return errors.Join(err, errors.New("no process says that it serves it"))
 }
 
 // pin moves all threads of a process; those that they start go with them.

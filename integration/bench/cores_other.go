@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build !linux
 
 package main
@@ -6,4 +8,4 @@ import "errors"
 
 func part() (*int, error) { return nil, errors.New("only Linux can part them") }
 
-func house(int, int) error { return nil }
+func house(string, int) error { return nil }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -9,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/quorum"
+	"github.com/holdfast-go/holdfast/integration/server"
 )
 
 const holdfastName = "holdfast"
@@ -19,6 +22,8 @@ func holdfastRival() rival {
 		Settings: "client.Open with the defaults, one client for each simulated process; quorum.Open on several servers",
 		Sends:    []string{"fcall", "fcall_ro", "ssubscribe", "sunsubscribe", "get", "pttl", "multi", "exec", "client|caching"},
 		Several:  true,
+		Limits:   true,
+		Shares:   true,
 		Key:      func(name string) string { return "lock:" + name },
 		Open:     openHoldfast,
 	}
@@ -26,7 +31,7 @@ func holdfastRival() rival {
 
 func openHoldfast(p place, lease time.Duration) (l locker, err error) {
 	var c *client.Client
-	if p.Several {
+	if p.Kind == server.KindSeveral {
 		var options []rueidis.ClientOption
 		for _, one := range p.each() {
 			options = append(options, one.option())
@@ -50,6 +55,15 @@ func openHoldfast(p place, lease time.Duration) (l locker, err error) {
 	return locker{
 		Lock:    func(ctx context.Context, name string) (hold, error) { return take(c.Acquire(ctx, name)) },
 		TryLock: func(ctx context.Context, name string) (hold, error) { return take(c.TryAcquire(ctx, name)) },
-		Close:   func() { c.Close() },
+		Beside: func(ctx context.Context, w wish) (hold, error) {
+			switch {
+			case w.limit > 0:
+				return take(c.Acquire(ctx, w.name, client.WithLimit(w.limit)))
+			case !w.alone:
+				return take(c.Acquire(ctx, w.name, client.WithShared()))
+			}
+			return take(c.Acquire(ctx, w.name))
+		},
+		Close: func() { c.Close() },
 	}, nil
 }

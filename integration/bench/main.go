@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command bench measures Holdfast beside its rivals, or beside an older commit of itself, on servers
 // that it starts itself. README.md says how to run it and how to read its report.
 package main
@@ -14,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast-go/holdfast/integration/reexec"
+	"github.com/holdfast-go/holdfast/integration/server"
 )
 
 // settings are the flags.
@@ -24,16 +27,17 @@ type settings struct {
 	out      string
 	against  string
 
-	core *int // of the servers; nil: they share all with the clients
+	flavours []server.Flavour
+	core     *int // of the servers; nil: they share all with the clients
 }
 
 func main() {
 	reexec.Main(map[string]reexec.Role{sideRole: measureCells})
 	var s settings
-	flag.IntVar(&s.rounds, "rounds", 0, "how often all is measured; 0 is 5, or 1 with -quick")
+	flag.IntVar(&s.rounds, "rounds", 0, "how often all is measured; 0 is 7, or 1 with -quick")
 	flag.BoolVar(&s.quick, "quick", false, "a smoke run of less than a minute, whose numbers mean little")
 	flag.StringVar(&s.workload, "workload", "", "comma list of workloads; empty is all: "+strings.Join(workloadNames(), ","))
-	flag.StringVar(&s.out, "out", "report", "folder for report.md and hot.svg")
+	flag.StringVar(&s.out, "out", "report", "folder for benchmark.md and hot.svg")
 	flag.StringVar(&s.against, "against", "", "commit to compare this working tree with, instead of rivals")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -56,13 +60,19 @@ type player struct {
 // run leaves the last whole one.
 func run(ctx context.Context, s settings) (err error) {
 	if s.rounds == 0 {
-		s.rounds = 5
+		s.rounds = 7
 		if s.quick {
 			s.rounds = 1
 		}
 	}
+	if s.flavours, err = flavours(); err != nil {
+		return err
+	}
+	if s.quick || s.against != "" {
+		s.flavours = s.flavours[:1]
+	}
 	r := newReport(s)
-	if r.cells, err = chosen(cells(), s.workload); err != nil {
+	if r.cells, err = chosen(cells(len(s.flavours)), s.workload); err != nil {
 		return err
 	}
 	if s.core, err = part(); err != nil {
@@ -95,13 +105,17 @@ func (s settings) players(ctx context.Context) (list []player, end func() error,
 	if s.against != "" {
 		return sides(ctx, s)
 	}
-	w := &world{core: s.core, quick: s.quick}
+	w := s.world()
 	for _, v := range rivals() {
 		list = append(list, player{v.Name, v.takes, func(ctx context.Context, c cell) (values, error) {
 			return c.measure(ctx, w, v)
 		}})
 	}
 	return list, w.close, nil
+}
+
+func (s settings) world() *world {
+	return &world{flavours: s.flavours, sites: map[spot]*site{}, core: s.core, quick: s.quick}
 }
 
 // round measures every cell once for every player: one right after the other, from another one on in
@@ -118,16 +132,16 @@ func (r *report) round(ctx context.Context, players []player) error {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
 				}
-				return fmt.Errorf("%s, %s, %s: %w", c.workload, c.title, p.name, err)
+				return fmt.Errorf("%s, %s: %w", c, p.name, err)
 			}
 			r.add(c, p.name, got)
 			text := ""
-			for _, m := range c.columns()[:3] {
+			for _, m := range c.section().columns[:min(3, len(c.section().columns))] {
 				if x, ok := got[m]; ok {
 					text += ", " + labels[m] + " " + show(x)
 				}
 			}
-			fmt.Fprintf(os.Stderr, "%d %s, %s: %s%s\n", r.rounds+1, c.workload, c.title, p.name, text)
+			fmt.Fprintf(os.Stderr, "%d %s, %s: %s%s\n", r.rounds+1, c, r.servers[c.server], p.name, text)
 		}
 	}
 	return nil

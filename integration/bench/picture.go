@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -16,7 +18,7 @@ func (r *report) picture() string {
 		fmt.Fprintf(&b, `<text x="%d" y="%d" %s>%s</text>`+"\n", x, y, style, fmt.Sprintf(format, args...))
 	}
 	for _, c := range r.cells {
-		if c.workload != "hot" || c.clients == 1 {
+		if c.workload != "hot" || c.clients == 1 || c.goroutines > 1 || c.server > 0 {
 			continue
 		}
 		y += 34

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -22,46 +24,44 @@ const redsyncSettings = "polls: WithRetryDelay 1 ms (default 50 to 250 ms), With
 var redsyncSends = []string{"set", "evalsha", "eval"}
 
 func redsyncRival() rival {
-	return rival{
-		Name:     "redsync",
-		Settings: "go-redis pool as in its README; " + redsyncSettings,
-		Sends:    redsyncSends,
-		Several:  true,
-		Key:      sameKey,
-		Open: func(p place, lease time.Duration) (locker, error) {
-			each := []place{p}
-			if p.Several {
-				each = p.each()
-			}
-			var pools []redsyncredis.Pool
-			var ends []func() error
-			for _, one := range each {
-				c := one.goRedis()
-				pools, ends = append(pools, goredis.NewPool(c)), append(ends, c.Close)
-			}
-			return redsyncLocker(lease, func() {
-				for _, end := range ends {
-					_ = end()
-				}
-			}, pools...), nil
-		},
-	}
+	return redsyncOn("redsync", "go-redis pool as in its README; ", func(p place) (redsyncredis.Pool, func(), error) {
+		c := p.goRedis()
+		return goredis.NewPool(c), func() { _ = c.Close() }, nil
+	})
 }
 
 func redsyncRueidisRival() rival {
-	return rival{
-		Name:     "redsync-rueidis",
-		Settings: "its rueidis pool, so all goroutines share pipelined connections; " + redsyncSettings,
-		Sends:    redsyncSends,
-		Key:      sameKey,
-		Open: func(p place, lease time.Duration) (locker, error) {
+	return redsyncOn("redsync-rueidis", "its rueidis pool, so all goroutines share pipelined connections; ",
+		func(p place) (redsyncredis.Pool, func(), error) {
 			c, err := rueidis.NewClient(p.option())
 			if err != nil {
-				return locker{}, err
+				return nil, nil, err
 			}
-			return redsyncLocker(lease, c.Close, redsyncrueidis.NewPool(rueidiscompat.NewAdapter(c))), nil
-		},
-	}
+			return redsyncrueidis.NewPool(rueidiscompat.NewAdapter(c)), c.Close, nil
+		})
+}
+
+// redsyncOn is redsync with a pool for each of the servers.
+func redsyncOn(name, settings string, open func(place) (redsyncredis.Pool, func(), error)) rival {
+	return rival{Name: name, Settings: settings + redsyncSettings, Sends: redsyncSends, Several: true, Key: sameKey,
+		Open: func(p place, lease time.Duration) (locker, error) {
+			var pools []redsyncredis.Pool
+			var ends []func()
+			end := func() {
+				for _, end := range ends {
+					end()
+				}
+			}
+			for _, one := range p.each() {
+				pool, close, err := open(one)
+				if err != nil {
+					end()
+					return locker{}, err
+				}
+				pools, ends = append(pools, pool), append(ends, close)
+			}
+			return redsyncLocker(lease, end, pools...), nil
+		}}
 }
 
 func redsyncLocker(lease time.Duration, end func(), pools ...redsyncredis.Pool) locker {

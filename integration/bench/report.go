@@ -1,28 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/holdfast-go/holdfast/integration/server"
 )
 
 // report is what a run came to.
 type report struct {
-	began  time.Time
-	quick  bool
-	partly bool   // not all workloads or rivals were asked for
-	core   *int   // of the servers; nil: they share all cores with the clients
-	load   string // average of the machine before the run
-	rounds int
-	cells  []cell
-	rows   []*row
+	began   time.Time
+	commit  string // that is measured
+	quick   bool
+	partly  bool // not all workloads or rivals were asked for
+	core    *int // of the servers; nil: they share all cores with the clients
+	servers []string
+	load    string // average of the machine before the run
+	rounds  int
+	cells   []cell
+	rows    []*row
 }
 
 // row is one player in one cell.
@@ -33,8 +38,25 @@ type row struct {
 	rounds  []values
 }
 
+// products are the servers as people call them.
+var products = strings.NewReplacer("redis-server", "Redis", "valkey-server", "Valkey", "holdfast-test/redis:", "Redis ",
+	"holdfast-test/valkey:", "Valkey ", "valkey/valkey:", "Valkey ", "redis:", "Redis ")
+
 func newReport(s settings) report {
-	return report{began: time.Now().UTC(), quick: s.quick, partly: s.workload+s.against != "", load: loadAverage()}
+	r := report{began: time.Now().UTC(), commit: commit(), quick: s.quick, partly: s.workload+s.against != "", load: loadAverage()}
+	for _, f := range s.flavours {
+		r.servers = append(r.servers, products.Replace(cmp.Or(f.Version, f.Image)))
+	}
+	return r
+}
+
+// commit names the working tree.
+func commit() string {
+	text, err := exec.Command("git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(text))
 }
 
 // versions are those of the modules that matter; rueidislock is a package of rueidis.
@@ -79,7 +101,7 @@ func (r *report) add(c cell, player string, got values) {
 	}
 	at.rounds = append(at.rounds, got)
 	at.medians = values{}
-	for _, m := range c.columns() {
+	for _, m := range c.section().columns {
 		if s, known := spreadOf(at.of(m)); known {
 			at.medians[m] = s.median
 		}
@@ -106,12 +128,12 @@ func (x *row) of(metric string) (list []float64) {
 	return list
 }
 
-// write writes report.md and hot.svg into a folder.
+// write writes benchmark.md and hot.svg into a folder.
 func (r *report) write(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(folder, "report.md"), []byte(r.markdown()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "benchmark.md"), []byte(r.markdown()), 0o644); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(folder, "hot.svg"), []byte(r.picture()), 0o644)
@@ -121,7 +143,7 @@ func (r *report) markdown() string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n\n", args...) }
 	say("# Holdfast beside its rivals")
-	say("Written by `make bench`; see [how to read it](../README.md).")
+	say("Written by [`make bench`](../integration/bench/README.md), which says how to read it.")
 	if r.quick {
 		say("**A quick run: it shows that all of it works. Its numbers mean little.**")
 	}
@@ -132,13 +154,11 @@ func (r *report) markdown() string {
 	if r.core != nil {
 		cores = fmt.Sprintf("a core for the servers, %d for the clients", runtime.NumCPU()-1)
 	}
-	redis := "unknown"
-	if f, err := server.Default(); err == nil {
-		redis = f.String()
-	}
-	say("%s, %d rounds in %v; %s, %s, %s; Redis: %s, without persistence; load average at the begin: %s.", r.began.Format("2006-01-02 15:04 MST"),
-		r.rounds, time.Since(r.began).Round(time.Second), processor(), cores, runtime.Version(), redis, r.load)
+	say("- Holdfast: commit %s, %s\n- Time: %s, %d rounds in %v\n- Servers: %s, without persistence\n- Machine: %s, %s, %s; load average at the begin: %s",
+		r.commit, runtime.Version(), r.began.Format("2006-01-02 15:04 MST"), r.rounds, time.Since(r.began).Round(time.Second),
+		strings.Join(r.servers, ", "), processor(), runtime.GOOS, cores, r.load)
 	say("Medians of the rounds. In brackets are the least and the most.")
+	r.glance(&b)
 	r.losses(&b)
 	for _, s := range sections {
 		r.section(&b, s)
@@ -148,21 +168,57 @@ func (r *report) markdown() string {
 		fmt.Fprintf(&b, "| %s | %s |\n", v.Name, v.Settings)
 	}
 	say("\n%s", strings.Join(versions(), ", "))
-	return b.String()
+	return strings.TrimSpace(b.String()) + "\n"
+}
+
+// glance is the table of the README: the rates of the first server.
+func (r *report) glance(b *strings.Builder) {
+	fmt.Fprintf(b, "%s\n\n| per second, %s | Holdfast | best other |\n| --- | ---: | ---: |\n", glanceTitle, r.servers[0])
+	for _, c := range r.cells {
+		ours := r.row(c, holdfastName)
+		if c.server > 0 || c.group != "" || ours == nil || c.kind == openKind {
+			continue
+		}
+		best, name := 0.0, ""
+		for _, x := range r.in(c) {
+			if x != ours && !x.baseline() && x.medians[mRate] > best {
+				best, name = x.medians[mRate], x.player
+			}
+		}
+		rate, other := three(ours.medians[mRate]), three(best)
+		if best > ours.medians[mRate] {
+			other = "**" + other + "**"
+		}
+		fmt.Fprintf(b, "| %s | %s | %s %s |\n", c, rate, other, name)
+	}
+	b.WriteString("\n")
+}
+
+const glanceTitle = "## At a glance"
+
+// three rounds a rate to three digits.
+func three(x float64) string {
+	unit := math.Pow(10, max(0, math.Floor(math.Log10(max(1, x)))-2))
+	return thousands(int(math.Round(x/unit) * unit))
+}
+
+// baseline reports whether a row is no lock.
+func (x *row) baseline() bool {
+	return slices.ContainsFunc(rivals(), func(v rival) bool { return v.Name == x.player && v.Baseline })
 }
 
 // judged are the metrics in which a row is won or lost.
-var judged = []string{mRate, mP99, mFair}
+var judged = []string{mRate, mP99, mFair, mOpen, mIdle}
 
 // lost are the judged metrics in which another one is better than Holdfast, as a ratio of rounds:
 // its number over ours.
 func (r *report) lost(c cell, other *row) (list []string) {
 	ours := r.row(c, holdfastName)
-	if ours == nil || ours == other {
+	if ours == nil || ours == other || other.baseline() {
 		return nil
 	}
 	for _, m := range judged {
-		if x, known := ours.medians[m]; known && slices.Contains(c.columns(), m) {
+		if x, known := ours.medians[m]; known && slices.Contains(c.section().columns, m) {
 			if y, known := other.medians[m]; known && better(m, y, x) {
 				list = append(list, m)
 			}
@@ -182,12 +238,12 @@ func better(metric string, x, y float64) bool {
 // losses lists every row that beats Holdfast.
 func (r *report) losses(b *strings.Builder) {
 	b.WriteString("## Where Holdfast loses\n\nRatios are the other one's number over Holdfast's in the same round.\n\n" +
-		"| workload | case | to | in | ratio |\n| --- | --- | --- | --- | ---: |\n")
+		"| case | server | to | in | ratio |\n| --- | --- | --- | --- | ---: |\n")
 	for _, c := range r.cells {
 		for _, x := range r.in(c) {
 			for _, m := range r.lost(c, x) {
 				s, _ := spreadOf(ratios(x.rounds, r.row(c, holdfastName).rounds, m))
-				fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", c.workload, c.title, x.player, labels[m], s)
+				fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", c, r.servers[c.server], x.player, labels[m], s)
 			}
 		}
 	}
@@ -209,60 +265,93 @@ func rank(player string) int {
 	return slices.IndexFunc(rivals(), func(v rival) bool { return v.Name == player })
 }
 
-// section has a table for each case of a workload. Rows that beat Holdfast are marked, and so are
-// their numbers.
+// section has a table for each case of a workload, or one for all steps of growth. Rows that beat Holdfast
+// are marked, and so are their numbers.
 func (r *report) section(b *strings.Builder, s section) {
-	if !slices.ContainsFunc(r.cells, func(c cell) bool { return c.workload == s.name }) {
-		return
-	}
-	fmt.Fprintf(b, "## %s\n\n%s\n\n", s.title, s.note)
+	titled := ""
 	for _, c := range r.cells {
 		if c.workload != s.name {
 			continue
 		}
-		fmt.Fprintf(b, "### %s\n\n| |", c.title)
-		for _, m := range s.columns {
-			fmt.Fprintf(b, " %s |", labels[m])
+		if titled == "" {
+			fmt.Fprintf(b, "## %s\n\n%s\n", s.title, s.note)
 		}
-		fmt.Fprintf(b, "\n| --- |%s\n", strings.Repeat(" ---: |", len(s.columns)))
-		for _, x := range r.in(c) {
-			lost, mark := r.lost(c, x), ""
-			if len(lost) > 0 {
-				mark = " ▲"
+		if heading := c.title; titled != heading && (titled == "" || c.group == "") {
+			if titled = heading; c.group == "" {
+				fmt.Fprintf(b, "\n### %s\n", heading)
 			}
-			fmt.Fprintf(b, "| %s%s |", x.player, mark)
+			fmt.Fprintf(b, "\n| | server |")
 			for _, m := range s.columns {
-				text := "–"
-				if s, known := spreadOf(x.of(m)); known {
-					text = show(s.median)
-					if slices.Contains(judged, m) && len(x.rounds) > 1 {
-						text = s.String()
-					}
-				}
-				if slices.Contains(lost, m) {
-					text = "**" + text + "**"
-				}
-				fmt.Fprintf(b, " %s |", text)
+				fmt.Fprintf(b, " %s |", labels[m])
 			}
-			b.WriteString("\n")
+			fmt.Fprintf(b, "\n| --- | --- |%s\n", strings.Repeat(" ---: |", len(s.columns)))
 		}
+		for _, x := range r.in(c) {
+			r.line(b, x, s.columns)
+		}
+	}
+	if titled != "" {
 		b.WriteString("\n")
 	}
+}
+
+// line is one row of a table.
+func (r *report) line(b *strings.Builder, x *row, columns []string) {
+	lost, name := r.lost(x.cell, x), x.player
+	switch {
+	case x.cell.group != "":
+		name = x.cell.title
+	case x.baseline():
+		name += " (no lock)"
+	case len(lost) > 0:
+		name += " ▲"
+	}
+	fmt.Fprintf(b, "| %s | %s |", name, r.servers[x.cell.server])
+	for _, m := range columns {
+		list, text := x.of(m), "–"
+		if ours := r.row(x.cell, holdfastName); m == mRatio && ours != nil && ours != x {
+			list = ratios(ours.rounds, x.rounds, mRate)
+		}
+		if s, known := spreadOf(list); known {
+			text = show(s.median)
+			if (m == mRatio || slices.Contains(judged, m)) && len(list) > 1 {
+				text = s.String()
+			}
+		}
+		if slices.Contains(lost, m) {
+			text = "**" + text + "**"
+		}
+		if before := r.before(x); before != nil && (m == mServerCPU || m == mClientCPU) {
+			text += fmt.Sprintf(" (×%s)", show(x.medians[m]/before.medians[m]))
+		}
+		fmt.Fprintf(b, " %s |", text)
+	}
+	b.WriteString("\n")
+}
+
+// before is the step before one of growth; nil without.
+func (r *report) before(x *row) *row {
+	for _, o := range slices.Backward(r.rows[:slices.Index(r.rows, x)]) {
+		if x.cell.group != "" && o.cell.group == x.cell.group && o.cell.server == x.cell.server {
+			return o
+		}
+	}
+	return nil
 }
 
 // ratioTable compares this working tree with a commit: a row for each metric of each cell.
 func (r *report) ratioTable(commit string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Load average: %s at the begin, %s at the end.\n\n| workload | case | metric | here | %s | here / there |\n", r.load, loadAverage(), commit)
-	fmt.Fprintf(&b, "| --- | --- | --- | ---: | ---: | ---: |\n")
+	fmt.Fprintf(&b, "Load average: %s at the begin, %s at the end.\n\n| case | metric | here | %s | here / there |\n", r.load, loadAverage(), commit)
+	fmt.Fprintf(&b, "| --- | --- | ---: | ---: | ---: |\n")
 	for _, c := range r.cells {
 		here, there := r.row(c, holdfastName), r.row(c, commit)
 		if here == nil || there == nil {
 			continue
 		}
-		for _, m := range c.columns() {
+		for _, m := range c.section().columns {
 			if s, known := spreadOf(ratios(here.rounds, there.rounds, m)); known {
-				fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", c.workload, c.title, labels[m], show(here.medians[m]), show(there.medians[m]), s)
+				fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", c, labels[m], show(here.medians[m]), show(there.medians[m]), s)
 			}
 		}
 	}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -8,6 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/integration/server"
 )
 
 // errBusy is what TryLock returns when another has the lock, whatever the library calls it.
@@ -20,8 +24,9 @@ type rival struct {
 	// the commands that it sends to Redis itself; all others ran inside scripts and functions
 	Sends    []string
 	Baseline bool // not a lock: the cost of the bare commands
-	Tuned    bool // a rival once more, with the connection settings of client.Open
 	Several  bool // it can work on several servers that know nothing of each other
+	Limits   bool // several can have a lock of it
+	Shares   bool // readers and writers
 
 	// Open connects one client, as one process would have it.
 	Open func(p place, lease time.Duration) (locker, error)
@@ -35,7 +40,9 @@ type locker struct {
 	Lock func(ctx context.Context, name string) (hold, error)
 	// TryLock fails with errBusy instead of waiting.
 	TryLock func(ctx context.Context, name string) (hold, error)
-	Close   func()
+	// Beside is Lock for one that several may have.
+	Beside func(ctx context.Context, w wish) (hold, error)
+	Close  func()
 }
 
 // hold is a lock that was taken.
@@ -44,50 +51,48 @@ type hold struct {
 	Context context.Context // ends when the lock is lost; nil where the library has no such thing
 }
 
-// rivals are all libraries, Holdfast first. Those on rueidis come once more with our connection
-// settings: anybody can set them, and without contention they win more than any lock does.
+// rivals are all libraries, Holdfast first.
 func rivals() []rival {
-	list := []rival{holdfastRival(), rueidislockRival(), redsyncRival(), redsyncRueidisRival(), bsmRival(), setnxRival()}
-	for _, r := range []rival{rueidislockRival(), redsyncRueidisRival(), setnxRival()} {
-		r.Name, r.Tuned = r.Name+" (tuned)", true
-		r.Settings = "with the connection settings of client.Open: PipelineMultiplex -1, MaxFlushDelay 20 µs"
-		list = append(list, r)
-	}
-	return list
+	return []rival{holdfastRival(), rueidislockRival(), redsyncRival(), redsyncRueidisRival(), bsmRival(), setnxRival(), floorRival(),
+		redissonRival(), zsetRival(), placesRival()}
 }
 
 // takes reports whether a rival takes part in a cell.
 func (r rival) takes(c cell) bool {
 	switch {
-	case c.kind == heldKind:
+	case c.group != "":
 		return r.Name == holdfastName
-	case c.several:
+	case c.kind == crowdKind:
+		return c.limit > 0 && r.Limits || r.Shares
+	case r.Limits && r.Name != holdfastName:
+		return false
+	case c.where == server.KindSeveral:
 		return r.Several
 	}
-	return c.kind == spreadKind || !r.Baseline && !r.Tuned
+	return !r.Baseline || c.kind == spreadKind || c.kind == openKind
 }
 
 // place is where the servers are.
 type place struct {
-	Addrs   []string // of one server, or of several that know nothing of each other
-	Several bool
-	Tuned   bool
+	Addrs []string // of one server, of a Cluster, or of several that know nothing of each other
+	Kind  server.Kind
 }
 
 // patience is for connecting, while 127 other clients do the same on a machine of two cores.
 const patience = time.Minute
 
-// option is what a rueidis client needs to reach the Redis of the place.
+// option is what a rueidis client needs to reach the Redis of the place. Its settings are those of
+// client.Open, for all: without contention they win more than any lock does.
 func (p place) option() rueidis.ClientOption {
-	option := rueidis.ClientOption{InitAddress: p.Addrs, Dialer: net.Dialer{Timeout: patience}}
-	if p.Tuned {
-		option.PipelineMultiplex, option.MaxFlushDelay = -1, 20*time.Microsecond
-	}
-	return option
+	return rueidis.ClientOption{InitAddress: p.Addrs, Dialer: net.Dialer{Timeout: patience},
+		PipelineMultiplex: -1, MaxFlushDelay: 20 * time.Microsecond, ReadBufferEachConn: 64 << 10, WriteBufferEachConn: 64 << 10}
 }
 
-// each is the place of every one of several servers.
+// each is the place of every one of several servers, or the place itself.
 func (p place) each() (list []place) {
+	if p.Kind != server.KindSeveral {
+		return []place{p}
+	}
 	for _, addr := range p.Addrs {
 		list = append(list, place{Addrs: []string{addr}})
 	}
@@ -96,8 +101,8 @@ func (p place) each() (list []place) {
 
 // goRedis opens a go-redis client. Its pool has a connection for each of the 64 goroutines that the
 // largest workload of one client has (the default is ten for each core), opened when needed.
-func (p place) goRedis() *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: p.Addrs[0], PoolSize: 64, DialTimeout: patience})
+func (p place) goRedis() redis.UniversalClient {
+	return redis.NewUniversalClient(&redis.UniversalOptions{Addrs: p.Addrs, PoolSize: 64, DialTimeout: patience})
 }
 
 // sameKey is the Key of rivals that use the name as it is.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -5,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
@@ -19,9 +22,32 @@ import (
 
 // world is the servers that the workloads share, started when first needed.
 type world struct {
-	single, several *site
-	core            *int // of the servers, if they have one
-	quick           bool // short windows
+	flavours []server.Flavour
+	sites    map[spot]*site
+	core     *int // of the servers, if they have one
+	quick    bool // short windows
+}
+
+// spot says which servers a cell is measured on.
+type spot struct {
+	server int
+	where  server.Kind
+}
+
+// flavours are the servers that this machine has as HOLDFAST_RUNTIME and HOLDFAST_SERVERS choose, two at the most.
+// Where they choose nothing and it has one, the second one is the first image that is here.
+func flavours() (list []server.Flavour, err error) {
+	if list, err = server.Flavours(); err != nil {
+		return nil, err
+	}
+	if os.Getenv("HOLDFAST_RUNTIME")+os.Getenv("HOLDFAST_SERVERS") == "" {
+		for _, image := range []string{"valkey/valkey:8", "redis:8", "holdfast-test/valkey:8.1", "holdfast-test/redis:8.0"} {
+			if len(list) == 1 && exec.Command("docker", "image", "inspect", image).Run() == nil {
+				list = append(list, server.Flavour{Runtime: server.Container, Image: image})
+			}
+		}
+	}
+	return list[:min(2, len(list))], nil
 }
 
 // site is a deployment of Redis that has the functions of Holdfast.
@@ -31,32 +57,24 @@ type site struct {
 	primaries []rueidis.Client // a connection to each, which is kept: a reading shall cost little
 }
 
-// site returns one server, or five, emptied.
-func (w *world) site(ctx context.Context, several bool) (*site, error) {
-	at, spec := &w.single, server.Spec{Kind: server.KindSingle, Own: true}
-	if several {
-		at, spec = &w.several, server.Spec{Kind: server.KindSeveral, Servers: 5, Own: true}
-	}
-	if *at == nil {
-		// A container costs the network a proxy or a bridge, which the numbers should not have.
-		if os.Getenv("HOLDFAST_RUNTIME") == "" {
-			if err := os.Setenv("HOLDFAST_RUNTIME", string(server.Local)); err != nil {
-				return nil, err
-			}
-		}
-		d, err := server.Start(ctx, spec)
+// site returns the servers of a cell, emptied.
+func (w *world) site(ctx context.Context, c cell) (*site, error) {
+	at := spot{c.server, c.where}
+	s := w.sites[at]
+	if s == nil {
+		d, err := server.Start(ctx, server.Spec{Kind: c.where, Servers: 5, Own: true, Flavour: w.flavours[c.server]})
 		if err != nil {
 			return nil, err
 		}
-		*at = &site{Deployment: d, place: place{Several: several}}
-		if err := (*at).prepare(ctx, w.core); err != nil {
+		s = &site{Deployment: d, place: place{Kind: c.where, Addrs: d.Addrs()}}
+		w.sites[at] = s
+		if err := s.prepare(ctx, w.core); err != nil {
 			return nil, err
 		}
 	}
-	s := *at
 	for _, c := range s.primaries {
 		err := c.Do(ctx, c.B().Flushall().Sync().Build()).Error()
-		if err == nil && s.place.Several {
+		if err == nil && s.place.Kind == server.KindSeveral {
 			err = remember(ctx, c)
 		}
 		if err != nil {
@@ -71,24 +89,29 @@ func (s *site) prepare(ctx context.Context, core *int) error {
 	if err := s.LoadFunctions(ctx); err != nil {
 		return err
 	}
-	for _, n := range s.Nodes() {
-		if core == nil {
-			break
-		}
-		pid, err := strconv.Atoi(n.Info(ctx, "server", "process_id"))
-		if err != nil {
-			return fmt.Errorf("INFO of %s names no process: %w", n.Addr, err)
-		}
-		if err := house(pid, *core); err != nil {
-			return fmt.Errorf("move %s to core %d %w", n.Addr, *core, err)
-		}
+	if s.place.Kind == server.KindSeveral {
+		s.place.Addrs = nil
 	}
 	for _, n := range s.Nodes() {
+		if core != nil {
+			if err := house(n.Addr, *core); err != nil {
+				return fmt.Errorf("move %s to core %d: %w", n.Addr, *core, err)
+			}
+		}
+		if n.Role != server.RolePrimary {
+			continue
+		}
 		c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{n.Addr}, ForceSingleClient: true, DisableCache: true})
 		if err != nil {
 			return err
 		}
-		s.primaries, s.place.Addrs = append(s.primaries, c), append(s.place.Addrs, n.Addr)
+		s.primaries = append(s.primaries, c)
+		if s.place.Kind == server.KindSeveral {
+			s.place.Addrs = append(s.place.Addrs, n.Addr)
+		}
+		if err := c.Do(ctx, c.B().FunctionLoad().Replace().FunctionCode(floorSource).Build()).Error(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -110,10 +133,7 @@ func remember(ctx context.Context, c rueidis.Client) error {
 
 // close ends all servers.
 func (w *world) close() (err error) {
-	for _, s := range []*site{w.single, w.several} {
-		if s == nil {
-			continue
-		}
+	for _, s := range w.sites {
 		for _, c := range s.primaries {
 			c.Close()
 		}
@@ -126,7 +146,7 @@ func (w *world) close() (err error) {
 type account struct {
 	at             time.Duration // of the reading
 	server, client time.Duration // CPU
-	mallocs, bytes uint64
+	mallocs        uint64
 	commands       map[string]spent // by name, those inside scripts and functions too
 }
 
@@ -153,7 +173,7 @@ func (s *site) account(ctx context.Context) (account, error) {
 		return a, err
 	}
 	a.client = time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	a.mallocs, a.bytes, a.at = m.Mallocs, m.TotalAlloc, time.Since(began)
+	a.mallocs, a.at = m.Mallocs, time.Since(began)
 	return a, nil
 }
 
@@ -181,7 +201,7 @@ func (a *account) parse(info string) error {
 }
 
 func (a account) sub(o account) account {
-	d := account{at: a.at - o.at, server: a.server - o.server, client: a.client - o.client, mallocs: a.mallocs - o.mallocs, bytes: a.bytes - o.bytes,
+	d := account{at: a.at - o.at, server: a.server - o.server, client: a.client - o.client, mallocs: a.mallocs - o.mallocs,
 		commands: map[string]spent{}}
 	for name, s := range a.commands {
 		d.commands[name] = spent{s.calls - o.commands[name].calls, s.usec - o.commands[name].usec}

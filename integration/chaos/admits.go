@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import "github.com/holdfast-go/holdfast/integration/oracle"
@@ -14,7 +16,6 @@ var causes = map[kind]oracle.Cause{
 	// A replica that forgets is not the primary before it has synchronised here.
 	serverForget:   oracle.Forgotten,
 	majorityForget: oracle.Forgotten,
-	clockForward:   oracle.Forward,
 	slotMove:       oracle.Moved,
 
 	// The old primary is dead, or hears of the new one within milliseconds.
@@ -48,7 +49,7 @@ func (k kind) excuses(l oracle.Level) bool { return causes[k].Verdict(l) == orac
 // waits reports whether all may have to wait because of a fault of a quorum: for a guard, or for a server.
 func (k kind) waits() bool {
 	switch k {
-	case libReplace, libFlush, memoryFull, rightsGone, majorityPause, majorityRestart, majorityForget, clockBack:
+	case libReplace, libFlush, memoryFull, rightsGone, majorityPause, majorityRestart, majorityForget:
 		return true
 	}
 	return false

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -25,9 +27,8 @@ const (
 	bad     = "rounds with violations"
 	holds   = "holds"
 	updates = "updates"
-	guarded = "rounds with a guard" // and in these:
+	guarded = "rounds with a guard" // and in these
 	entries = "holds in the storm"
-	losses  = "losses of a server's memory, while somebody was inside"
 )
 
 func (c counts) count(what, kind string, n int) {
@@ -73,7 +74,7 @@ func (r *result) String() string {
 	fmt.Fprintf(&b, "%-22s %5d faults, %6d calls, %6d holds, %6d updates, %d meetings admitted",
 		r.round.name(), r.sum(faults), r.sum(outcomes), n[holds], n[updates], r.sum(admitted))
 	if n[guarded] > 0 {
-		fmt.Fprintf(&b, ", %d entries in the storm, %d losses of memory with somebody inside", n[entries], n[losses])
+		fmt.Fprintf(&b, ", %d entries in the storm", n[entries])
 	}
 	const most = 10
 	for _, v := range r.violations[:min(len(r.violations), most)] {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command chaos runs schedules of random faults on real servers, and checks what the clients saw.
 //
 //	go run . -time 60s -seed 1 -out records
@@ -70,15 +72,9 @@
 // so those losses are farther apart than that; a round without an entry in the storm is an error.
 //
 // A quorum has three such turns. Strict: one or two servers of five at a time are paused, killed to
-// come back with their data or empty, emptied at once, or have wrong clocks, and nobody has to wait
-// for that. Guard: also those by which all may have to wait, because a majority is lost, has
-// forgotten, is full, or refuses; but there is no second holder. All: also those that end votes
-// without a loss of memory.
-//
-// In about every other round of single servers, and of a quorum, clocks are stepped, if there is a C
-// compiler: forward, and in half of those rounds back too. A token can fall where a server loses its
-// memory and its clock is behind what it was, so where clocks go back, nothing makes a server forget.
-// In other rounds of a quorum, clocks are wrong all the time.
+// come back with their data or empty, or emptied at once, and nobody has to wait for that. Guard: also
+// those by which all may have to wait, because a majority is lost, has forgotten, is full, or refuses; but
+// there is no second holder. All: also those that end votes without a loss of memory.
 //
 // # Soak
 //
@@ -90,8 +86,7 @@
 // # Not covered
 //
 //   - Several cuts between servers at a time, and cuts beside other faults of servers.
-//   - Clocks that are stepped, of servers that watch each other (Sentinel, Cluster). A step is silence
-//     to them, so what follows is a failover.
+//   - Clocks that are stepped, or wrong all the time: the simulation has them.
 //   - Members of a quorum that are primaries with replicas.
 //   - Other servers than local processes.
 package main

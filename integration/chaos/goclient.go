@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -18,6 +20,7 @@ type goWorker struct {
 	client *client.Client
 	level  oracle.Level
 	long   bool // what it takes now it holds for long
+	limit  int  // and with whom beside it
 }
 
 // lease chooses one. Most are short: the lease of a holder that was killed is time in which nothing
@@ -79,6 +82,13 @@ func (g *goWorker) take(name string, got func()) {
 		limit = 200*time.Millisecond + g.some(8*time.Second)
 	}
 	opts := []client.Option{client.WithLease(lease), client.WithLockContext(context.Background())}
+	switch g.limit = g.worker.limit(name); g.limit {
+	case 0:
+	case oracle.Sharing:
+		opts = append(opts, client.WithShared())
+	default:
+		opts = append(opts, client.WithLimit(g.limit))
+	}
 	switch {
 	case calm || x < 0.65:
 		g.want("acquire", g.client.Acquire, g.stopping, name, lease, limit, got, opts)
@@ -124,14 +134,13 @@ func (g *goWorker) want(verb string, acquire func(context.Context, string, ...cl
 	}
 	l := g.look(id, start, name, g.level, lock.Owner(), lock.Fence(),
 		func() bool { return lock.Context().Err() == nil && lock.Remaining() > 0 })
+	l.hold.Limit, l.hold.Slot = g.limit, lock.Slot()
 	if l.see() {
 		got()
 	}
 	l.deposit(g.some(10 * time.Millisecond))
 	switch x := g.random.Float64(); {
 	case x < 0.1:
-		g.reenter(l, lock)
-	case x < 0.2:
 		g.does("renew", name, context.Background(), time.Second, func(ctx context.Context) (int64, error) {
 			return lock.Fence(), lock.Renew(ctx)
 		})
@@ -147,28 +156,6 @@ func (g *goWorker) want(verb string, acquire func(context.Context, string, ...cl
 		return lock.Fence(), err
 	})
 	l.leave(at, "release")
-}
-
-// reenter takes the lock once more, under its own context, and gives that back.
-func (g *goWorker) reenter(l *look, lock *client.Lock) {
-	name := l.hold.Lock
-	var inner *client.Lock
-	c := call{Call: "re-enter", Lock: name, Level: g.level, Limit: brief}
-	g.called(c, func() (string, int64) {
-		var err error
-		inner, err = g.client.Acquire(lock.Context(), name)
-		return outcome(err), fenceOf(inner)
-	})
-	if inner == nil {
-		return
-	}
-	if inner.Fence() != lock.Fence() || inner.Owner() != lock.Owner() {
-		l.trouble("re-entry", name, now(), "token %d of %s inside of %d of %s", inner.Fence(), inner.Owner(),
-			lock.Fence(), lock.Owner())
-	}
-	l.stay(g.some(5 * time.Millisecond))
-	c.Call = "release inner"
-	g.called(c, func() (string, int64) { return outcome(inner.Release(context.Background())), inner.Fence() })
 }
 
 func fenceOf(l *client.Lock) int64 {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 // kind is what a fault does.
@@ -43,9 +45,6 @@ const (
 	majorityPause   kind = "majority.pause" // as of one or two servers, but of a majority of a quorum
 	majorityRestart kind = "majority.restart"
 	majorityForget  kind = "majority.forget"
-	clockWrong      kind = "clock.wrong"   // of one or two servers of a quorum, all the time
-	clockForward    kind = "clock.forward" // a step, at a single server, or at one of a minority of a quorum
-	clockBack       kind = "clock.back"
 	replicaRestart  kind = "replica.restart"    // SIGKILL of a replica, which comes back empty
 	failoverOrder   kind = "failover.order"     // CLUSTER FAILOVER
 	failoverForce   kind = "failover.force"     // CLUSTER FAILOVER FORCE

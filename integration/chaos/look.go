@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -79,6 +81,10 @@ func (l *look) stay(d time.Duration) bool {
 // deposit adds one to the guarded register, as a careless holder does: it does not look whether the
 // lock is still its own.
 func (l *look) deposit(pause time.Duration) {
+	if l.hold.Limit > 0 { // others write beside it
+		l.stay(pause)
+		return
+	}
 	a := Access{Lock: l.hold.Lock, Token: l.hold.Token}
 	value, err := use(l.register, a)
 	if err != nil {

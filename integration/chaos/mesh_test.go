@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -121,7 +123,7 @@ func meshed(t *testing.T, name string) *servers {
 	}
 	s, err := shapeOf(name)
 	require.NoError(t, err)
-	v, err := startServers(t.Context(), newHistory(nil), s, functions.Source, false, &clocks{})
+	v, err := startServers(t.Context(), s, functions.Source, false)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, v.close()) })
 	if v.mesh == nil {

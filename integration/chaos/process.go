@@ -1,15 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
 	"context"
 	"math/rand/v2"
 	"net/rpc"
+	"slices"
 	"sync"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/integration/leaks"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 	"github.com/holdfast-go/holdfast/integration/reexec"
 )
 
@@ -165,6 +169,15 @@ func (w *worker) work() {
 			w.say(message{Cycled: w.number})
 		}
 	}
+}
+
+// limit chooses how many may have a lock beside one another, or oracle.Sharing; 0: nobody may. Only the last
+// locks are for crowds.
+func (w *worker) limit(lock string) int {
+	if w.Quorum || !slices.Contains(w.Locks[4:], lock) || w.chance(0.2) {
+		return 0
+	}
+	return []int{1, 2, 3, oracle.Sharing}[w.random.IntN(4)]
 }
 
 func (w *worker) isCalm() bool {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -34,8 +36,6 @@ func (s shape) permits(profile string, k kind) bool {
 		calm := profile == profileAll || !k.excuses(oracle.Quorum)
 		return calm && (profile != profileStrict || !k.waits())
 	case k == voteDelete:
-		return false
-	case k == clockBack && termsOf(s, profile).Guard > 0: // it remembers too little then
 		return false
 	}
 	switch profile {

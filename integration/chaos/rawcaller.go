@@ -1,6 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +47,7 @@ type answer struct {
 	yes    bool
 	number int64 // the token, or how long the other one's lease lasts
 	hears  int64 // of a wait that was refused: how many hear its channel
+	slot   int64 // of a limited or a shared lock
 }
 
 // patience is how long a raw caller waits for an answer.
@@ -80,6 +84,9 @@ func read(reply rueidis.RedisResult, function string) (a answer, err error) {
 	if a.yes = first != 0; err == nil {
 		a.number, err = list[1].AsInt64()
 	}
+	if err == nil && a.yes && len(list) > 2 {
+		a.slot, err = list[2].AsInt64()
+	}
 	if err == nil && len(list) > 7 {
 		a.hears, err = list[7].AsInt64()
 	}
@@ -104,34 +111,34 @@ func rawOutcome(err error) string {
 type rawLock struct {
 	*rawWorker
 	name, key, owner string
-	hold             string // of a joinable lock, else ""
+	limit            int
+	slot             int64
 	lease            time.Duration
 	token            int64
 	until            stamp // by this caller's clock
 }
 
-// guarded are the arguments of a call that wants the lock: with the guard behind them, if there is
-// one.
+// guarded are the arguments of a call that wants the lock: with the limit and the guard behind them, if
+// there is one.
 func (l *rawLock) guarded(args ...string) []string {
+	switch l.limit {
+	case 0:
+	case oracle.Sharing:
+		args = append(args, functions.OptShared)
+	default:
+		args = append(args, functions.OptLimit, strconv.Itoa(l.limit))
+	}
 	if l.Guard == 0 {
 		return args
 	}
 	return append(args, functions.OptGuard, strconv.FormatInt(l.Guard.Milliseconds(), 10))
 }
 
-// held are the words that name a hold.
-func (l *rawLock) held(hold string) []string {
-	if hold == "" {
-		return nil
-	}
-	return []string{functions.OptHold, hold}
-}
-
 func (l *rawLock) ttl() string { return strconv.FormatInt(l.lease.Milliseconds(), 10) }
 
 // granted counts the lease from before the call was sent, less what the clocks may differ in.
-func (l *rawLock) granted(sent stamp, token int64) {
-	l.token, l.until = token, sent.Add(l.lease-l.lease/100-2*time.Millisecond)
+func (l *rawLock) granted(sent stamp, a answer) {
+	l.token, l.slot, l.until = a.number, cmp.Or(a.slot, l.slot), sent.Add(l.lease-l.lease/100-2*time.Millisecond)
 	if l.Defect == defectOverstay {
 		l.until = sent.Add(3 * l.lease)
 	}
@@ -142,9 +149,7 @@ func (r *rawWorker) take(name string, got func()) {
 	l := &rawLock{rawWorker: r, name: name, key: prefix + name,
 		owner: fmt.Sprintf("raw-%016x%016x", r.random.Uint64(), r.random.Uint64()),
 		lease: time.Second + time.Duration(r.random.IntN(2000))*time.Millisecond}
-	if r.chance(0.2) {
-		l.hold = "first"
-	}
+	l.limit = r.limit(name)
 	verb, ask, limit := "try", l.try, 200*time.Millisecond+r.some(8*time.Second)
 	if r.isCalm() {
 		limit = 30 * time.Second
@@ -167,17 +172,13 @@ func (l *rawLock) does(verb string, f func() string) (id int64, start stamp) {
 
 // try asks once, and once more with the same owner if there is no answer.
 func (l *rawLock) try() string {
-	function, words := functions.Acquire, l.guarded(l.owner, l.ttl())
-	if l.hold != "" {
-		function, words = functions.AcquireReentrant, l.guarded(l.owner, l.ttl(), l.hold)
-	}
 	var err error
 	for range 2 {
 		var a answer
 		sent := now()
-		switch a, err = l.ask(function, l.key, words...); {
+		switch a, err = l.ask(functions.Acquire, l.key, l.guarded(l.owner, l.ttl())...); {
 		case err == nil && a.yes:
-			l.granted(sent, a.number)
+			l.granted(sent, a)
 			return "ok"
 		case err == nil:
 			return "busy"
@@ -200,12 +201,12 @@ func (l *rawLock) wait(limit time.Duration) string {
 		if channel != "" {
 			words = append(words, functions.OptChannel, channel)
 		}
-		a, err := l.ask(functions.Wait, l.key, append(words, l.held(l.hold)...)...)
+		a, err := l.ask(functions.Wait, l.key, words...)
 		switch {
 		case err != nil:
 			outcome = rawOutcome(err)
 		case a.yes:
-			l.granted(sent, a.number)
+			l.granted(sent, a)
 			return "ok"
 		default: // in line
 			outcome = "timeout"
@@ -261,8 +262,7 @@ func (l *rawLock) subscribe(ctx context.Context) (name string, granted <-chan st
 // it.
 func (l *rawLock) undo(function string) {
 	for range 3 {
-		words := append([]string{l.owner}, l.held(l.hold)...)
-		if _, err := l.ask(function, l.key, words...); err == nil {
+		if _, err := l.ask(function, l.key, l.owner); err == nil {
 			return
 		}
 	}
@@ -289,24 +289,18 @@ func (l *rawLock) work(id int64, start stamp, got func()) {
 		l.rest(l.lease/20 + l.some(300*time.Millisecond))
 		l.renew(&view)
 		view.stay(l.some(l.lease))
-	case x < 0.4 && l.hold != "":
-		l.join()
 	}
 	view.see()
 	at, done := now(), false
 	l.does("release", func() string {
 		defer func() { at = now() }()
-		words := []string{l.owner}
-		if l.hold != "" {
-			words = append(words, functions.OptAll)
-		}
 		for range 3 {
-			a, err := l.ask(functions.Release, l.key, words...)
+			a, err := l.ask(functions.Release, l.key, l.owner)
 			if err != nil {
 				continue
 			}
 			if l.chance(0.1) { // a repeat is safe
-				_, _ = l.ask(functions.Release, l.key, words...)
+				_, _ = l.ask(functions.Release, l.key, l.owner)
 			}
 			if done = a.yes; done {
 				return "ok"
@@ -334,7 +328,9 @@ func (l *rawLock) renewAfterwards() {
 }
 
 func (l *rawLock) view(id int64, start stamp) *look {
-	return l.look(id, start, l.name, l.level, l.owner, l.token, func() bool { return now() < l.until })
+	v := l.look(id, start, l.name, l.level, l.owner, l.token, func() bool { return now() < l.until })
+	v.hold.Limit, v.hold.Slot = l.limit, int(l.slot)
+	return v
 }
 
 // renew starts the lease anew. A lease that this caller took for ended can still be good: then it
@@ -354,7 +350,7 @@ func (l *rawLock) renew(view **look) {
 		if v.see() && a.number != l.token {
 			v.over = now()
 		}
-		l.granted(sent, a.number)
+		l.granted(sent, a)
 		return "ok"
 	})
 	if v.see() || now() >= l.until {
@@ -363,19 +359,4 @@ func (l *rawLock) renew(view **look) {
 	v.leave(v.over, "renewed later")
 	*view = l.view(id, start)
 	(*view).see()
-}
-
-// join adds a hold and gives it back.
-func (l *rawLock) join() {
-	l.does("join", func() string {
-		a, err := l.ask(functions.AcquireReentrant, l.key, l.guarded(l.owner, l.ttl(), "second")...)
-		if err != nil {
-			return rawOutcome(err)
-		}
-		if !a.yes {
-			return "lost"
-		}
-		_, _ = l.ask(functions.Release, l.key, append([]string{l.owner}, l.held("second")...)...)
-		return "ok"
-	})
 }

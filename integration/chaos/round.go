@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -26,8 +28,7 @@ type round struct {
 	Defect  string        // of the client processes, for a test
 	Calm    time.Duration // until everybody has had every lock after it, at most; 0: calmWithin
 
-	terms  terms         // of Shape and Profile, set by run
-	longer time.Duration // by which steps of clocks may prolong a lease, set by run
+	terms  terms // of Shape and Profile, set by run
 	out    string
 	source string // of the library; "": the real one
 	keep   bool   // the whole history, whatever is found
@@ -80,9 +81,7 @@ func (r *round) run(ctx context.Context) (*result, error) {
 }
 
 func (r *round) play(ctx context.Context, s shape, h *history) (err error) {
-	c := s.clocks(r.random(3), r.Profile)
-	r.longer = c.longer()
-	servers, err := startServers(ctx, h, s, cmp.Or(r.source, functions.Source), r.autoLoad(), c)
+	servers, err := startServers(ctx, s, cmp.Or(r.source, functions.Source), r.autoLoad())
 	if err != nil {
 		return err
 	}
@@ -166,7 +165,7 @@ func (r *round) calm(ctx context.Context, h *history, c *crew) {
 	if err := c.say(calmDown); err != nil {
 		h.trouble(wrong("died", "", now(), "%v", err))
 	}
-	within := cmp.Or(r.Calm, calmWithin) + r.terms.Guard + r.longer
+	within := cmp.Or(r.Calm, calmWithin) + r.terms.Guard
 	left := slices.Sorted(slices.Values(c.workers()))
 	until(within, func() bool {
 		h.mu.Lock()
@@ -190,7 +189,6 @@ func (r *round) judge(h *history) *result {
 	if r.terms.Guard > 0 {
 		res.count(numbers, guarded, 1)
 		res.count(numbers, entries, entered(h.holds, h.calm))
-		res.count(numbers, losses, lost(h.holds, h.faults))
 	}
 	for _, f := range h.faults {
 		what := faults
@@ -206,10 +204,20 @@ func (r *round) judge(h *history) *result {
 		res.count(outcomes, c.Call+": "+short(c.Outcome), 1)
 	}
 	for _, list := range [][]violation{found.Violations, oracle.Tokens(h.holds), checkHangs(h.calls, h.faults, h.killed),
-		checkStuck(h.calls, h.holds, h.calm, idle+r.terms.Guard+r.longer)} {
+		checkStuck(h.calls, h.holds, h.calm, idle+r.terms.Guard)} {
 		res.violations = append(res.violations, list...)
 	}
 	return res
+}
+
+// entered counts the holders who came in before the calm.
+func entered(holds []*hold, calm stamp) (n int) {
+	for _, h := range holds {
+		if calm == 0 || h.Enter < calm {
+			n++
+		}
+	}
+	return n
 }
 
 // aftermath is how long requests that were on their way reach a server whose grants do not count any more.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -20,20 +22,15 @@ type servers struct {
 	shape      shape
 	deployment *server.Deployment
 	nodes      nodes
-	mesh       *mesh  // nil if there is none
-	source     string // of the library
-	autoLoad   bool   // clients load it, where they call
-	clocks     *clocks
+	mesh       *mesh        // nil if there is none
+	source     string       // of the library
+	autoLoad   bool         // clients load it, where they call
 	failovers  atomic.Int64 // counted when one is begun, and when it is over
 }
 
-func startServers(ctx context.Context, h *history, s shape, source string, autoLoad bool,
-	c *clocks) (*servers, error) {
+func startServers(ctx context.Context, s shape, source string, autoLoad bool) (*servers, error) {
 	spec := s.spec
-	if c.used() {
-		spec.Preload = wallClock()
-	}
-	v := &servers{shape: s, source: source, clocks: c}
+	v := &servers{shape: s, source: source}
 	if s.replicas > 0 && rerouter() != "" {
 		spec.Preload = rerouter()
 		spec.Before = func(d *server.Deployment) (err error) {
@@ -57,7 +54,7 @@ func startServers(ctx context.Context, h *history, s shape, source string, autoL
 	if v.mesh == nil {
 		v.shape.kinds = slices.DeleteFunc(slices.Clone(s.kinds), kind.isCut)
 	}
-	if err := errors.Join(err, v.load(), v.whole(), c.begin(h, s, v.nodes)); err != nil {
+	if err := errors.Join(err, v.load(), v.whole()); err != nil {
 		return nil, errors.Join(err, v.close())
 	}
 	v.autoLoad = autoLoad

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -28,7 +30,6 @@ var (
 	handKinds   = []kind{lockBreak, keyDelete, voteDelete, voteDelete, connKill, connKill,
 		connKill, connKill, pubsubKill, pubsubKill, libReplace,
 		libReplace, libFlush, memoryFull, rightsGone}
-	clockKinds = []kind{clockForward, clockBack} // where clocks are stepped
 )
 
 // shapes take turns in this order.

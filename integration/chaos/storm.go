@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -35,7 +37,6 @@ type lane struct {
 const (
 	handLane   = 4
 	serverLane = 5
-	clockLane  = 6
 )
 
 // seldom is by how much a lane's pauses are longer in a round.
@@ -54,7 +55,6 @@ func (s *storm) start(seed uint64) {
 		{clientKinds, (*lane).client, 300 * time.Millisecond},
 		{handKinds, (*lane).hand, 200 * time.Millisecond},
 		{s.servers.shape.kinds, (*lane).server, 300 * time.Millisecond},
-		{clockKinds, (*lane).clock, time.Second},
 	}
 	for i, each := range lanes {
 		if s.terms.Guard > 0 { // one lane has all that makes a server forget, to leave calm between
@@ -67,7 +67,7 @@ func (s *storm) start(seed uint64) {
 			}
 		}
 		l := &lane{storm: s, random: rand.New(rand.NewPCG(seed, uint64(i)+1)),
-			kinds: s.servers.shape.of(s.Profile, s.servers.clocks.kinds(i, each.kinds)), lost: now()}
+			kinds: s.servers.shape.of(s.Profile, each.kinds), lost: now()}
 		l.kinds = slices.DeleteFunc(l.kinds, func(k kind) bool {
 			return s.Soak && k == clientKill || !strings.HasPrefix(string(k), s.Only)
 		})

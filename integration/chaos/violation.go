@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -8,7 +10,7 @@ import (
 )
 
 // violation is something that must not be, by one of the rules exclusion, token, register, hang, stuck,
-// leak, growth, died and re-entry.
+// leak, growth and died.
 type violation = oracle.Violation
 
 func wrong(rule, lock string, at stamp, form string, args ...any) violation {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package conformance
 
 import (
@@ -50,8 +52,8 @@ var ways = []struct {
 	{"forbidding the keys", func(d *distant) { d.admin("ACL", "SETUSER", "default", "resetkeys", "~other:*") }, client.ErrInvalid, client.ErrDenied, "version"},
 	{"with other data", func(d *distant) {
 		for _, name := range []string{"free", "renew", "release", "owned"} {
-			d.admin("DEL", d.Prefix+name)
-			d.admin("RPUSH", d.Prefix+name, "x")
+			d.admin("RPUSH", d.Prefix+"list", "x") // at once: a holder that finds no key has lost the lock
+			d.admin("RENAME", d.Prefix+"list", d.Prefix+name)
 		}
 	}, client.ErrInvalid, client.ErrNotALock, "version"},
 }

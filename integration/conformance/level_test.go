@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package conformance
 
 import (
@@ -11,78 +13,11 @@ import (
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
-// A guarded lock is used like any other, once the server remembers for long enough.
-func TestGuardedLocks(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, e *env) {
-		const lease, guard = 15 * time.Second, 16 * time.Second // a busy machine stands still for seconds at times
-		level := client.WithOptions(client.WithLease(lease), client.WithGuard(guard))
-		a, b := e.open(client.Config{}), e.open(client.Config{})
-		first, err := a.TryAcquire(e.Ctx, "x", level, client.WithFreshAnswer())
-		if err != nil {
-			var busy *client.BusyError
-			require.ErrorAs(t, err, &busy)
-			require.Empty(t, busy.Holder.Owner)
-			require.Positive(t, busy.Remaining)
-			require.LessOrEqual(t, busy.Remaining, guard)
-			require.ErrorContains(t, err, "nobody gets it yet")
-			first, err = a.Acquire(e.Ctx, "x", level)
-		}
-		require.NoError(t, err)
-		plain := e.Take(a, "plain")
-		_, err = a.Acquire(plain.Context(), "plain", level)
-		only(t, client.ErrInvalid, err, "what is not guarded is not re-entered as if it were")
-		e.Release(plain)
-		only(t, client.ErrInvalid, first.RenewFor(e.Ctx, guard+time.Millisecond))
-		require.NoError(t, first.RenewFor(e.Ctx, guard))
-		e.tour(a, b, first, level)
-	})
-}
-
 // replicas is how many each primary has.
 func (e *env) replicas() int {
 	primaries, err := e.D.Primaries(e.Ctx)
 	require.NoError(e.TB, err)
 	return len(e.D.Nodes())/len(primaries) - 1
-}
-
-// A lock that all replicas have is used like any other.
-func TestReplicatedLocks(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		n := e.replicas()
-		if n == 0 {
-			t.Skip("no replica here")
-		}
-		level := client.WithReplicas(n, 10*time.Second)
-		a, b := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
-		l := e.Take(a, "x", level)
-		e.tour(a, b, l, level)
-	})
-}
-
-// tour re-enters a lock x of a's, renews it, hands it over, breaks it, and joins it.
-func (e *env) tour(a, b *client.Client, l *client.Lock, level client.Option) {
-	e.TB.Helper()
-	inner, err := a.Acquire(l.Context(), "x", level)
-	require.NoError(e.TB, err, "re-entry is in memory")
-	e.Release(inner)
-	require.NoError(e.TB, l.Renew(e.Ctx))
-	_, err = b.TryAcquire(e.Ctx, "x", level)
-	only(e.TB, client.ErrBusy, err)
-	waiting := e.Acquire(e.Ctx, b, "x", level)
-	e.Line(b, "x", 1)
-	e.Release(l)
-	next := e.Locked(waiting).Lock
-	require.Greater(e.TB, next.Fence(), l.Fence())
-	waiting = e.Acquire(e.Ctx, a, "x", level)
-	e.Line(b, "x", 1)
-	_, err = a.Break(e.Ctx, "x", "test")
-	require.NoError(e.TB, err)
-	require.ErrorIs(e.TB, e.Ended(next.Context()), client.ErrBroken)
-	e.Release(e.Locked(waiting).Lock)
-	joined := e.Take(a, "x", level, client.WithOwner("job"))
-	e.Release(e.Take(b, "x", level, client.WithOwner("job")))
-	e.Release(joined)
 }
 
 // One replica is asked for that does not exist: nobody gets the lock, and nothing of it is left.

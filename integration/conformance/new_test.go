@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package conformance
 
 import (
@@ -21,7 +23,7 @@ func TestNewOverTheCallersOwnClient(t *testing.T) {
 		other := e.open(client.Config{Lease: testbed.Long})
 		require.NoError(t, other.Redis().Do(e.Ctx, other.Redis().B().Ping().Build()).Error())
 		l := e.Take(c, name)
-		e.renewals(name, 3)
+		e.Renewals(name, 3)
 		for _, next := range []*client.Client{other, c} {
 			waiting := e.Acquire(e.Ctx, next, name)
 			e.Line(c, name, 1)

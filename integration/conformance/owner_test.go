@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package conformance
 
 import (
@@ -64,25 +66,6 @@ func TestReleaseOwner(t *testing.T) {
 		web.Close()
 		require.True(t, e.Exists("a"), "nobody's process has it")
 		require.NoError(t, worker.ReleaseOwner(e.Ctx, "a", "order 42"))
-		require.False(t, e.Exists("a"))
-	})
-}
-
-func TestWithOwnerJoinsAcrossClients(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		a, b := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
-		first := e.Take(a, "a", client.WithOwner("job 42"))
-		require.Equal(t, "job 42", first.Owner())
-		second, err := b.Acquire(e.Ctx, "a", client.WithOwner(first.Owner()))
-		require.NoError(t, err)
-		require.Equal(t, first.Fence(), second.Fence())
-		require.Equal(t, 2, e.inspect(a, "a").Holds)
-		_, err = b.TryAcquire(e.Ctx, "a", client.WithOwner("job 43"))
-		require.ErrorIs(t, err, client.ErrBusy)
-		e.Release(first)
-		require.True(t, e.inspect(a, "a").Held)
-		require.NoError(t, second.Renew(e.Ctx))
-		e.Release(second)
 		require.False(t, e.Exists("a"))
 	})
 }

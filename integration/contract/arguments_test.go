@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package contract
 
 import (
@@ -21,9 +23,12 @@ type argument struct {
 // arguments are all of all functions.
 func arguments() (all []argument) {
 	for function, n := range fixed {
-		usual := []string{"a", long, "h"}[:n]
+		usual := usual(function)
 		kinds := []argument{{name: "owner", least: 1, longest: functions.MaxBytes}, {name: "ttl_ms", most: functions.MaxTTL},
 			{name: "hold", least: 1, longest: functions.MaxHoldBytes}}
+		if function == functions.Finish {
+			kinds = []argument{kinds[0], {name: "value", longest: functions.MaxValue}, {name: "keep_ms", most: functions.MaxTTL}}
+		}
 		for i := range n {
 			a := kinds[i]
 			a.function, a.before, a.after = function, usual[:i], usual[i+1:]
@@ -35,7 +40,7 @@ func arguments() (all []argument) {
 			if alone(word) {
 				continue
 			}
-			a := argument{function: function, name: word, before: append([]string{"a", long, "h"}[:fixed[function]:fixed[function]], word), most: bounds[word]}
+			a := argument{function: function, name: word, before: append(usual(function), word), most: bounds[word]}
 			a.least, a.longest = lengths[word][0], lengths[word][1]
 			if word == functions.OptTokens { // a run is no longer than its lease in microseconds
 				a.before[1] = long
@@ -49,6 +54,14 @@ func arguments() (all []argument) {
 	return all
 }
 
+// usual are the arguments before the words.
+func usual(function string) []string {
+	if function == functions.Finish {
+		return []string{"a", "v", long}
+	}
+	return slices.Clone([]string{"a", long, "h"}[:fixed[function]])
+}
+
 func (a argument) with(value string) []string {
 	return slices.Concat(a.before, []string{value}, a.after)
 }
@@ -59,6 +72,8 @@ func (a argument) good() []string {
 		return []string{"1"} // it must not be far ahead of the clock either
 	case a.most > 0:
 		return []string{"1", fmt.Sprint(a.most)}
+	case a.name == "value":
+		return append(odd(a.longest), "", "\x00\r\n\x7f")
 	case a.least == 0:
 		return append(odd(a.longest), "")
 	}
@@ -102,7 +117,7 @@ func TestArgumentsOutsideTheirBoundsAreRefused(t *testing.T) {
 			for _, value := range a.bad() {
 				refused(value, " must ")
 			}
-			if a.most == 0 {
+			if a.most == 0 && a.name != "value" {
 				for _, value := range []string{"a\nb", "\r", "\x00", "a\x00", "\x1b[2J", "\x7f", "\t", strings.Repeat("x", 60) + "\x01"} {
 					refused(value, " must not contain control characters")
 				}
@@ -127,50 +142,43 @@ func TestArgumentsWithinTheirBoundsAreTaken(t *testing.T) {
 	})
 }
 
-// Odd owners and reasons come back byte for byte, through the line, a message and inspect.
-func TestOddOwnersStayWhatTheyAre(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		k, ch := b.key("k"), b.key("channel")
-		sub := b.subscribe(ch)
-		for _, owner := range odd(functions.MaxBytes) {
-			b.take(k, "first", long)
-			b.wait(k, owner, ch, 1)
-			want(t, b.call(functions.Release, k, "first"), 1)
-			told := grant(t, sub.message())
-			want(t, told.owner, owner)
-			want(t, told.key, k)
-			want(t, b.call(functions.Inspect, k).([]any)[1], owner)
-			want(t, b.call(functions.Break, k, functions.OptOwner, owner, functions.OptReason, owner), []any{1, owner, told.fence})
-			want(t, sub.message(), "look "+owner)
-			want(t, b.call(functions.Renew, k, owner, long).([]any)[4], "broken "+owner)
-			b.c.do("DEL", k)
-		}
-	})
-}
-
 // What a function does not know, or what makes no sense, is refused before anything is read.
 func TestMisuse(t *testing.T) {
 	cases := map[string][]string{
-		"HFOPTION GAURD is not known":                 {functions.Acquire, "a", long, "GAURD", long},
-		"HFOPTION RAISE is not known":                 {functions.Acquire, "a", long, "RAISE", "5"},
-		"HFOPTION 35000 is not known":                 {functions.Acquire, "a", long, "35000", "1"},
-		"HFOPTION X is not known":                     {functions.Inspect, "x"},
-		"HFOPTION FENCE is not known":                 {functions.Release, "a", "FENCE", "5"},
-		"HFOPTION argument 3 is not known":            {functions.Acquire, "a", long, "A\r\nB"},
-		"HFOPTION argument 4 is not known":            {functions.AcquireReentrant, "a", long, "h", strings.Repeat("x", 99)},
-		"HFARG GUARD needs a value":                   {functions.Wait, "a", long, "GUARD"},
-		"HFARG GUARD must not be less than ttl_ms":    {functions.Acquire, "a", long, "GUARD", "599999"},
-		"HFARG GUARD must be given only once":         {functions.Acquire, "a", long, "GUARD", long, "guard", long},
-		"HFARG ALL must be given only once":           {functions.Release, "a", "ALL", "all"},
-		"HFARG TOKENS must not be more than 1000":     {functions.Acquire, "a", "5", "TOKENS", "5001"},
-		"HFARG TOKENS is of no use with HOLD":         {functions.Wait, "a", long, "HOLD", "h", "TOKENS", "5"},
-		"HFARG MINHOLD is of no use with HOLD":        {functions.Wait, "a", long, "MINHOLD", "5", "HOLD", "h"},
-		"HFARG MINHOLD is of no use with TOKENS":      {functions.Acquire, "a", long, "MINHOLD", "5", "TOKENS", "9"},
-		"HFARG HOLD is of no use with ALL":            {functions.Release, "a", "HOLD", "h", "ALL"},
-		"HFARG HOLD is of no use with LAST":           {functions.Release, "a", "LAST", "5", "HOLD", "h"},
-		"HFARG FORGET is of no use with REASON":       {functions.Break, "REASON", "x", "FORGET"},
-		"HFARG RAISE must be no more than 60 s ahead": {functions.Renew, "a", long, "RAISE", "9007199254740991"},
-		"HFARG LAST must be an integer":               {functions.Release, "a", "LAST", "007"},
+		"HFOPTION GAURD is not known":                  {functions.Acquire, "a", long, "GAURD", long},
+		"HFOPTION RAISE is not known":                  {functions.Acquire, "a", long, "RAISE", "5"},
+		"HFOPTION 35000 is not known":                  {functions.Acquire, "a", long, "35000", "1"},
+		"HFOPTION X is not known":                      {functions.Inspect, "x"},
+		"HFOPTION FENCE is not known":                  {functions.Release, "a", "FENCE", "5"},
+		"HFOPTION argument 3 is not known":             {functions.Acquire, "a", long, "A\r\nB"},
+		"HFOPTION argument 4 is not known":             {functions.AcquireReentrant, "a", long, "h", strings.Repeat("x", 99)},
+		"HFARG GUARD needs a value":                    {functions.Wait, "a", long, "GUARD"},
+		"HFARG GUARD must not be less than ttl_ms":     {functions.Acquire, "a", long, "GUARD", "599999"},
+		"HFARG GUARD must be given only once":          {functions.Acquire, "a", long, "GUARD", long, "guard", long},
+		"HFARG ALL must be given only once":            {functions.Release, "a", "ALL", "all"},
+		"HFARG TOKENS must not be more than 1000":      {functions.Acquire, "a", "5", "TOKENS", "5001"},
+		"HFARG TOKENS is of no use with HOLD":          {functions.Wait, "a", long, "HOLD", "h", "TOKENS", "5"},
+		"HFARG MINHOLD is of no use with HOLD":         {functions.Wait, "a", long, "MINHOLD", "5", "HOLD", "h"},
+		"HFARG MINHOLD is of no use with TOKENS":       {functions.Acquire, "a", long, "MINHOLD", "5", "TOKENS", "9"},
+		"HFARG HOLD is of no use with ALL":             {functions.Release, "a", "HOLD", "h", "ALL"},
+		"HFARG HOLD is of no use with LAST":            {functions.Release, "a", "LAST", "5", "HOLD", "h"},
+		"HFARG FORGET is of no use with REASON":        {functions.Break, "REASON", "x", "FORGET"},
+		"HFARG RAISE must be no more than 60 s ahead":  {functions.Renew, "a", long, "RAISE", "9007199254740991"},
+		"HFARG LAST must be an integer":                {functions.Release, "a", "LAST", "007"},
+		"HFARG from must be an integer from 1 to 1000": {functions.Holders, "1001"},
+		"HFARG LIMIT is of no use with HOLD":           {functions.Wait, "a", long, "LIMIT", "2", "HOLD", "h"},
+		"HFARG LIMIT is of no use with SHARED":         {functions.Acquire, "a", long, "SHARED", "LIMIT", "2"},
+		"HFARG LIMIT is of no use with TOKENS":         {functions.Acquire, "a", long, "LIMIT", "2", "TOKENS", "1"},
+		"HFARG SHARED is of no use with HOLD":          {functions.Wait, "a", long, "HOLD", "h", "SHARED"},
+		"HFARG SHARED is of no use with TOKENS":        {functions.Wait, "a", long, "SHARED", "TOKENS", "1"},
+		"HFARG VALUE is of no use with HOLD":           {functions.Wait, "a", long, "HOLD", "h", "VALUE"},
+		"HFARG VALUE is of no use with TOKENS":         {functions.Acquire, "a", long, "VALUE", "TOKENS", "1"},
+		"HFARG VALUE is of no use with LIMIT":          {functions.Wait, "a", long, "LIMIT", "2", "VALUE"},
+		"HFARG VALUE is of no use with SHARED":         {functions.Acquire, "a", long, "VALUE", "SHARED"},
+		"HFOPTION VALUE is not known":                  {functions.AcquireReentrant, "a", long, "h", "VALUE"},
+		"HFOPTION LAST is not known":                   {functions.Finish, "a", "v", long, "LAST", "2"},
+		"HFOPTION LIMIT is not known":                  {functions.AcquireReentrant, "a", long, "h", "LIMIT", "2"},
+		"HFOPTION SHARED is not known":                 {functions.Renew, "a", long, "SHARED"},
 	}
 	each(t, func(t *testing.T, b *bed) {
 		k := b.key("k")
@@ -192,7 +200,7 @@ func TestArityIsChecked(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		k := b.key("k")
 		for _, name := range functions.Names() {
-			wrong := map[string][]int{functions.Memory: {1, 2, 4}, functions.ReadVersion: {1, 2}}[name]
+			wrong := map[string][]int{functions.Memory: {1, 2, 4}, functions.Holders: {2}, functions.ReadVersion: {1, 2}}[name]
 			for n := range fixed[name] {
 				wrong = append(wrong, n)
 			}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package contract
 
 import (
@@ -11,18 +13,19 @@ import (
 )
 
 // fill lets owners w0 to w<n-1> wait for what 'holder' has, many calls on their way at once.
-func (b *bed) fill(key, channel string, n int) {
+func (b *bed) fill(key, channel string, n int, more ...string) {
 	b.tb.Helper()
-	b.fillBehind(key, "holder", channel, n)
+	b.fillBehind(key, "holder", channel, n, more...)
 }
 
-func (b *bed) fillBehind(key, holder, channel string, n int) {
+func (b *bed) fillBehind(key, holder, channel string, n int, more ...string) {
 	b.tb.Helper()
 	const window = 500
 	for from := 0; from < n; from += window {
 		to := min(from+window, n)
 		for i := from; i < to; i++ {
-			b.c.send("FCALL", functions.Wait, "1", key, fmt.Sprint("w", i), long, functions.OptChannel, channel)
+			args := []string{"FCALL", functions.Wait, "1", key, fmt.Sprint("w", i), long, functions.OptChannel, channel}
+			b.c.send(append(args, more...)...)
 		}
 		for i := from; i < to; i++ {
 			want(b.tb, b.c.receive(ioWithin), []any{0, anything, holder, i + 1, functions.WhyHeld, serverMS, token, anything})

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package contract
 
 import (
@@ -18,28 +20,34 @@ type call struct {
 // fixed is how many arguments stand before the words of a function, and options which words it knows.
 var (
 	fixed = map[string]int{functions.Acquire: 2, functions.AcquireReentrant: 3, functions.Renew: 2, functions.Release: 1,
-		functions.Wait: 2, functions.Leave: 1}
+		functions.Wait: 2, functions.Finish: 3, functions.Leave: 1}
 	options = map[string][]string{
-		functions.Acquire:          {functions.OptTokens, functions.OptGuard, functions.OptMinHold},
+		functions.Acquire:          {functions.OptTokens, functions.OptGuard, functions.OptMinHold, functions.OptLimit, functions.OptShared, functions.OptValue},
 		functions.AcquireReentrant: {functions.OptGuard},
 		functions.Renew:            {functions.OptFence, functions.OptHold, functions.OptRaise},
 		functions.Release:          {functions.OptHold, functions.OptAll, functions.OptLast},
 		functions.Wait: {functions.OptChannel, functions.OptMaxWait, functions.OptHold, functions.OptTokens, functions.OptGuard,
-			functions.OptMinHold},
-		functions.Leave: {functions.OptHold, functions.OptFence},
-		functions.Break: {functions.OptOwner, functions.OptReason, functions.OptForget},
+			functions.OptMinHold, functions.OptLimit, functions.OptShared, functions.OptValue},
+		functions.Finish: {functions.OptFence},
+		functions.Leave:  {functions.OptHold, functions.OptFence},
+		functions.Break:  {functions.OptOwner, functions.OptReason, functions.OptForget},
 	}
 	// exclusive are the words of which one makes the other useless.
 	exclusive = [][2]string{{functions.OptHold, functions.OptAll}, {functions.OptHold, functions.OptLast}, {functions.OptHold, functions.OptTokens},
-		{functions.OptHold, functions.OptMinHold}, {functions.OptMinHold, functions.OptTokens}, {functions.OptForget, functions.OptReason}}
+		{functions.OptHold, functions.OptMinHold}, {functions.OptMinHold, functions.OptTokens}, {functions.OptForget, functions.OptReason},
+		{functions.OptLimit, functions.OptShared}, {functions.OptLimit, functions.OptHold}, {functions.OptLimit, functions.OptTokens},
+		{functions.OptShared, functions.OptHold}, {functions.OptShared, functions.OptTokens}, {functions.OptValue, functions.OptHold},
+		{functions.OptValue, functions.OptTokens}, {functions.OptValue, functions.OptLimit}, {functions.OptValue, functions.OptShared}}
 	bounds = map[string]int64{functions.OptTokens: functions.MaxTokens, functions.OptGuard: functions.MaxTTL, functions.OptMinHold: functions.MaxTTL,
-		functions.OptMaxWait: functions.MaxTTL, functions.OptFence: 1<<53 - 1, functions.OptRaise: 1<<53 - 1, functions.OptLast: 1<<53 - 1}
+		functions.OptLimit: functions.MaxHolders, functions.OptMaxWait: functions.MaxTTL, functions.OptFence: 1<<53 - 1, functions.OptRaise: 1<<53 - 1, functions.OptLast: 1<<53 - 1}
 	lengths = map[string][2]int{functions.OptHold: {1, functions.MaxHoldBytes}, functions.OptOwner: {1, functions.MaxBytes},
 		functions.OptReason: {0, functions.MaxBytes}, functions.OptChannel: {1, functions.MaxBytes}}
 )
 
 // alone reports whether a word has no value.
-func alone(word string) bool { return word == functions.OptAll || word == functions.OptForget }
+func alone(word string) bool {
+	return word == functions.OptAll || word == functions.OptForget || word == functions.OptShared || word == functions.OptValue
+}
 
 func (c call) arg(i int) string {
 	if i < len(c.args) {
@@ -83,6 +91,11 @@ func (c call) waiter() waiter {
 	if hold, one := c.option(functions.OptHold); one {
 		w.holds = []string{hold}
 	}
+	if c.has(functions.OptShared) {
+		w.kind, w.limit = functions.WhyShared, functions.MaxHolders
+	} else if c.has(functions.OptLimit) {
+		w.kind, w.limit = functions.WhyLimited, int(c.number(functions.OptLimit))
+	}
 	return w
 }
 
@@ -93,14 +106,15 @@ var notIntegers = []string{"", "0", "-1", "+1", "01", "1.0", "1.5", "1e3", "0x10
 var (
 	// Few of them are frequent, so that the one that waits, holds or was skipped is often the one
 	// that calls.
-	names   = []string{"a", "b", "c", "d", "e", "a", "b", "c", "d", "e", "a", "b", "c", "f", "g", "h", "i", "j", "k k", "1 2 3", strings.Repeat("o", functions.MaxBytes)}
+	names   = []string{"a", "b", "c", "d", "e", "a", "b", "c", "d", "e", "a", "b", "c", "f", "g", "h", "i", "j", "\xff\xfe %s %d", "1 2 3", strings.Repeat("o", functions.MaxBytes)}
 	holdIDs = []string{"h1", "h2", "*", "3:abc", "0:", " ", strings.Repeat("h", functions.MaxHoldBytes)}
 	leases  = []string{long, long, "600001", nearYear} // none that ends by itself while a test runs
-	// good are values of the words. What begins with @ is a token of the lock: see player.resolve
+	values  = []string{"v", "w", "", "1 2 3", "\x00\r\n\xff", "VALUE", strings.Repeat("\x00", functions.MaxValue), strings.Repeat("x", functions.MaxValue+1)}
+	// good are values of the words. What begins with @ is a token or a holder of the lock: see resolve
 	good = map[string][]string{
-		functions.OptTokens: {"1", "2", "10", "100"}, functions.OptGuard: {nearYear}, functions.OptMinHold: {long, nearYear}, functions.OptMaxWait: {year},
+		functions.OptLimit: {"1", "2", "2", "3", "4", "1000"}, functions.OptTokens: {"1", "2", "10", "100"}, functions.OptGuard: {nearYear}, functions.OptMinHold: {long, nearYear}, functions.OptMaxWait: {year},
 		functions.OptHold: holdIDs, functions.OptFence: {"@fence", "@fence", "@broken", "1", "9007199254740991"}, functions.OptRaise: {"1", "@fence", "@next"},
-		functions.OptLast: {"1", "@fence", "9007199254740991"}, functions.OptOwner: names, functions.OptReason: {"", "it hung", "a b"},
+		functions.OptLast: {"1", "@fence", "9007199254740991"}, functions.OptOwner: names, functions.OptReason: {"", "it hung", "\xff %s b"},
 	}
 )
 
@@ -126,7 +140,7 @@ func (s *source) pick(values []string) string { return values[s.next()%len(value
 // Waiting and giving back are frequent, breaking is rare.
 var frequent = []string{functions.Acquire, functions.Acquire, functions.Acquire, functions.AcquireReentrant, functions.Renew, functions.Renew,
 	functions.Release, functions.Release, functions.Release, functions.Wait, functions.Wait, functions.Wait, functions.Wait, functions.Leave,
-	functions.Break, functions.Inspect}
+	functions.Finish, functions.Break, functions.Inspect, functions.Holders}
 
 // clashes reports whether a word may not stand beside those that a call has.
 func (c call) clashes(word string) bool {
@@ -139,15 +153,40 @@ func (c call) clashes(word string) bool {
 // words that could be left out.
 func (s *source) call(locks int, channels []string) call {
 	c := call{function: s.pick(frequent), lock: s.next() % locks}
-	for _, values := range [][]string{names, leases, holdIDs}[:fixed[c.function]] {
+	arguments := [][]string{names, leases, holdIDs}[:fixed[c.function]]
+	if c.function == functions.Finish {
+		arguments = [][]string{names, values, leases}
+	}
+	for _, values := range arguments {
 		c.args = append(c.args, s.pick(values))
+	}
+	switch c.function {
+	case functions.Renew, functions.Release, functions.Finish, functions.Leave:
+		c.args[0] = s.pick([]string{c.args[0], "@first", "@last"})
+	case functions.Wait:
+		c.args[0] = s.pick([]string{c.args[0], c.args[0], c.args[0], "@head"})
+	case functions.Break:
+		c.args = append(c.args, [][]string{nil, {functions.OptOwner, "@first"}, {functions.OptOwner, "@last"}}[s.next()%3]...)
+	}
+	if c.function == functions.Wait || c.function == functions.Acquire {
+		switch s.next() % (2 + 4*c.lock) { // the first lock is exclusive as a rule
+		case 2, 3, 4, 5:
+			c.args = append(c.args, functions.OptLimit, s.pick(good[functions.OptLimit]))
+		case 6, 7, 8, 9:
+			c.args = append(c.args, functions.OptShared)
+		}
+	}
+	if c.waiter().kind != "" && s.next()%40 == 0 {
+		c.args = append(c.args, functions.OptGuard, nearYear)
+	} else if (c.function == functions.Wait || c.function == functions.Acquire) && c.waiter().kind == "" && s.next()%8 == 0 {
+		c.args = append(c.args, functions.OptValue)
 	}
 	if c.function == functions.Wait && s.next()%4 > 0 {
 		c.args = append(c.args, functions.OptChannel, s.pick(channels))
 	}
 	for n := s.next() % 8; n > 3 && len(options[c.function]) > 0; n -= 3 {
 		word, values := s.pick(options[c.function]), channels
-		if word == functions.OptGuard && s.next()%8 > 0 || c.clashes(word) {
+		if word == functions.OptGuard && s.next()%4 > 0 || c.clashes(word) {
 			continue // with a guard the lock is nobody's for long
 		}
 		if word != functions.OptChannel {

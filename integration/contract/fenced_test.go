@@ -1,9 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package contract
 
 import (
 	"fmt"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -205,24 +205,6 @@ func TestFencedWrongTypes(t *testing.T) {
 	})
 }
 
-// Loaded beside the locks' library, each goes on when the other is replaced or deleted.
-func TestFencedBesideLocks(t *testing.T) {
-	eachFenced(t, func(t *testing.T, f *fenced) {
-		lock := f.bed.key("lock")
-		fence := f.take(lock, "a", long)
-		memory := f.bed.c.do("FCALL", functions.Memory, "0")
-		want(t, f.call(functions.Claim, itoa(fence)), []any{1, between{fence, fence}})
-		want(t, f.c.do("FUNCTION", "LOAD", "REPLACE", functions.FencedSource), functions.FencedLibrary)
-		want(t, f.c.do("FCALL", functions.Memory, "0"), memory)
-		f.load()
-		want(t, f.call(functions.Claim, itoa(fence-1)), []any{0, between{fence, fence}})
-		want(t, f.c.do("FUNCTION", "DELETE", functions.FencedLibrary), "OK")
-		f.expectLock(lock, "a", 1, 0)
-		want(t, f.call(functions.Claim, itoa(fence)), prefix("ERR Function not found"))
-		want(t, f.c.do("FUNCTION", "LOAD", functions.FencedSource), functions.FencedLibrary)
-	}, server.Owned())
-}
-
 // An equal token is written too, so that a WAIT behind a repeat covers it; a TTL that somebody gave
 // the fence stays.
 func TestFencedRepeatsWrite(t *testing.T) {
@@ -242,26 +224,12 @@ func TestFencedRepeatsWrite(t *testing.T) {
 	})
 }
 
-// fencedACL is the line of functions/FENCED.md for those who write.
-func fencedACL(tb testing.TB) []string {
-	tb.Helper()
-	page, err := os.ReadFile("../../functions/FENCED.md")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	m := regexp.MustCompile(`(?m)^ACL SETUSER writer on '>secret' (.*)$`).FindSubmatch(page)
-	if m == nil {
-		tb.Fatal("functions/FENCED.md has no ACL line for the user 'writer'")
-	}
-	return strings.Fields(strings.ReplaceAll(string(m[1]), "'", ""))
-}
-
 // The line suffices, nothing in it is there for no reason, and where one is missing the fence is
 // never lower than what was written.
 func TestFencedMinimalACL(t *testing.T) {
 	eachFenced(t, func(t *testing.T, f *fenced) {
 		f.key, f.fence = "{stock:7}", "{stock:7}:fence"
-		rules := fencedACL(t)
+		rules := aclOf(t, "writer", "FENCED.md")
 		tour := func(rules []string) (errs []failure) {
 			f.bed.c.do("DEL", f.key, f.fence)
 			f.c = f.as(rules)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package contract
 
 import (
@@ -11,7 +13,7 @@ import (
 // lockCalls are right calls of all functions that take a lock's key.
 var lockCalls = [][]string{
 	{functions.Acquire, "a", long}, {functions.AcquireReentrant, "a", long, "h"}, {functions.Renew, "a", long}, {functions.Release, "a"},
-	{functions.Wait, "a", long}, {functions.Leave, "a"}, {functions.Inspect}, {functions.Break},
+	{functions.Finish, "a", "v", long}, {functions.Wait, "a", long}, {functions.Leave, "a"}, {functions.Inspect}, {functions.Break}, {functions.Holders},
 }
 
 // A plain SET of another service is a lock: nobody takes it, even by the same name, and only break
@@ -26,13 +28,14 @@ func TestPlainStringIsALockOfSomeoneElse(t *testing.T) {
 			}
 			want(t, b.c.do(set...), "OK")
 			busy := []any{0, pttl, "a", 0, functions.WhyForeign}
-			for _, call := range lockCalls[:4] {
+			for _, call := range lockCalls[:5] {
 				want(t, b.call(call[0], k, call[1:]...), busy)
 			}
 			want(t, b.call(functions.Wait, k, "a", long), append(slices.Clone(busy), serverMS, 0, 0))
 			want(t, b.call(functions.Leave, k, "a"), busy)
 			want(t, b.call(functions.Break, k, "OWNER", "b"), busy)
 			want(t, b.call(functions.Inspect, k), []any{1, "a", 1, 0, pttl, 0, functions.WhyForeign})
+			want(t, b.call(functions.Holders, k), []any{0, 1, "a", 0, pttl})
 			want(t, b.c.do("GET", k), "a")
 			want(t, b.c.do("PTTL", k), pttl)
 			want(t, b.call(functions.Break, k), []any{1, "a", 0})

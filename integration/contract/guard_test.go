@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package contract
 
 import (
@@ -37,17 +39,15 @@ func (b *bed) age() {
 	want(b.tb, b.memory(m[0], m[1], "1")[2], "1")
 }
 
-func guarded(t *testing.T, test func(b *bed, k string)) {
-	t.Helper()
-	each(t, func(_ *testing.T, b *bed) {
+// guarded is a promise of a server whose memory has just begun.
+func guarded(promise func(b *bed, k string)) func(b *bed, k string) {
+	return func(b *bed, k string) {
 		b.forget()
-		test(b, b.key("k"))
-	}, server.Owned())
+		promise(b, k)
+	}
 }
 
 var notYet = []any{0, left, "", 0, functions.WhySettling}
-
-func TestAYoungMemoryGrantsNothingGuarded(t *testing.T) { guarded(t, youngMemory) }
 
 func youngMemory(b *bed, k string) {
 	tries := []step{
@@ -75,8 +75,6 @@ func youngMemory(b *bed, k string) {
 	}
 }
 
-func TestAGuardedLockIsTakenStraightDown(t *testing.T) { guarded(t, straightDown) }
-
 func straightDown(b *bed, k string) {
 	for range 2 { // the lengths are known after the first time
 		want(b.tb, b.call(functions.Acquire, k, "a", long, "GUARD", guard), notYet)
@@ -94,48 +92,42 @@ func straightDown(b *bed, k string) {
 	want(b.tb, b.call(functions.Acquire, k, "c", long), []any{0, left, "", 1, functions.WhySettling})
 }
 
-func TestAMemoryGrowsOld(t *testing.T) {
-	guarded(t, func(b *bed, k string) {
-		const short = "300"
-		try := func() any { return b.call(functions.Acquire, k, "a", short, "GUARD", short) }
-		got := try()
-		for ; !matches(got, token); got = try() {
-			want(b.tb, got, []any{0, between{1, 300}, "", 0, functions.WhySettling})
-		}
-	})
+func memoryGrowsOld(b *bed, k string) {
+	const short = "300"
+	try := func() any { return b.call(functions.Acquire, k, "a", short, "GUARD", short) }
+	got := try()
+	for ; !matches(got, token); got = try() {
+		want(b.tb, got, []any{0, between{1, 300}, "", 0, functions.WhySettling})
+	}
 }
 
 // A line that the server remembers may have moved on before the failover.
-func TestAYoungMemoryHandsNothingOver(t *testing.T) {
-	ends := map[string]func(b *bed, k string){
-		"release": func(b *bed, k string) { want(b.tb, b.call(functions.Release, k, "a"), 1) },
-		"leave":   func(b *bed, k string) { want(b.tb, b.call(functions.Leave, k, "a"), 1) },
-		"break":   func(b *bed, k string) { want(b.tb, b.call(functions.Break, k, "FORGET"), []any{1, "a", token}) },
-		"lease":   func(b *bed, k string) { b.end(k) },
+func youngMemoryHandsNothingOver(b *bed, k string) {
+	settling := func(position int) []any {
+		return []any{0, left, "", position, functions.WhySettling, serverMS, token, 0}
 	}
-	for name, end := range ends {
-		t.Run(name, func(t *testing.T) {
-			guarded(t, func(b *bed, k string) {
-				settling := func(position int) []any {
-					return []any{0, left, "", position, functions.WhySettling, serverMS, token, 0}
-				}
-				b.age()
-				want(b.tb, b.call(functions.Acquire, k, "a", long, "GUARD", guard), token)
-				b.wait(k, "b", "", 1)
-				b.wait(k, "c", "", 2)
-				b.forget()
-				end(b, k)
-				want(b.tb, b.call(functions.Wait, k, "b", long), settling(1))
-				want(b.tb, b.call(functions.Wait, k, "d", long), settling(3))
-				want(b.tb, b.call(functions.Wait, k, "e", long, "MAXWAIT", "1000"), settling(-4))
-				want(b.tb, b.call(functions.Acquire, k, "e", long), []any{0, left, "", 3, functions.WhySettling})
-				want(b.tb, b.c.do("PTTL", k), between{39_000, 680_000})
-				b.age()
-				want(b.tb, b.call(functions.Wait, k, "c", long), []any{0, between{1, 2001}, "b", 1, functions.WhyHeld, serverMS, token, 0})
-				want(b.tb, b.call(functions.Renew, k, "b", long), token)
-				b.expectLock(k, "b", 1, 2)
-			})
-		})
+	for _, end := range []func(){
+		func() { want(b.tb, b.call(functions.Release, k, "a"), 1) },
+		func() { want(b.tb, b.call(functions.Leave, k, "a"), 1) },
+		func() { want(b.tb, b.call(functions.Break, k, "FORGET"), []any{1, "a", token}) },
+		func() { b.end(k) },
+	} {
+		b.age()
+		want(b.tb, b.call(functions.Acquire, k, "a", long, "GUARD", guard), token)
+		b.wait(k, "b", "", 1)
+		b.wait(k, "c", "", 2)
+		b.forget()
+		end()
+		want(b.tb, b.call(functions.Wait, k, "b", long), settling(1))
+		want(b.tb, b.call(functions.Wait, k, "d", long), settling(3))
+		want(b.tb, b.call(functions.Wait, k, "e", long, "MAXWAIT", "1000"), settling(-4))
+		want(b.tb, b.call(functions.Acquire, k, "e", long), []any{0, left, "", 3, functions.WhySettling})
+		want(b.tb, b.c.do("PTTL", k), between{39_000, 680_000})
+		b.age()
+		want(b.tb, b.call(functions.Wait, k, "c", long), []any{0, between{1, 2001}, "b", 1, functions.WhyHeld, serverMS, token, 0})
+		want(b.tb, b.call(functions.Renew, k, "b", long), token)
+		b.expectLock(k, "b", 1, 2)
+		b.c.do("DEL", k)
 	}
 }
 
@@ -168,8 +160,6 @@ func TestAMemoryIsThePrimarys(t *testing.T) {
 }
 
 // The pause goes by also while the lock is held, and whoever asks for it lets it begin.
-func TestAPauseBeginsWithTheFirstGuardedCall(t *testing.T) { guarded(t, pauseBegins) }
-
 func pauseBegins(b *bed, k string) {
 	b.take(k, "a", long)
 	for _, call := range [][]string{{functions.Acquire, "b", long, "GUARD", guard}, {functions.Wait, "b", long, "GUARD", guard},
@@ -185,8 +175,6 @@ func pauseBegins(b *bed, k string) {
 
 // A lock keeps the longest guard and the longest lease that was asked for, and nobody's call fails
 // because of another one's argument.
-func TestALockKeepsTheLongestGuard(t *testing.T) { guarded(t, longestGuard) }
-
 func longestGuard(b *bed, k string) {
 	for _, longest := range []string{functions.Acquire, functions.Renew} {
 		b.take(k, "a", long)

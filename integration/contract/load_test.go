@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package contract
 
 import (
@@ -6,24 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
 )
-
-// A restart loses the server's memory, but not the key: the token in it is the floor.
-func TestTokensSurviveARestart(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		k := b.key("k")
-		fence := b.take(k, "a", long)
-		b.wait(k, "b", "", 1)
-		if err := b.d.Nodes()[0].Restart(); err != nil {
-			t.Fatal(err)
-		}
-		b.c = b.dial(2)
-		// the library is there again too
-		want(t, b.call(functions.Renew, k, "a", long), fence)
-		want(t, b.call(functions.Release, k, "a"), 1)
-		got := b.call(functions.Inspect, k).([]any)
-		want(t, got, []any{1, "b", 1, between{fence + 1, 1 << 53}, between{1, 2001}, 0, functions.WhyHeld})
-	}, server.Owned(), server.WithConfig("appendonly", "yes"), server.WithConfig("appendfsync", "always"))
-}
 
 // The replica has the same hash, with the same end.
 func TestReplicaHasTheSameLock(t *testing.T) {
@@ -40,6 +24,18 @@ func TestReplicaHasTheSameLock(t *testing.T) {
 			{functions.Renew, []string{"a", long}, token},
 			{functions.Break, []string{"REASON", "why"}, []any{1, "a", token}},
 			{functions.Renew, []string{"c", long}, token},
+			{functions.Wait, []string{"d", long, "SHARED"}, inLine("c", 1)},
+			{functions.Wait, []string{"e", long, "SHARED", "MINHOLD", long}, inLine("c", 2)},
+			{functions.Break, []string{"FORGET"}, []any{1, "c", token}},
+			{functions.Renew, []string{"e", long}, token},
+			{functions.Release, []string{"e"}, 1},
+			{functions.Break, []string{"FORGET"}, []any{1, "", token}},
+			{functions.Acquire, []string{"x", long}, token},
+			{functions.Wait, []string{"d", long, "VALUE"}, inLine("x", 1)},
+			{functions.Finish, []string{"x", "\x00v", nearYear}, 1},
+			{functions.Wait, []string{"d", long, "VALUE"}, []any{0, pttl, "x", 0, functions.WhyDone, "\x00v"}},
+			{functions.Break, []string{"FORGET"}, []any{1, "x", token}},
+			{functions.Acquire, []string{"c", long, "MINHOLD", long}, token},
 		}
 		for i, s := range steps {
 			want(t, b.c.run(s, k), s.reply)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package contract
 
 import (
@@ -20,7 +22,7 @@ func TestFullMemory(t *testing.T) {
 		full("1")
 		for _, lock := range []string{k, free} {
 			for _, call := range [][]string{
-				{functions.Acquire, "a", long}, {functions.AcquireReentrant, "a", long, "h"}, {functions.Wait, "a", long}, {functions.Wait, "d", long},
+				{functions.Acquire, "a", long}, {functions.AcquireReentrant, "a", long, "h"}, {functions.Wait, "a", long}, {functions.Wait, "d", long}, {functions.Finish, "a", "v", long},
 			} {
 				want(t, b.call(call[0], lock, call[1:]...), prefix("OOM "))
 			}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package contract
 
 import (
@@ -9,6 +11,9 @@ import (
 func (m *model) renew(w *world, c call) any {
 	owner, fence, raise := c.arg(0), c.number(functions.OptFence), c.number(functions.OptRaise)
 	m.settle(w, owner)
+	if s := m.slot(owner); s != nil {
+		return m.renewSlot(w, c, s)
+	}
 	mine := m.held && m.owner == owner && (fence == 0 || fence == m.fence || raise != 0 && raise == m.fence)
 	if hold, asked := c.option(functions.OptHold); !mine || asked && !slices.Contains(m.holds, hold) {
 		return m.disown(owner, fence)
@@ -27,10 +32,19 @@ func (m *model) renew(w *world, c call) any {
 func (m *model) release(w *world, c call) any {
 	owner := c.arg(0)
 	m.settle(w, owner)
+	hold, one := c.option(functions.OptHold)
+	if s := m.slot(owner); s != nil && one {
+		return hfjoin
+	} else if s != nil {
+		s.confirm()
+		s.ended = true
+		m.expire(w)
+		m.serve(w, owner)
+		return 1
+	}
 	if !m.held || m.owner != owner {
 		return m.disown(owner, 0)
 	}
-	hold, one := c.option(functions.OptHold)
 	if !c.has(functions.OptAll) && one != (len(m.holds) > 0) {
 		return hfjoin
 	}
@@ -56,9 +70,11 @@ func (m *model) smash(w *world, c call) any {
 	running, owner, fence, channel := m.held && !m.ended, m.owner, m.fence, m.channel
 	reason, _ := c.option(functions.OptReason)
 	broken := (!only || wanted == owner) && (running || m.kept)
-	if broken {
+	if m.kind != "" {
+		broken, owner, fence, running = m.smashSlots(w, c, wanted)
+	} else if broken {
 		if running && !c.has(functions.OptForget) {
-			m.broken = &record{owner, reason, fence}
+			m.broken = &record{owner: owner, reason: reason, fence: fence}
 		}
 		m.kept = false
 		m.end(w, "")
@@ -86,7 +102,9 @@ func (m *model) inspect() any {
 		fence = between{m.floor + 1, 1 << 53}
 	}
 	switch {
-	case m.held && !m.ended:
+	case m.taken() > 0:
+		return []any{1, "", m.taken(), fence, pttl, len(m.line), m.kind}
+	case m.held && !m.ended && m.kind == "":
 		return []any{1, m.owner, max(1, len(m.holds)), fence, pttl, len(m.line), functions.WhyHeld}
 	case m.kept:
 		return []any{0, m.owner, 0, fence, pttl, len(m.line), functions.WhyKept}
@@ -94,4 +112,48 @@ func (m *model) inspect() any {
 		return []any{0, "", 0, 0, 0, len(m.line), functions.WhyServing}
 	}
 	return free
+}
+
+// tooLong is the answer to who finishes with too much.
+var tooLong = prefix("HFARG value must have 0 to 65536 bytes")
+
+func (m *model) finish(w *world, c call) any {
+	owner, value, fence := c.arg(0), c.arg(1), c.number(functions.OptFence)
+	if len(value) > functions.MaxValue {
+		return tooLong
+	}
+	m.settle(w, "")
+	s := m.slot(owner)
+	mine := m.held && m.owner == owner && (fence == 0 || fence == m.fence)
+	switch {
+	case s != nil && (fence == 0 || fence == s.fence), mine && len(m.holds) > 0:
+		return hfjoin
+	case !mine && m.finished() && m.owner == owner && (fence == 0 || fence == m.fence):
+		return 1 // a repeat
+	case !mine:
+		return m.disown(owner, fence)
+	}
+	m.kept, m.value = true, &value
+	m.end(w, "")
+	for _, next := range m.line {
+		if w.alive[next.channel] {
+			m.told = append(m.told, tidings{channel: next.channel, text: "look " + next.owner})
+		}
+	}
+	return 1
+}
+
+// finished reports whether there is a value for who asks.
+func (m *model) finished() bool { return !m.held && m.kept && m.value != nil }
+
+// done is what who asks for the value is told, if there is one. It takes him out of the line.
+func (m *model) done(w *world, c call) []any {
+	if !c.has(functions.OptValue) || !m.finished() {
+		return nil
+	}
+	if at := m.place(c.arg(0)); at >= 0 {
+		w.reach("a value takes a waiter out of the line")
+		m.line = slices.Delete(m.line, at, at+1)
+	}
+	return []any{0, pttl, m.owner, len(m.line), functions.WhyDone, *m.value}
 }

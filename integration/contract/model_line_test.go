@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package contract
 
 import (
@@ -12,25 +14,43 @@ func (m *model) place(owner string) int {
 
 func (m *model) wait(w *world, c call) any {
 	next := c.waiter()
+	if at := m.place(next.owner); at >= 0 { // what it asks for now counts at its turn
+		old := m.line[at]
+		if (len(old.holds) > 0) != (len(next.holds) > 0) || old.kind != next.kind {
+			return hfjoin
+		}
+		if next.holds = union(old.holds, next.holds); at == 0 && m.fits(next) && !m.fits(old) && !m.guarded {
+			w.reach("a raised limit lets the head in")
+		}
+		m.line[at] = next
+	}
 	m.settle(w, next.owner)
-	reply, mine := m.tryTake(next, c)
+	reply, mine := m.tryTake(w, next, c)
 	if mine || reply == hfjoin {
 		return reply
 	}
+	if done := m.done(w, c); done != nil {
+		return done
+	}
 	position := 0
-	if reply == nil {
+	if reply == nil || m.kind != "" {
 		at := m.place(next.owner)
 		if at < 0 {
 			at = len(m.line)
 			m.line = append(m.line, next)
 		}
-		if old := m.line[at]; (len(old.holds) > 0) != (len(next.holds) > 0) {
-			return hfjoin
-		}
-		next.holds = union(m.line[at].holds, next.holds)
-		m.line[at] = next
 		m.guarded = m.guarded || c.guarded()
-		position, reply = at+1, m.refuse()
+		switch {
+		case at > 0 && m.fits(next):
+			w.reach("a head that does not fit keeps one waiting that does")
+		case m.kind != "" && next.kind != m.kind:
+			w.reach("another kind waits")
+		case m.kind == "" && next.kind != "":
+			w.reach("a slot is waited for behind an exclusive holder")
+		}
+		if position = at + 1; reply == nil {
+			reply = m.refuse()
+		}
 	}
 	subscribers := 0
 	if w.alive[next.channel] {
@@ -56,6 +76,11 @@ func (m *model) leave(w *world, c call) any {
 	hold, one := c.option(functions.OptHold)
 	left := !c.has(functions.OptFence) && m.unqueue(owner, hold, one)
 	m.settle(w, "")
+	if s := m.slot(owner); s != nil && (fence == 0 || fence == s.fence) && !one {
+		*s, left = slot{}, true
+		m.expire(w)
+		m.serve(w, "")
+	}
 	if m.held && m.owner == owner && (fence == 0 || fence == m.fence) && one == (len(m.holds) > 0) {
 		switch at := slices.Index(m.holds, hold); {
 		case one && at < 0:

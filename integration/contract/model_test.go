@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package contract
 
 import (
@@ -6,9 +8,11 @@ import (
 	"github.com/holdfast-go/holdfast/functions"
 )
 
-// waiter is one place in a line. A plain one has no holds.
+// waiter is one place in a line. A plain one has no holds, an exclusive one no kind.
 type waiter struct {
 	owner, channel string
+	kind           string // the word of a refusal: WhyLimited, WhyShared
+	limit          int
 	tokens         int64
 	minimum        bool
 	holds          []string
@@ -18,6 +22,7 @@ type waiter struct {
 type record struct {
 	owner, reason string
 	fence         int64
+	all           bool // who had a token up to that one
 }
 
 // model is what a lock should be, as README.md says it. The zero value is a free one. The memory of
@@ -26,26 +31,31 @@ type record struct {
 type model struct {
 	key     string
 	held    bool
-	ended   bool // the lease is over, and no call has found that yet
+	ended   bool   // the lease is over, and no call has found that yet
+	kind    string // of a lock that several may have, while it is held
+	slots   []slot // of such a lock
 	owner   string
 	channel string
 	holds   []string // of a joinable lock
 	line    []waiter
 	guarded bool
-	kept    bool // nobody else gets it, whether it is held or not
-	due     bool // it will be kept when the grant is confirmed
+	closed  bool    // by the guard, to the line that the last call found
+	kept    bool    // nobody else gets it, whether it is held or not
+	due     bool    // it will be kept when the grant is confirmed
+	value   *string // what the last holder finished with, for as long as it is kept
 	broken  *record
 
 	provisional bool // handed over by the last call, and not confirmed
 
 	tokens  int64 // the longest run that was asked for
 	granted int64 // what the last reply said of it
-	fence   int64 // 0: a new holder, its token has not been seen yet
+	fence   int64 // the highest. 0: a new holder, its token has not been seen yet
 	floor   int64 // the next new token must be above
 	ends    int64 // of the lease, as the last look saw it
 	forgot  bool  // the library was loaded anew since the lock was taken
 
-	told []tidings // messages that the last call should have sent
+	told  []tidings // messages that the last call should have sent
+	fresh []string  // the owners of slots that it granted, in their order
 }
 
 // tidings is a message on a channel: a grant of this owner, or the exact text.
@@ -55,17 +65,21 @@ type tidings struct{ channel, grant, text string }
 type world struct {
 	locks []*model
 	alive map[string]bool
+
+	reached map[string]int // states that are rare
 }
 
+func (w *world) reach(state string) { w.reached[state]++ }
+
 // expect changes the model as the call should change the lock, and returns what the call should
-// reply. HFJOIN changes nothing.
+// reply. An error changes nothing.
 func (w *world) expect(c call) any {
 	m := w.locks[c.lock]
-	m.told = nil
+	m.told, m.fresh, m.closed = nil, nil, false
 	before := *m
-	before.line, before.holds = slices.Clone(m.line), slices.Clone(m.holds)
+	before.line, before.holds, before.slots = slices.Clone(m.line), slices.Clone(m.holds), slices.Clone(m.slots)
 	reply := m.expect(w, c)
-	if reply == hfjoin {
+	if reply == hfjoin || reply == noRaise || reply == tooLong {
 		*m = before
 	}
 	if !m.held && !m.kept && m.broken == nil && len(m.line) == 0 { // the key goes
@@ -84,34 +98,47 @@ func (m *model) expect(w *world, c call) any {
 		return m.release(w, c)
 	case functions.Wait:
 		return m.wait(w, c)
+	case functions.Finish:
+		return m.finish(w, c)
 	case functions.Leave:
 		return m.leave(w, c)
 	case functions.Break:
 		return m.smash(w, c)
+	case functions.Holders:
+		return m.holders()
 	}
 	return m.inspect()
 }
 
 // take makes someone the holder, with a token that is not known yet.
 func (m *model) take(next waiter) {
-	m.held, m.ended, m.forgot, m.kept, m.due = true, false, false, false, false
+	m.held, m.ended, m.forgot, m.kept, m.due, m.value = true, false, false, false, false, nil
 	m.owner, m.holds, m.channel, m.tokens, m.granted, m.fence = next.owner, next.holds, next.channel, next.tokens, 1, 0
 	m.provisional = false
 }
 
-// serve hands a lock that nobody holds to the first in line that can be told or asks just now.
+// serve gives the lock to the first in line that fit and can be told or ask just now.
 func (m *model) serve(w *world, caller string) {
-	m.told = nil
-	for !m.kept && !m.guarded && len(m.line) > 0 {
+	m.closed = m.guarded && len(m.line) > 0
+	for !m.guarded && len(m.line) > 0 && m.fits(m.line[0]) {
 		next := m.line[0]
 		m.line = m.line[1:]
-		if next.channel == "" || w.alive[next.channel] || next.owner == caller {
+		if next.channel != "" && !w.alive[next.channel] && next.owner != caller {
+			w.reach("a dead waiter is passed over")
+			continue
+		}
+		if next.kind != "" {
+			s := m.enter(next)
+			if len(m.fresh) == 2 {
+				w.reach("several are served together")
+			}
+			s.given, s.provisional, s.due = true, true, next.minimum
+		} else {
 			m.take(next)
 			m.provisional, m.due = true, next.minimum
-			if next.channel != "" && next.owner != caller {
-				m.told = append(m.told, tidings{channel: next.channel, grant: next.owner})
-			}
-			return
+		}
+		if next.channel != "" && next.owner != caller {
+			m.told = append(m.told, tidings{channel: next.channel, grant: next.owner})
 		}
 	}
 }
@@ -119,22 +146,25 @@ func (m *model) serve(w *world, caller string) {
 // end ends the lease, and serves the line.
 func (m *model) end(w *world, caller string) {
 	m.floor = max(m.floor, m.fence)
-	m.held, m.ended, m.due, m.provisional, m.holds = false, false, false, false, nil
+	m.held, m.ended, m.due, m.provisional, m.holds, m.told = false, false, false, false, nil, nil
 	m.serve(w, caller)
 }
 
 // settle finds a lease that is over before anything else.
 func (m *model) settle(w *world, caller string) {
-	switch {
-	case m.held && m.ended:
+	if m.held && m.ended {
 		m.end(w, caller)
-	case !m.held:
-		m.serve(w, caller)
 	}
+	m.expire(w)
+	m.serve(w, caller)
 }
 
 func (m *model) refuse() []any {
 	switch {
+	case m.kind != "" && m.closed:
+		return []any{0, pttl, "", len(m.line), functions.WhySettling}
+	case m.kind != "":
+		return []any{0, pttl, "", len(m.line), m.kind}
 	case m.held:
 		return busy(m.owner, len(m.line))
 	case m.kept:
@@ -148,7 +178,7 @@ func (m *model) refuse() []any {
 // disown is a refusal of one that thinks that it has the lock.
 func (m *model) disown(owner string, fence int64) []any {
 	reply := slices.Clone(m.refuse())
-	if r := m.broken; r != nil && (fence == r.fence || fence == 0 && owner == r.owner) {
+	if r := m.broken; r != nil && (fence == r.fence || fence == 0 && owner == r.owner || r.all && fence != 0 && fence < r.fence) {
 		reply[4] = functions.WhyBroken
 		if r.reason != "" {
 			reply[4] = functions.WhyBroken + " " + r.reason
@@ -178,22 +208,44 @@ func (m *model) confirm() {
 func (m *model) acquire(w *world, c call) any {
 	next := c.waiter()
 	m.settle(w, next.owner)
-	reply, mine := m.tryTake(next, c)
+	reply, mine := m.tryTake(w, next, c)
 	if mine || reply != nil {
 		return reply
+	}
+	if done := m.done(w, c); done != nil {
+		return done
 	}
 	return m.refuse()
 }
 
 // tryTake takes the lock if it is free, or holds on to it. It returns whether the lock is the
 // caller's, and the reply if that is all.
-func (m *model) tryTake(next waiter, c call) (reply any, mine bool) {
+func (m *model) tryTake(w *world, next waiter, c call) (reply any, mine bool) {
+	s := m.slot(next.owner)
 	switch {
+	case s != nil && next.kind != m.kind || m.held && m.owner == next.owner && next.kind != "":
+		w.reach("another kind than it has")
+		return hfjoin, false
+	case s != nil:
+		w.reach("a repeat of a slot's owner")
+		m.guarded = m.guarded || c.guarded()
+		s.confirm()
+		if next.channel != "" {
+			s.channel = next.channel
+		}
+		return s.yours(m), true
 	case m.held && m.owner == next.owner:
 		return m.holdOn(next, c)
-	case m.held || m.kept || len(m.line) > 0:
+	case len(m.line) > 0 || !m.fits(next):
 	case m.guarded || c.guarded():
+		if m.held {
+			w.reach("a guard closes a slot")
+		}
 		return []any{0, pttl, "", 0, functions.WhySettling}, false
+	case next.kind != "":
+		s := m.enter(next)
+		s.kept = next.minimum
+		return s.yours(m), true
 	default:
 		m.take(next)
 		m.kept = next.minimum

@@ -1,6 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package contract
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -14,11 +17,21 @@ func (p *player) checkMessages(m *model, floor int64) {
 			continue
 		}
 		g := grant(p.tb, news.text)
+		if s := m.slot(g.owner); s != nil {
+			if g.fence != s.fence || g.tokens != int64(m.number(s)) || g.key != m.key {
+				p.fail("granted %q, its slot is %+v", news.text, *s)
+			}
+			got[i] = tidings{channel: news.channel, grant: g.owner}
+			continue
+		}
 		if g.fence <= floor && !m.forgot || g.fence != m.fence || g.tokens < 1 || g.tokens > m.tokens || g.key != m.key {
 			p.fail("granted %q after %d and a run of %d, inspect says %d", news.text, floor, g.tokens, m.fence)
 		}
 		m.granted = g.tokens
 		got[i] = tidings{channel: news.channel, grant: g.owner}
+	}
+	for _, all := range [][]tidings{got, m.told} { // several are told in the order of their slots
+		slices.SortFunc(all, func(a, b tidings) int { return cmp.Or(cmp.Compare(a.grant, b.grant), cmp.Compare(a.text, b.text)) })
 	}
 	if !slices.Equal(got, m.told) {
 		p.fail("messages %.200q\nwant %.200q", got, m.told)
@@ -54,6 +67,9 @@ func (p *player) must(lock int, command string, args ...string) {
 func (p *player) over(lock int) {
 	p.tb.Helper()
 	m := p.locks[lock]
+	if m.kind != "" && m.taken() == 0 && m.broken == nil && len(m.line) == 0 {
+		m.held, m.kind, m.slots = false, "", nil
+	}
 	if m.held || m.kept || m.broken != nil || len(m.line) > 0 {
 		return
 	}
@@ -67,9 +83,13 @@ func (p *player) over(lock int) {
 }
 
 // endLease makes a lease end: with more in the key it outlives it, else it goes.
-func (p *player) endLease(lock int) {
+func (p *player) endLease(lock, which int) {
 	p.tb.Helper()
 	m := p.locks[lock]
+	if m.kind != "" {
+		p.endSlot(lock, which, "lease")
+		return
+	}
 	if !m.held || m.ended {
 		return
 	}
@@ -83,9 +103,17 @@ func (p *player) endLease(lock int) {
 	p.over(lock)
 }
 
-func (p *player) endMinimum(lock int) {
+// endMinimum prefers a lock that is only kept: nothing much happens to that.
+func (p *player) endMinimum(lock, which int) {
 	p.tb.Helper()
+	if at := slices.IndexFunc(p.locks, func(m *model) bool { return m.kept && !m.held }); at >= 0 {
+		lock = at
+	}
 	m := p.locks[lock]
+	if m.kind != "" {
+		p.endSlot(lock, which, "minimum")
+		return
+	}
 	if !m.kept && !m.due {
 		return
 	}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package contract
 
 import (
@@ -6,10 +8,11 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
 )
 
 // promises are what the model does not show, because it takes time, a clock that is set back, tokens
-// that are ahead of it, or the hands of others.
+// that are ahead of it, a memory of some age, or the hands of others.
 var promises = map[string]func(b *bed, k string){
 	"a renewal sets the expiry that it grants": renewalSetsExpiry,
 	"a key moves nobody else's tokens":         keyMovesNoTokens,
@@ -21,19 +24,40 @@ var promises = map[string]func(b *bed, k string){
 	"a raised token can be asked for again":    raiseRepeats,
 	"a lease is no longer than was asked for":  leaseIsCapped,
 	"a minimum counts from the grant":          minimumCountsFromTheGrant,
-	"release of a grant keeps":                 releaseKeeps,
 	"a record has its time":                    recordHasItsTime,
+	"who leaves for a while hears of its turn": leaveIsTold,
 	"bounded waiting by measured turns":        measuredTurns,
 	"a grant names a key of bounded length":    grantNamesItsLock,
 	"big fields are read once":                 bigFields,
 	"a run is told to the last in line":        handOverToARun,
 	"an ended lease is settled first":          endedLeaseIsSettled,
+	"a refused publish goes on to the next":    refusedPublish,
+	"marks only point forward":                 marksPointForward,
+	"a join sweeps the head":                   sweepsHead,
+	"a thousand share it":                      thousandShare,
+	"a dead waiter keeps nobody out":           deadHead,
+	"leases end each at its time":              leasesEnd,
+	"the last limit counts":                    lastLimitCounts,
+	"100 leases end by a call":                 manyLeasesEnd,
+	"a crowd is only what it says":             slotOfAnother,
+	"300 are told of a value":                  valueIsTold,
+	"a value has its time":                     valueHasItsTime,
+	"a value is its holder's":                  valueIsItsHolders,
+	"a value is only what it says":             valueOfAnother,
+
+	"a young memory grants nothing guarded":      guarded(youngMemory),
+	"a young memory hands nothing over":          guarded(youngMemoryHandsNothingOver),
+	"a memory grows old":                         guarded(memoryGrowsOld),
+	"a guarded lock is taken straight down":      guarded(straightDown),
+	"a pause begins with the first guarded call": guarded(pauseBegins),
+	"a lock keeps the longest guard":             guarded(longestGuard),
+	"a value ends though nobody is served":       guarded(valueEndsUnserved),
 }
 
 func TestPromises(t *testing.T) {
 	for name, promise := range promises {
 		t.Run(name, func(t *testing.T) {
-			each(t, func(_ *testing.T, b *bed) { promise(b, b.key("k")) })
+			each(t, func(_ *testing.T, b *bed) { promise(b, b.key("k")) }, server.Owned())
 		})
 	}
 }
@@ -83,8 +107,10 @@ func leaseIsCapped(b *bed, k string) {
 }
 
 func minimumCountsFromTheGrant(b *bed, k string) {
+	ch := b.key("channel")
+	b.subscribe(ch)
 	b.take(k, "a", long)
-	want(b.tb, b.call(functions.Wait, k, "b", long, "MINHOLD", "1000").([]any)[3], 1)
+	want(b.tb, b.call(functions.Wait, k, "b", long, "MINHOLD", "1000", functions.OptChannel, ch).([]any)[3], 1)
 	want(b.tb, b.call(functions.Release, k, "a"), 1)
 	b.pause(200)
 	want(b.tb, b.call(functions.Renew, k, "b", "300"), token)
@@ -92,14 +118,19 @@ func minimumCountsFromTheGrant(b *bed, k string) {
 	want(b.tb, b.call(functions.Acquire, k, "c", long), []any{0, between{1, 800}, "b", 0, functions.WhyKept})
 }
 
-func releaseKeeps(b *bed, k string) {
+// One that gives up a hold, and waits for another, is told of a lock that it got by that.
+func leaveIsTold(b *bed, k string) {
 	ch := b.key("channel")
-	b.subscribe(ch) // else the release does not go straight
+	sub := b.subscribe(ch)
 	b.take(k, "a", long)
-	want(b.tb, b.call(functions.Wait, k, "b", long, functions.OptChannel, ch, "MINHOLD", long).([]any)[3], 1)
-	want(b.tb, b.call(functions.Release, k, "a"), 1)
-	want(b.tb, b.call(functions.Release, k, "b"), 1)
-	want(b.tb, b.call(functions.Acquire, k, "c", long), []any{0, left, "b", 0, functions.WhyKept})
+	for _, hold := range []string{"g", "h"} {
+		want(b.tb, b.call(functions.Wait, k, "b", long, functions.OptHold, hold, functions.OptChannel, ch), inLine("a", 1))
+	}
+	want(b.tb, b.call(functions.Wait, k, "b", long, functions.OptChannel, ch), hfjoin)
+	b.end(k)
+	want(b.tb, b.call(functions.Leave, k, "b", functions.OptHold, "g"), 1)
+	sub.send("PING") // the answer comes after all messages
+	want(b.tb, grant(b.tb, sub.message()).owner, "b")
 }
 
 func recordHasItsTime(b *bed, k string) {
@@ -145,13 +176,17 @@ func grantNamesItsLock(b *bed, k string) {
 // A call reads a field that somebody made large as often as it reads any, and answers none.
 func bigFields(b *bed, k string) {
 	big := strings.Repeat("9", 4<<20)
-	for _, field := range []string{"owner", "until", "fence", "state", "holds", "channel", "w:0", "at:b"} {
+	for _, field := range []string{"owner", "until", "fence", "state", "holds", "channel", "w:0", "at:b", "crowd", "h:1", "at:a"} {
 		b.c.do("DEL", k)
-		b.call(functions.AcquireReentrant, k, "a", long, "h")
+		if field == "crowd" || field == "h:1" || field == "at:a" {
+			b.call(functions.Acquire, k, "a", long, functions.OptShared)
+		} else {
+			b.call(functions.AcquireReentrant, k, "a", long, "h")
+		}
 		b.call(functions.Wait, k, "b", long)
 		b.c.do("HSET", k, field, big)
 		for _, call := range [][]string{{functions.Acquire, "b", long}, {functions.Renew, "a", long}, {functions.Wait, "b", long},
-			{functions.Wait, "b", long, functions.OptChannel, k}, {functions.Release, "a", "HOLD", "h"}, {functions.Leave, "b"}, {functions.Inspect}, {functions.Break}} {
+			{functions.Wait, "b", long, functions.OptChannel, k}, {functions.Release, "a", "HOLD", "h"}, {functions.Leave, "b"}, {functions.Inspect}, {functions.Holders}, {functions.Break}} {
 			if got := fmt.Sprint(b.call(call[0], k, call[1:]...)); len(got) > 4096 {
 				b.tb.Fatalf("%s with a large %s replied %d bytes", call[0], field, len(got))
 			}

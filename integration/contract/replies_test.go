@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package contract
 
 import (
@@ -18,18 +20,6 @@ func (c *conn) run(s step, key string) any {
 	return c.fcall(s.function, key, s.args...)
 }
 
-// What only reads can be called where nothing may be written.
-func TestReadOnlyFunctions(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		for _, resp := range []int{2, 3} {
-			c := b.dial(resp)
-			want(t, c.do("FCALL", functions.ReadVersion, "0"), functions.Version)
-			want(t, c.do("FCALL_RO", functions.ReadVersion, "1", b.key("any")), functions.Version)
-			want(t, c.do("FCALL_RO", functions.Inspect, "1", b.key("none")), free)
-		}
-	})
-}
-
 // A repeat writes, so that a WAIT after it covers the first call too: each one moves the
 // replication offset.
 func TestRepeatsWrite(t *testing.T) {
@@ -37,7 +27,7 @@ func TestRepeatsWrite(t *testing.T) {
 		k := b.key("k")
 		for _, call := range [][]string{
 			{functions.Acquire, "a", long}, {functions.Wait, "a", long}, {functions.Renew, "a", long}, {functions.Renew, "a", long, "FENCE", ""},
-			{functions.Wait, "b", long}, {functions.Wait, "b", long, "CHANNEL", k}, {functions.Wait, "c", long, "HOLD", "h"},
+			{functions.Wait, "b", long}, {functions.Wait, "c", long, "HOLD", "h"},
 		} {
 			if len(call) == 5 && call[4] == "" {
 				call[4] = b.c.do("HGET", k, "fence").(string)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -10,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -91,35 +92,4 @@ func TestInterrupt(t *testing.T) {
 	require.Contains(t, errs.String(), "interrupted")
 	require.ErrorIs(t, syscall.Kill(victim, 0), syscall.ESRCH, "the paused process is gone too")
 	require.Equal(t, []string{"others"}, keys(t, redis))
-}
-
-// When the demo itself is killed, its processes see their input end.
-func TestWorkersDoNotOutliveTheirParent(t *testing.T) {
-	_, url := shared(t)
-	cmd, _ := demo(t, url, "-lease", "1m")
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-
-	killed := 0
-	lines := bufio.NewScanner(stdout)
-	for lines.Scan() {
-		if _, err := fmt.Sscanf(lines.Text(), " killed process %d while", &killed); err == nil {
-			break
-		}
-	}
-	require.NotZero(t, killed)
-	require.NoError(t, cmd.Process.Kill())
-	// Everyone who is left waits for a lease of a minute. The pipe ends when the last of them is
-	// gone.
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-time.After(10 * time.Second):
-		require.Fail(t, "workers are left")
-	}
 }

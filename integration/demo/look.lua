@@ -1,3 +1,5 @@
+-- SPDX-License-Identifier: Apache-2.0
+
 -- luacheck: read globals KEYS ARGV
 -- Read the stock, and note who reads: from now on nobody with a lower fencing token may write. Without this note a late
 -- writer could slip in between the next holder's reading and writing.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command demo is a flash sale on a real server, by several processes: first
 // without a lock, which oversells, then with Holdfast, which does not; also
 // when a process is killed while it holds the lock, and when one is paused, and

@@ -1,3 +1,5 @@
+-- SPDX-License-Identifier: Apache-2.0
+
 -- luacheck: read globals KEYS ARGV
 -- Write the stock that is left and the order, unless a higher fencing token was here.
 -- KEYS    stock, token, orders

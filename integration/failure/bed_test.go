@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package failure
 
 import (
@@ -68,22 +70,6 @@ func (b *bed) ends(name string) time.Time {
 		}
 		require.NoError(b.TB, err)
 		return asked.Add(time.Duration(until*1000-now[0]*1_000_000-now[1]) * time.Microsecond)
-	}
-}
-
-// renewed blocks until the lease has started anew n times.
-func (b *bed) renewed(name string, n int) {
-	b.TB.Helper()
-	last := b.ends(name)
-	for range n {
-		b.Eventually("a renewal", func() bool {
-			now := b.ends(name)
-			if now.After(last.Add(5 * time.Millisecond)) {
-				last = now
-				return true
-			}
-			return false
-		})
 	}
 }
 

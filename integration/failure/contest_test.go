@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package failure
 
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
@@ -29,6 +31,9 @@ const (
 	// Clients find out over seconds that their node is no longer the primary, and the damage is
 	// done until they do.
 	aftermath = 2 * time.Second
+
+	// What a busy machine adds between an answer of the server and the entry.
+	lateness = 250 * time.Millisecond
 )
 
 // contest is clients that want one lock, while something happens to its servers.
@@ -45,7 +50,7 @@ func (b *bed) contest(t *testing.T, minutes int, connect func(i int) *client.Cli
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(minutes)*time.Minute)
 	t.Cleanup(cancel)
 	b.Ctx = ctx
-	c := &contest{bed: b, t: t}
+	c := &contest{bed: b, t: t, room: room{judge: oracle.Judge{Aftermath: lateness}}}
 	for i := range contenders {
 		c.clients = append(c.clients, connect(i))
 	}
@@ -79,12 +84,12 @@ func (c *contest) turn(ctx context.Context, i int, one *client.Client, opts []cl
 		}
 		return
 	}
-	c.enter(i, l)
+	h := c.enter(i, l)
 	select {
 	case <-l.Context().Done():
-	case <-time.After(rand.N(2 * time.Millisecond)):
+	case <-time.After(rand.N(10 * time.Millisecond)): // two who meet are seen, and the machine has time for others
 	}
-	c.leave(i)
+	c.leave(h, l)
 	if err := l.Release(c.Ctx); err != nil {
 		c.failed("Release", err)
 	}
@@ -94,10 +99,9 @@ func (c *contest) turn(ctx context.Context, i int, one *client.Client, opts []cl
 func (c *contest) until(bound time.Duration, enough func(p period) bool) {
 	c.t.Helper()
 	deadline := time.Now().Add(bound)
-	for p, _ := c.seen(); !enough(p); p, _ = c.seen() {
+	for p := c.seen(); !enough(p); p = c.seen() {
 		if time.Now().After(deadline) {
-			require.Fail(c.t, "somebody is not inside again", "in %v: %v, by client %v; on the servers: %v",
-				bound, p, p.entries, c.known())
+			require.Fail(c.t, "somebody is not inside again", "in %v: %v; on the servers: %v", bound, p, c.known())
 		}
 		<-time.After(2 * time.Millisecond)
 	}
@@ -106,12 +110,13 @@ func (c *contest) until(bound time.Duration, enough func(p period) bool) {
 // everybodyEnters blocks until each client has been inside once more.
 func (c *contest) everybodyEnters(bound time.Duration) {
 	c.t.Helper()
-	before, _ := c.seen()
+	before := len(c.seen().holds)
 	c.until(bound, func(p period) bool {
-		for i, n := range before.entries {
-			p.entries[i] -= n
+		who := map[string]bool{}
+		for _, h := range p.holds[before:] {
+			who[h.Who] = true
 		}
-		return !slices.Contains(p.entries[:], 0)
+		return len(who) == contenders
 	})
 }
 
@@ -130,10 +135,9 @@ func (c *contest) known() (known []any) {
 // alone asserts that nobody was inside beside another.
 func (c *contest) alone(p period) {
 	c.t.Helper()
-	for _, o := range p.overlaps[:min(1, len(p.overlaps))] {
-		assert.Fail(c.t, "two inside", "%d times in %d entries; first %v", len(p.overlaps), len(p.at), o)
-	}
-	assert.Zero(c.t, p.disorder, "tokens that were not above all before")
+	beside, tokens := c.found()
+	wrong := append(beside.Violations, tokens...)
+	assert.Empty(c.t, wrong[:min(3, len(wrong))], "the first of %d", len(wrong))
 	assert.Empty(c.t, p.strange[:min(3, len(p.strange))])
 }
 
@@ -141,7 +145,7 @@ func (c *contest) alone(p period) {
 // inside again. It returns what happened since, with some time to spare, and when the change was.
 func (c *contest) failover(how string, bound time.Duration, old *server.Node, change func() error) (period, span) {
 	c.t.Helper()
-	took := span{from: time.Now()}
+	took := span{from: now()}
 	c.reset()
 	require.NoError(c.t, change())
 	// until then it goes on granting, but not for long
@@ -149,9 +153,9 @@ func (c *contest) failover(how string, bound time.Duration, old *server.Node, ch
 		primary, err := old.IsPrimary(c.Ctx)
 		return err != nil || !primary
 	})
-	took.to = time.Now()
+	took.to = now()
 	c.everybodyEnters(bound)
-	again := time.Since(took.to)
+	again := now().Sub(took.to)
 	<-time.After(aftermath) // the length of the test, not an event
 	p := c.reset()
 	c.log(how, took, again, p)
@@ -159,7 +163,7 @@ func (c *contest) failover(how string, bound time.Duration, old *server.Node, ch
 }
 
 func (c *contest) log(how string, took span, again time.Duration, p period) {
-	_, longest := p.within(span{took.from, time.Now()})
+	_, longest := p.within(span{took.from, now()})
 	c.t.Logf("%s took %v, all inside again after %v, longest without an entry %v: %v", how,
 		took.to.Sub(took.from).Round(time.Millisecond), again.Round(time.Millisecond), longest.Round(time.Millisecond), p)
 }

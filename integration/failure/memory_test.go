@@ -1,15 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package failure
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
-	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
 // A primary that became a replica without a full resynchronisation, and is promoted again, still has
@@ -56,29 +55,4 @@ func TestAFormerPrimaryRemembersAnew(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, yes, "%v", values)
 	})
-}
-
-// The holder hears nothing while its lock is broken and another one has had it.
-func TestTheReasonOfABreakIsLearnedWithoutItsMessage(t *testing.T) {
-	b := single(t)
-	c, proxy := b.through(testbed.Long)
-	first := b.open(testbed.Long)
-	l := b.Take(first, "a")
-	waiting := b.Acquire(b.Ctx, c, "a") // so it is told on its channel
-	b.Line(first, "a", 1)
-	b.Release(l)
-	l = b.Locked(waiting).Lock
-	require.NoError(t, l.Renew(b.Ctx))
-	proxy.Stall()
-	_, err := first.Break(b.Ctx, "a", "deploy stuck")
-	require.NoError(t, err)
-	next := b.Take(first, "a")
-	proxy.Cut()
-	proxy.Resume()
-	b.Eventually("the holder knows", func() bool { return l.Renew(b.Ctx) != nil && l.Context().Err() != nil })
-	var lost *client.LostError
-	require.ErrorAs(t, context.Cause(l.Context()), &lost)
-	require.ErrorIs(t, lost, client.ErrBroken)
-	require.Contains(t, lost.Reason, "deploy stuck")
-	b.Release(next)
 }

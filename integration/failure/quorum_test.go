@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package failure
 
 import (
@@ -90,21 +92,20 @@ func TestQuorumLocksSurviveTheLossOfTwo(t *testing.T) {
 func (c *contest) loses(how string, nodes []*server.Node, lose func(*server.Node) error) time.Duration {
 	c.t.Helper()
 	require.NoError(c.t, server.Together(nodes, lose))
-	lost := time.Now()
+	lost := now()
 	c.enters(recovery)
-	<-time.After(time.Until(lost.Add(votingLease * 5 / 4))) // the length of the loss, not an event
+	<-time.After(lost.Add(votingLease * 5 / 4).Sub(now())) // the length of the loss, not an event
 	c.enters(recovery)
-	p, _ := c.seen()
-	entries, longest := p.within(span{lost, time.Now()})
-	c.t.Logf("%v %s for %v: %d entries, longest without one %v", c.places(nodes), how, time.Since(lost), entries, longest)
+	entries, longest := c.seen().within(span{lost, now()})
+	c.t.Logf("%v %s for %v: %d entries, longest without one %v", c.places(nodes), how, now().Sub(lost), entries, longest)
 	return longest
 }
 
 // enters blocks until some entries more, of anybody: those who poll have no order.
 func (c *contest) enters(bound time.Duration) {
 	c.t.Helper()
-	before, _ := c.seen()
-	c.until(bound, func(p period) bool { return len(p.at) >= len(before.at)+contenders })
+	before := len(c.seen().holds)
+	c.until(bound, func(p period) bool { return len(p.holds) >= before+contenders })
 }
 
 // comeBack brings servers back, and blocks until they vote: not before their guard is over. Who has voted has
@@ -113,17 +114,16 @@ func (c *contest) comeBack(nodes []*server.Node, back func(*server.Node) error, 
 	c.t.Helper()
 	began := time.Now()
 	require.NoError(c.t, server.Together(nodes, back))
-	_, top := c.seen()
+	before := c.seen().holds
 	for _, n := range nodes {
 		c.until(guard+recovery, func(period) bool {
 			m, err := n.Do(c.Ctx, "HGET", prefix+contested, "fence")
 			fence, _ := m.AsInt64()
-			return err == nil && fence > top
+			return err == nil && fence > before[len(before)-1].Token
 		})
 	}
 	assert.GreaterOrEqual(c.t, time.Since(began), guard, "they voted too early")
-	p, _ := c.seen()
-	c.t.Logf("%v vote again after %v: %v", c.places(nodes), time.Since(began), p)
+	c.t.Logf("%v vote again after %v: %v", c.places(nodes), time.Since(began), c.seen())
 }
 
 func (c *contest) places(nodes []*server.Node) (names []string) {

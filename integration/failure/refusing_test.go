@@ -1,54 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package failure
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
-	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
-
-// A server restarts with its data, and loads them for a while. It refuses everything until then. A
-// lock whose lease is longer than that is still held, and a line is still there.
-func TestAServerThatIsLoading(t *testing.T) {
-	onEach(t, func(t *testing.T, b *bed) {
-		for i := range 300 {
-			b.do("SET", fmt.Sprint("ballast ", i), fmt.Sprintf("%0200d", i))
-		}
-		const lease = 20 * time.Second
-		c := b.Connect(b.D.ClientOption(), client.Config{Lease: lease, RenewEvery: 100 * time.Millisecond})
-		l, waited := b.Take(c, "held"), b.Take(c, "waited for")
-		waiting := b.Acquire(b.Ctx, b.open(lease), "waited for")
-		b.Line(c, "waited for", 1)
-		require.NoError(t, b.D.Nodes()[0].Stop())
-		restarted := make(chan error, 1)
-		go func() { restarted <- b.D.Nodes()[0].Restart() }()
-		b.Eventually("it is loading", func() bool {
-			_, err := c.TryAcquire(b.Ctx, "free")
-			assert.ErrorIs(t, err, client.ErrUnreachable)
-			return err == nil || strings.Contains(err.Error(), "LOADING")
-		})
-		require.NoError(t, <-restarted)
-		b.Eventually("it is renewed", func() bool { return l.Renew(b.Ctx) == nil })
-		require.NoError(t, l.Context().Err())
-		b.Line(c, "waited for", 1)
-		b.Eventually("the connections of this test are back", func() bool {
-			return b.Do("waited for", "EXISTS").Error() == nil
-		})
-		b.subscribed(b.D.Nodes()[0], 0, 1)
-		b.Release(waited)
-		b.Release(b.Locked(waiting).Lock)
-		b.Release(l)
-	}, server.WithConfig("save", "3600 1"), server.WithConfig("key-load-delay", "5000"),
-		server.WithConfig("loading-process-events-interval-bytes", "1024"))
-}
 
 // A server that is busy with somebody's script refuses everything, SUNSUBSCRIBE too, which ends the
 // process of a client of rueidis that sends it. Waits, releases and Close get through that.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package failure
 
 import (
@@ -10,112 +12,70 @@ import (
 	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
-// clock is the part of the time that matters here.
-const clock = "15:04:05.000000"
-
-// span is a stretch of time, as from before a failover to when the old primary granted no more.
-type span struct{ from, to time.Time }
-
-// entry is one time that a client came in with a lock.
-type entry struct {
-	lock *client.Lock
-	at   time.Time
-}
-
-func (e entry) String() string {
-	return fmt.Sprintf("token %d at %s", e.lock.Fence(), e.at.Format(clock))
-}
-
-// overlap is an entry while another client was inside, both with a context that had not ended.
-type overlap struct{ first, second entry }
-
-func (o overlap) String() string { return fmt.Sprintf("%v beside %v", o.second, o.first) }
-
-// lateness is what a busy machine adds between an answer of the server and the entry.
-const lateness = 250 * time.Millisecond
-
-// admitted reports whether the guarantees admit the overlap for what was done to the servers, and the one
-// who came later has the higher token.
-func (o overlap) admitted(cause oracle.Cause, took span) bool {
-	judge := oracle.Judge{Aftermath: lateness,
-		Faults: []*oracle.Fault{{Cause: cause, Start: stamp(took.from), End: stamp(took.to)}}}
-	first, second := o.first.hold(), o.second.hold()
-	_, why := judge.Meet(first, second, second.Enter)
-	return why != nil && second.Token > first.Token
-}
-
-// hold is the entry as the oracle sees it. It was granted a moment before, at the most lateness.
-func (e entry) hold() *oracle.Hold {
-	at := stamp(e.at)
-	return &oracle.Hold{Level: oracle.Default, Owner: e.lock.Owner(), Token: e.lock.Fence(), Start: at, Enter: at}
-}
-
 // began is when stamps begin, by the monotonic clock.
 var began = time.Now()
 
-func stamp(t time.Time) oracle.Stamp { return oracle.Stamp(t.Sub(began)) }
+func now() oracle.Stamp { return oracle.Stamp(time.Since(began)) }
+
+// span is a stretch of time, as from before a failover to when the old primary granted no more.
+type span struct{ from, to oracle.Stamp }
 
 // period is what happened in the room over one fault.
 type period struct {
-	entries     [contenders]int
-	at          []entry // in order
-	overlaps    []overlap
-	disorder    int     // entries with a token that was not above all before
-	lost        int     // calls that said so of their lock
-	taken       int     // of these, while the lease had not ended
-	unreachable int     // calls that did not reach the server
-	strange     []error // of calls, that no fault explains
+	holds       []*oracle.Hold // of those who came in, in order
+	lost        int            // calls that said so of their lock
+	taken       int            // of these, while the lease had not ended
+	unreachable int            // calls that did not reach the server
+	strange     []error        // of calls, that no fault explains
 }
 
 func (p period) String() string {
-	return fmt.Sprintf("%d entries, %d beside another, %d tokens out of order; %d locks lost, %d calls unreachable",
-		len(p.at), len(p.overlaps), p.disorder, p.lost, p.unreachable)
+	return fmt.Sprintf("%d entries; %d locks lost, %d calls unreachable", len(p.holds), p.lost, p.unreachable)
 }
 
 // within counts the entries of a span, and returns the longest time in it without one.
 func (p period) within(s span) (entries int, longest time.Duration) {
 	last := s.from
-	for _, e := range p.at {
-		if e.at.Before(s.from) || e.at.After(s.to) {
+	for _, h := range p.holds {
+		if h.Enter < s.from || h.Enter > s.to {
 			continue
 		}
 		entries++
-		longest, last = max(longest, e.at.Sub(last)), e.at
+		longest, last = max(longest, h.Enter.Sub(last)), h.Enter
 	}
 	return entries, max(longest, s.to.Sub(last))
 }
 
 // room is where only the holder of the lock may be.
 type room struct {
-	mu     sync.Mutex
-	inside [contenders]*entry
-	top    int64 // the highest token so far
-	now    period
+	mu    sync.Mutex
+	judge oracle.Judge
+	holds []*oracle.Hold // of all periods
+	from  int            // where the present one begins
+	now   period
 }
 
-func (r *room) enter(i int, l *client.Lock) {
+// enter is for one whose context has not ended. It was granted the lock a moment before, which on a busy
+// machine is the judge's aftermath.
+func (r *room) enter(i int, l *client.Lock) *oracle.Hold {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := entry{l, time.Now()}
-	for _, other := range r.inside {
-		if other != nil && l.Context().Err() == nil && other.lock.Context().Err() == nil {
-			r.now.overlaps = append(r.now.overlaps, overlap{*other, e})
-			break // one for each entry
-		}
+	lives := l.Context().Err() == nil
+	at := now()
+	h := &oracle.Hold{Who: fmt.Sprint("client ", i), Level: oracle.Default, Owner: l.Owner(), Token: l.Fence(),
+		Start: at, Enter: at, Last: at, End: oracle.Forever}
+	if lives {
+		r.holds = append(r.holds, h)
 	}
-	if l.Fence() <= r.top {
-		r.now.disorder++
-	}
-	r.top = max(r.top, l.Fence())
-	r.inside[i] = &e
-	r.now.entries[i]++
-	r.now.at = append(r.now.at, e)
+	return h
 }
 
-func (r *room) leave(i int) {
+func (r *room) leave(h *oracle.Hold, l *client.Lock) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.inside[i] = nil
+	if at := now(); l.Context().Err() == nil {
+		h.Last = at
+	}
 }
 
 // failed counts an error of a call. A fault explains that the server could not be reached, and that a lock
@@ -136,18 +96,27 @@ func (r *room) failed(call string, err error) {
 	}
 }
 
-// seen returns what was counted so far, and the highest token.
-func (r *room) seen() (p period, top int64) {
+// found is who was inside beside another one, and whose token was not above all before.
+func (r *room) found() (oracle.Finding, []oracle.Violation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.now, r.top
+	return r.judge.Exclusion(r.holds), oracle.Tokens(r.holds)
+}
+
+// seen returns what was counted so far.
+func (r *room) seen() period {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.now
+	p.holds = r.holds[r.from:len(r.holds):len(r.holds)]
+	return p
 }
 
 // reset returns what was counted, and begins anew.
 func (r *room) reset() period {
+	p := r.seen()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	was := r.now
-	r.now = period{}
-	return was
+	r.from, r.now = r.from+len(p.holds), period{}
+	return p
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package fencing
 
 import (
@@ -7,131 +9,121 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/fence"
+	"github.com/holdfast-go/holdfast/client/locktest"
+	"github.com/holdfast-go/holdfast/integration/reexec"
 )
 
 const soon = 30 * time.Second
 
-var (
-	ctx       = context.Background()
-	pg        *postgres
-	pgProblem error // why there is none
-	tables    = []string{"stock", "fences", "ledger"}
-)
+var servers = map[string]*databaseServer{}
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	reexec.Main(map[string]reexec.Role{"writer": writer})
+	os.Exit(run(m))
+}
 
 func run(m *testing.M) (code int) {
-	if pg, pgProblem = startPostgres(); pgProblem == nil {
-		defer func() {
-			if err := pg.stop(); err != nil {
-				fmt.Fprintln(os.Stderr, "stopping PostgreSQL:", err)
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // it logs connections that servers end
+	for _, p := range programs {
+		servers[p.name] = p.start()
+	}
+	defer func() {
+		for name, s := range servers {
+			if err := s.stop(); err != nil {
+				fmt.Fprintln(os.Stderr, "stopping", name+":", err)
 				code = max(code, 1)
 			}
-		}()
-	}
+		}
+	}()
 	return m.Run()
 }
 
-// database has the tables of the page, empty.
+// database has empty tables: the fences, with their trigger, the row 7 of stock that the lock stock:7
+// protects, and what was sold of it.
 type database struct {
 	*sql.DB
-	t        *testing.T
-	postgres bool
+	fence.Dialect
+	t           *testing.T
+	name        string
+	driver, dsn string
 }
 
-// each runs a test on both databases.
+// each runs a test on all databases.
 func each(t *testing.T, test func(t *testing.T, d *database)) {
-	t.Run("sqlite", func(t *testing.T) { test(t, onSQLite(t)) })
-	t.Run("postgres", func(t *testing.T) { test(t, onPostgres(t)) })
+	t.Run("sqlite", func(t *testing.T) { test(t, onSQLite(t, soon)) })
+	eachServer(t, test)
 }
 
-// onSQLite opens a file that writers wait for, in transactions that begin with BEGIN IMMEDIATE.
-func onSQLite(t *testing.T) *database {
-	t.Helper()
-	return open(t, "sqlite", "file:"+filepath.Join(t.TempDir(), "fencing.db")+
-		"?_txlock=immediate&_pragma=busy_timeout(30000)&_pragma=journal_mode(WAL)")
+// eachServer runs a test on the databases whose transactions run side by side.
+func eachServer(t *testing.T, test func(t *testing.T, d *database)) {
+	t.Run("postgres", func(t *testing.T) { test(t, onServer(t, "postgres", fence.PostgreSQL)) })
+	t.Run("mariadb", func(t *testing.T) { test(t, onServer(t, "mariadb", fence.MySQL)) })
 }
 
-func onPostgres(t *testing.T) *database {
-	t.Helper()
-	if errors.Is(pgProblem, errNotInstalled) {
-		t.Skip("skipped: ", pgProblem)
+// onSQLite opens a file that writers wait for, so long.
+func onSQLite(t *testing.T, wait time.Duration) *database {
+	return open(t, &database{Dialect: fence.SQLite, t: t, name: "sqlite", driver: "sqlite",
+		dsn: "file:" + filepath.Join(t.TempDir(), "fencing.db") +
+			fmt.Sprintf("?_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)", wait.Milliseconds())})
+}
+
+func onServer(t *testing.T, name string, dialect fence.Dialect) *database {
+	s := servers[name]
+	if errors.Is(s.problem, errNotInstalled) {
+		t.Skip("skipped: ", name, ": ", s.problem)
 	}
-	require.NoError(t, pgProblem)
-	return open(t, "pgx", pg.dsn)
+	require.NoError(t, s.problem)
+	return open(t, &database{Dialect: dialect, t: t, name: name, driver: s.driver, dsn: s.dsn})
 }
 
-func open(t *testing.T, driver, dsn string) *database {
+func open(t *testing.T, d *database) *database {
 	t.Helper()
-	db, err := sql.Open(driver, dsn)
+	db, err := sql.Open(d.driver, d.dsn)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	d := &database{db, t, driver == "pgx"}
-	for _, table := range tables {
-		_, err := db.Exec("DROP TABLE IF EXISTS " + table)
-		require.NoError(t, err)
+	db.SetMaxIdleConns(8) // a connection costs PostgreSQL a process
+	d.DB = db
+	for _, table := range []string{"holdfast_fences", "stock", "sold"} {
+		d.do("DROP TABLE IF EXISTS " + table)
 	}
-	for _, name := range []string{createStock, createFences, createLedger} {
-		_, err := db.Exec(page[name])
-		require.NoError(t, err, name)
-	}
+	d.do(d.Table())
+	d.do(d.Trigger("holdfast_fences"))
+	d.do("CREATE TABLE stock (id BIGINT PRIMARY KEY, remaining BIGINT NOT NULL, fence BIGINT NOT NULL DEFAULT 0)")
+	d.do("CREATE TABLE sold (remaining BIGINT NOT NULL, token BIGINT NOT NULL)")
+	d.do("INSERT INTO stock (id, remaining) VALUES (7, 1000)")
 	return d
 }
 
-// querier is a database, a connection or a transaction.
-type querier interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-// try runs a statement and says whether it passed the fence.
-func try(q querier, statement string, args ...any) (bool, error) {
-	result, err := q.ExecContext(ctx, statement, args...)
-	if err != nil {
-		return false, err
-	}
-	n, err := result.RowsAffected()
-	return n == 1, err
-}
-
-// passes is try with a statement of the page, where an error is a failure.
-func (d *database) passes(q querier, name string, args ...any) bool {
+func (d *database) do(query string) {
 	d.t.Helper()
-	passed, err := try(q, page[name], args...)
-	require.NoError(d.t, err, name)
-	return passed
+	_, err := d.Exec(query)
+	require.NoError(d.t, err, query)
 }
 
-// claim claims a row, and returns what it reads.
-func claim(q querier, id, token int64) (remaining int64, passed bool, err error) {
-	err = q.QueryRowContext(ctx, page[claimRow], id, token).Scan(&remaining)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, false, nil
-	}
-	return remaining, err == nil, err
-}
-
-func (d *database) claims(id, token int64) (remaining int64, passed bool) {
+func (d *database) number(query string) (n int64) {
 	d.t.Helper()
-	remaining, passed, err := claim(d, id, token)
-	require.NoError(d.t, err)
-	return remaining, passed
-}
-
-func (d *database) number(query string, args ...any) (n int64) {
-	d.t.Helper()
-	require.NoError(d.t, d.QueryRow(query, args...).Scan(&n))
+	require.NoError(d.t, d.QueryRow(query).Scan(&n), query)
 	return n
 }
 
-// at begins a transaction of an isolation level.
-func (d *database) at(level sql.IsolationLevel) *sql.Tx {
+func (d *database) remaining() int64 { return d.number("SELECT remaining FROM stock WHERE id = 7") }
+
+func (d *database) fence() int64 {
+	return d.number("SELECT COALESCE(MAX(fence), -1) FROM holdfast_fences")
+}
+
+// begin begins a transaction under a lock's context, which ends with the test if not before.
+func (d *database) begin(ctx context.Context, level sql.IsolationLevel) *sql.Tx {
 	d.t.Helper()
 	tx, err := d.BeginTx(ctx, &sql.TxOptions{Isolation: level})
 	require.NoError(d.t, err)
@@ -139,29 +131,64 @@ func (d *database) at(level sql.IsolationLevel) *sql.Tx {
 	return tx
 }
 
-// dump is all that the tables hold.
-func (d *database) dump() string {
-	d.t.Helper()
-	var text strings.Builder
-	for _, table := range tables {
-		rows, err := d.Query("SELECT * FROM " + table + " ORDER BY 1, 2")
-		require.NoError(d.t, err)
-		columns, err := rows.Columns()
-		require.NoError(d.t, err)
-		values := make([]any, len(columns))
-		for i := range values {
-			values[i] = new(any)
-		}
-		for rows.Next() {
-			require.NoError(d.t, rows.Scan(values...))
-			fmt.Fprint(&text, table)
-			for _, v := range values {
-				fmt.Fprint(&text, " ", *v.(*any))
-			}
-			fmt.Fprintln(&text)
-		}
-		require.NoError(d.t, rows.Err())
-		require.NoError(d.t, rows.Close())
+// in runs what is to be done in a transaction, and commits it unless that failed.
+func (d *database) in(ctx context.Context, do func(tx *sql.Tx) error) error {
+	tx, err := d.BeginTx(ctx, nil)
+	if err != nil {
+		return err
 	}
-	return text.String()
+	defer tx.Rollback()
+	if err := do(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// claims claims in a transaction of its own.
+func (d *database) claims(ctx context.Context, names ...string) error {
+	return d.in(ctx, func(tx *sql.Tx) error { return d.Claim(ctx, tx, names...) })
+}
+
+func (d *database) checks(ctx context.Context, names ...string) error {
+	return d.in(ctx, func(tx *sql.Tx) error { return d.Check(ctx, tx, names...) })
+}
+
+// sell reads, and writes what follows from it.
+func sell(ctx context.Context, tx *sql.Tx) error {
+	var remaining int64
+	if err := tx.QueryRowContext(ctx, "SELECT remaining FROM stock WHERE id = 7").Scan(&remaining); err != nil {
+		return err
+	}
+	return write(ctx, tx, remaining-1)
+}
+
+func write(ctx context.Context, tx *sql.Tx, remaining int64) error {
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("UPDATE stock SET remaining = %d WHERE id = 7", remaining)); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO sold VALUES (%d, %d)", remaining, client.Fence(ctx)))
+	return err
+}
+
+func (d *database) sells(ctx context.Context) error {
+	return d.in(ctx, func(tx *sql.Tx) error {
+		if err := d.Claim(ctx, tx); err != nil {
+			return err
+		}
+		return sell(ctx, tx)
+	})
+}
+
+// late returns contexts of holders who never learn that their locks ended, the oldest first: each has
+// all of the locks.
+func late(t *testing.T, n int, names ...string) (holders []context.Context) {
+	t.Helper()
+	c := locktest.New(t).Client(client.Config{})
+	for range n {
+		locks, err := c.AcquireAll(t.Context(), names)
+		require.NoError(t, err)
+		holders = append(holders, context.WithoutCancel(locks.Context()))
+		require.NoError(t, locks.Release(t.Context()))
+	}
+	return holders
 }

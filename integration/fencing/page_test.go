@@ -1,30 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package fencing
 
 import (
 	"fmt"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/fence"
 )
 
-// The statements of docs/fencing.md, by their first lines.
-const (
-	createStock     = "create the guarded table"
-	claimRow        = "claim the row"
-	updateRow       = "update the row"
-	addToRow        = "add to the row"
-	upsertRow       = "insert or update the row"
-	createFences    = "create the fences"
-	claimFence      = "claim the fence"
-	createLedger    = "create the log"
-	appendLedger    = "append to the log"
-	claimAndAppend  = "claim and append (PostgreSQL)"
-	statementsCount = 10
-)
-
-// page holds the statements. There is no other SQL here but what looks.
+// page holds the statements of docs/fencing.md, by their first lines.
 var page = mustRead("../../docs/fencing.md")
 
 func mustRead(path string) map[string]string {
@@ -42,11 +33,67 @@ func mustRead(path string) map[string]string {
 	return statements
 }
 
-// Every statement of the page has a name here, and each name a use: an unused constant is an error
-// of staticcheck.
-func TestEveryStatementOfThePageIsKnown(t *testing.T) {
-	text, err := os.ReadFile("../../docs/fencing.md")
-	require.NoError(t, err)
-	require.Len(t, page, statementsCount)
-	require.Len(t, regexp.MustCompile("(?m)^```sql").FindAllString(string(text), -1), statementsCount)
+// The page prints what the package prints.
+func TestThePagePrintsThePackage(t *testing.T) {
+	require.Len(t, page, 7)
+	table := page["PostgreSQL, SQLite; in MySQL lock_key is VARBINARY(1024)"]
+	require.Equal(t, table, fence.PostgreSQL.Table())
+	require.Equal(t, table, fence.SQLite.Table())
+	mysql := strings.Replace(table, "TEXT  ", "VARBINARY(1024)", 1)
+	require.Equal(t, strings.Fields(mysql+" ENGINE = InnoDB"), strings.Fields(fence.MySQL.Table()))
+	require.Equal(t, page["PostgreSQL"], fence.PostgreSQL.Trigger("stock"))
+	require.Equal(t, page["MySQL, MariaDB"], fence.MySQL.Trigger("stock"))
+	require.Equal(t, page["SQLite"], fence.SQLite.Trigger("stock"))
+}
+
+// plainClaim is the statement of the page that claims.
+func (d *database) plainClaim() string {
+	if d.name == "mariadb" {
+		claim, _, _ := strings.Cut(page["claim (MySQL, MariaDB)"], ";")
+		return claim
+	}
+	return page["claim (PostgreSQL, SQLite)"]
+}
+
+// The statements of the page go together with the package.
+func TestTheStatementsOfThePage(t *testing.T) {
+	each(t, func(t *testing.T, d *database) {
+		changes := func(statement string, args ...any) int64 {
+			result, err := d.Exec(statement, args...)
+			require.NoError(t, err)
+			n, err := result.RowsAffected()
+			require.NoError(t, err)
+			return n
+		}
+		holders := late(t, 3, "stock:7")
+		newest := client.Fence(holders[1])
+		passes := func(token int64) bool {
+			n := changes(d.plainClaim(), "lock:stock:7", token)
+			if d.name != "mariadb" {
+				return n == 1
+			}
+			_, read, _ := strings.Cut(page["claim (MySQL, MariaDB)"], ";")
+			var seen int64
+			require.NoError(t, d.QueryRow(read, "lock:stock:7").Scan(&seen))
+			return seen <= token
+		}
+		require.NoError(t, d.claims(holders[0]))
+		require.True(t, passes(newest))
+		require.True(t, passes(newest), "an equal token")
+		require.False(t, passes(newest-1))
+		require.Error(t, d.claims(holders[0]))
+		require.Equal(t, newest, d.fence())
+		require.NoError(t, d.claims(holders[2]))
+		require.False(t, passes(newest))
+
+		if d.name == "mariadb" {
+			return // the placeholders differ
+		}
+		add := page["add to the row"]
+		require.EqualValues(t, 1, changes(add, 7, 20, -9))
+		require.EqualValues(t, 1, changes(add, 7, 20, -1), "an equal token")
+		require.Zero(t, changes(add, 7, 19, -1))
+		require.Zero(t, changes(add, 8, 20, -1), "no such row")
+		require.EqualValues(t, 990, d.remaining())
+	})
 }

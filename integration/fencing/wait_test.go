@@ -1,165 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package fencing
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
-	"modernc.org/sqlite"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/fence"
+	"github.com/holdfast-go/holdfast/client/locktest"
 )
-
-// outcome is what a write that ran in the background came to.
-type outcome struct {
-	passed bool
-	err    error
-}
-
-// waiting starts a write in a transaction, and returns when the server says that it waits for a
-// lock.
-func (d *database) waiting(tx *sql.Tx, w write, token, n int64) <-chan outcome {
-	d.t.Helper()
-	var pid int
-	require.NoError(d.t, tx.QueryRow("SELECT pg_backend_pid()").Scan(&pid))
-	done := make(chan outcome, 1)
-	go func() {
-		passed, err := w.do(tx, token, n)
-		if err == nil {
-			err = tx.Commit()
-		}
-		done <- outcome{passed, err}
-	}()
-	require.Eventually(d.t, func() bool {
-		return d.number("SELECT COUNT(*) FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'", pid) == 1
-	}, soon, 5*time.Millisecond)
-	return done
-}
-
-// code is the SQLSTATE of an error.
-func code(err error) string {
-	var refusal *pgconn.PgError
-	if errors.As(err, &refusal) {
-		return refusal.Code
-	}
-	return ""
-}
-
-// An older write that finds the row locked waits, and its check is made again, on what the newer
-// holder left.
-func TestReadCommittedIsEnough(t *testing.T) {
-	eachWrite(t, onPostgres, func(t *testing.T, d *database, w write) {
-		newer := d.at(sql.LevelReadCommitted)
-		require.True(t, d.does(w, newer, 20, 1)) // the fence of 'a' does not exist yet
-		older := d.waiting(d.at(sql.LevelReadCommitted), w, 10, 2)
-		require.NoError(t, newer.Commit())
-		before := d.dump()
-		require.Equal(t, outcome{false, nil}, <-older)
-		require.Equal(t, before, d.dump())
-
-		newer = d.at(sql.LevelReadCommitted)
-		require.True(t, d.does(w, newer, 40, 3))
-		older = d.waiting(d.at(sql.LevelReadCommitted), w, 30, 4)
-		require.NoError(t, newer.Rollback())
-		require.Equal(t, outcome{true, nil}, <-older, "the newer one did not write")
-	})
-}
-
-func TestHigherLevelsFailAndTheRepeatIsRefused(t *testing.T) {
-	for _, level := range []sql.IsolationLevel{sql.LevelRepeatableRead, sql.LevelSerializable} {
-		t.Run(level.String(), func(t *testing.T) {
-			eachWrite(t, onPostgres, func(t *testing.T, d *database, w write) {
-				newer := d.at(level)
-				require.True(t, d.does(w, newer, 20, 1))
-				older := d.waiting(d.at(level), w, 10, 2)
-				require.NoError(t, newer.Commit())
-				before := d.dump()
-				require.Equal(t, "40001", code((<-older).err))
-				repeat := d.at(level)
-				require.False(t, d.does(w, repeat, 10, 2))
-				require.NoError(t, repeat.Commit())
-				require.Equal(t, before, d.dump())
-			})
-		})
-	}
-}
-
-func TestLockTimeoutEndsTheWait(t *testing.T) {
-	eachWrite(t, onPostgres, func(t *testing.T, d *database, w write) {
-		old := d.at(sql.LevelDefault) // paused with the row locked
-		d.does(w, old, 10, 1)
-		newer := d.at(sql.LevelDefault)
-		_, err := newer.Exec("SET LOCAL lock_timeout = '20ms'")
-		require.NoError(t, err)
-		_, err = w.do(newer, 20, 2)
-		require.Equal(t, "55P03", code(err))
-	})
-}
 
 // A holder that is paused within a transaction loses it, and then the newer one goes on.
 func TestAPausedTransactionIsRolledBack(t *testing.T) {
-	eachWrite(t, onPostgres, func(t *testing.T, d *database, w write) {
-		before := d.dump()
-		old := d.at(sql.LevelDefault)
-		_, err := old.Exec("SET LOCAL idle_in_transaction_session_timeout = '50ms'")
+	limit := map[string]string{
+		"postgres": "SET idle_in_transaction_session_timeout = '50ms'",
+		"mariadb":  "SET idle_write_transaction_timeout = 1", // seconds
+	}
+	eachServer(t, func(t *testing.T, d *database) {
+		holders := late(t, 2, "stock:7")
+		conn, err := d.Conn(t.Context())
 		require.NoError(t, err)
-		d.does(w, old, 10, 1)
-		newer := d.at(sql.LevelDefault)
-		require.True(t, d.does(w, newer, 20, 2)) // waits for the end of the old one
-		require.NoError(t, newer.Rollback())
-		require.Equal(t, before, d.dump())
+		defer conn.Close()
+		_, err = conn.ExecContext(t.Context(), limit[d.name])
+		require.NoError(t, err)
+		old, err := conn.BeginTx(holders[0], nil)
+		require.NoError(t, err)
+		require.NoError(t, d.Claim(holders[0], old))
+		require.NoError(t, sell(holders[0], old))
+		require.NoError(t, d.sells(holders[1])) // waits for the end of the old one
 		require.Error(t, old.Commit())
+		require.EqualValues(t, 999, d.remaining())
 	})
 }
 
-const busy = 5 // SQLITE_BUSY, the lower byte of a code
-
-func isBusy(err error) bool {
-	var problem *sqlite.Error
-	return errors.As(err, &problem) && problem.Code()&0xff == busy
-}
-
-// conn returns a connection to SQLite that waits for nobody, or does.
-func (d *database) conn(timeout string) *sql.Conn {
-	d.t.Helper()
-	c, err := d.Conn(ctx)
-	require.NoError(d.t, err)
-	d.t.Cleanup(func() { _ = c.Close() })
-	d.do(c, "PRAGMA busy_timeout = "+timeout)
-	return c
-}
-
-func (d *database) do(q querier, query string) {
-	d.t.Helper()
-	_, err := q.ExecContext(ctx, query)
-	require.NoError(d.t, err, query)
-}
-
-func TestSQLiteHasOneWriter(t *testing.T) {
-	eachWrite(t, onSQLite, func(t *testing.T, d *database, w write) {
-		newer, older := d.conn("0"), d.conn("0")
-		d.do(newer, "BEGIN IMMEDIATE")
-		require.True(t, d.does(w, newer, 20, 1))
-		_, err := w.do(older, 10, 2)
-		require.True(t, isBusy(err), "%v", err)
-		d.do(newer, "COMMIT")
-		before := d.dump()
-		require.False(t, d.does(w, older, 10, 2))
-		require.Equal(t, before, d.dump())
+// Whoever waits for a paused holder stops when its context ends.
+func TestTheWaitEndsWithTheContext(t *testing.T) {
+	eachServer(t, func(t *testing.T, d *database) {
+		holders := late(t, 2, "stock:7")
+		old := d.begin(holders[0], sql.LevelDefault)
+		require.NoError(t, d.Claim(holders[0], old))
+		ctx, cancel := context.WithTimeout(holders[1], 50*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, d.sells(ctx), context.DeadlineExceeded)
+		require.NoError(t, old.Commit())
+		require.NoError(t, d.sells(holders[1]))
 	})
 }
 
-// A transaction that begins with a read fails at once when it wants to write, whatever its timeout.
-func TestSQLiteTransactionsThatBeginWithARead(t *testing.T) {
-	eachWrite(t, onSQLite, func(t *testing.T, d *database, w write) {
-		other, reader := d.conn("0"), d.conn("600000")
-		d.do(reader, "BEGIN")
-		var n int
-		require.NoError(t, reader.QueryRowContext(ctx, "SELECT COUNT(*) FROM stock").Scan(&n))
-		require.True(t, d.does(w, other, 10, 1))
-		_, err := w.do(reader, 20, 2)
-		require.True(t, isBusy(err), "%v", err)
-		d.do(reader, "ROLLBACK")
+// Workers of one leader check side by side, and the next leader's claim waits for all of them.
+func TestChecksGoTogether(t *testing.T) {
+	eachServer(t, func(t *testing.T, d *database) {
+		leaders := late(t, 2, "leader")
+		require.NoError(t, d.claims(leaders[0]))
+		first, second := d.begin(leaders[0], sql.LevelDefault), d.begin(leaders[0], sql.LevelDefault)
+		require.NoError(t, d.Check(leaders[0], first))
+		require.NoError(t, d.Check(leaders[0], second))
+		next := &crossing{d: d, ctx: leaders[1], guard: func(ctx context.Context, tx *sql.Tx) error { return d.Claim(ctx, tx) }}
+		next.start()
+		next.tell(2)
+		for _, worker := range []*sql.Tx{first, second} {
+			require.Eventually(t, next.blocked, soon, time.Millisecond)
+			require.NoError(t, worker.Commit())
+		}
+		next.tell(lines - 2)
+		next.settle(never)
+		require.NoError(t, next.err)
+		require.Error(t, d.checks(leaders[0]))
+	})
+}
+
+// Several locks are claimed in the order of their keys, whichever is the innermost. The one that waits
+// for the first one has none of the others, so nobody waits in a circle.
+func TestLocksAreClaimedInOneOrder(t *testing.T) {
+	eachServer(t, func(t *testing.T, d *database) {
+		c := locktest.New(t).Client(client.Config{})
+		require.NoError(t, c.Do(t.Context(), "a", func(ctx context.Context) error {
+			return c.Do(ctx, "b", func(ctx context.Context) error {
+				first := d.begin(ctx, sql.LevelDefault)
+				require.NoError(t, d.Claim(ctx, first, "a"))
+				both := &crossing{d: d, ctx: ctx, guard: func(ctx context.Context, tx *sql.Tx) error { return d.Claim(ctx, tx) }}
+				both.start()
+				both.tell(lines)
+				require.Eventually(t, both.blocked, soon, time.Millisecond)
+				free, cancel := context.WithTimeout(ctx, soon)
+				defer cancel()
+				require.NoError(t, d.claims(free, "b"))
+				require.NoError(t, first.Commit())
+				both.settle(never)
+				return both.err
+			})
+		}))
+	})
+}
+
+// A transaction that has read already sees a newer holder all the same, at every level.
+func TestAReadDoesNotHideANewerHolder(t *testing.T) {
+	eachServer(t, func(t *testing.T, d *database) {
+		for _, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
+			for _, use := range []func(context.Context, *sql.Tx, ...string) error{d.Claim, d.Check} {
+				holders := late(t, 2, "stock:7")
+				require.NoError(t, d.claims(holders[0]))
+				tx := d.begin(holders[0], level)
+				var remaining int64
+				require.NoError(t, tx.QueryRow("SELECT remaining FROM stock WHERE id = 7").Scan(&remaining))
+				require.NoError(t, d.claims(holders[1]))
+				err := use(holders[0], tx)
+				require.True(t, errors.Is(err, fence.ErrStale) || retryable(err), "%s: %v", level, err)
+				require.NoError(t, tx.Rollback())
+			}
+		}
+	})
+}
+
+// What the page says of reads before the claim: PostgreSQL refuses a claim behind a read that is not true
+// any more, and MySQL lets it pass, and shows the old state.
+func TestReadsBeforeTheClaim(t *testing.T) {
+	const read = "SELECT remaining FROM stock WHERE id = 7"
+	eachServer(t, func(t *testing.T, d *database) {
+		for _, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead} {
+			d.do("DELETE FROM holdfast_fences")
+			holders := late(t, 2, "stock:7")
+			tx := d.begin(holders[1], level)
+			var before, behind int64
+			require.NoError(t, tx.QueryRow(read).Scan(&before))
+			require.NoError(t, d.sells(holders[0]))
+			err := d.Claim(holders[1], tx)
+			if d.name == "postgres" && level == sql.LevelRepeatableRead {
+				require.True(t, retryable(err), "%v", err)
+			} else {
+				require.NoError(t, err)
+				require.NoError(t, tx.QueryRow(read).Scan(&behind))
+				require.Equal(t, level == sql.LevelRepeatableRead, before == behind, level)
+			}
+			require.NoError(t, tx.Rollback())
+		}
 	})
 }

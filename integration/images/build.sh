@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+
 # Builds small images of Redis and Valkey for machines that can pull none, from
 # the packages of Debian: holdfast-test/redis:7.0 (bookworm),
 # holdfast-test/redis:8.0 and holdfast-test/valkey:8.1 (trixie).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package images holds the scripts that bring a server to a machine that has
 // none: images built from Debian packages, and an installation by the system's
 // package manager. Each says at its top what it needs and does.

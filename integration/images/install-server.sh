@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+
 # Installs redis-server (or valkey-server) with the system's package manager,
 # for machines that have neither a server nor a container engine. It prints the
 # commands that it runs. Needs root, sudo without a password, or Homebrew.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package leaks finds goroutines that the tests of a package leave behind.
 package leaks
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package oracle
 
 // Level is what a holder asked for.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package oracle
 
 import (
@@ -54,22 +56,31 @@ func (j *Judge) Exclusion(holds []*Hold) Finding {
 		f.Violations = append(f.Violations, Violation{"exclusion", a.Lock, at, fmt.Sprintf(form, args...)})
 	}
 	for _, list := range ByLock(holds) {
-		var open []*Hold  // may be inside still
-		var highest *Hold // of the tokens so far
+		var open []*Hold     // may be inside still
+		var highest [3]*Hold // of the tokens so far, by kind
 		for _, b := range list {
 			open = slices.DeleteFunc(open, func(a *Hold) bool { return a.Last < b.Enter })
+			inside := []*Hold{b}
 			for _, a := range open {
 				// Who was killed after one look was inside at a moment between Last and Enter.
-				if !a.Same(b) && (b.Last >= b.Enter || b.Last >= a.Enter) {
+				if b.Last < b.Enter && b.Last < a.Enter {
+					continue
+				}
+				if inside = append(inside, a); a.Excludes(b) {
 					met(a, b, b.Enter, "%s was inside when %s entered, and for %v more", a, b, min(a.Last, b.Last).Sub(b.Enter))
 				}
 			}
-			open = append(open, b)
-			if a := highest; a != nil && a.Token > b.Token && a.Last < b.Enter {
-				met(a, b, a.Enter, "%s was inside until %v before %s, whose token is older", a, b.Enter.Sub(a.Last), b)
+			if h := j.Crowded(inside, b.Enter); h != nil {
+				f.Violations = append(f.Violations, Violation{"limit", b.Lock, b.Enter, fmt.Sprintf("%s came in beside too many: %v", h, inside)})
 			}
-			if highest == nil || b.Token > highest.Token {
-				highest = b
+			open = append(open, b)
+			for _, a := range highest {
+				if a != nil && a.Token > b.Token && a.Last < b.Enter && a.Excludes(b) {
+					met(a, b, a.Enter, "%s was inside until %v before %s, whose token is older", a, b.Enter.Sub(a.Last), b)
+				}
+			}
+			if a := &highest[Kind(b.Limit)]; *a == nil || b.Token > (*a).Token {
+				*a = b
 			}
 		}
 	}

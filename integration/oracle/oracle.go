@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package oracle decides who may be inside a lock with whom: by what holders saw, by the faults that
 // struck meanwhile, and by one table of what docs/guarantees.md admits. The simulation, the chaos
 // rounds and the failure tests tell it what happened. It has no clock, and does no I/O.
@@ -27,6 +29,8 @@ type Hold struct {
 	Level Level
 	Owner string
 	Token int64
+	Limit int   `json:",omitempty"` // of a limited holder, or Sharing; 0: it must be alone
+	Slot  int   `json:",omitempty"` // of a limited or a shared one
 	Start Stamp // of the call that got it: it was granted no earlier
 	Enter Stamp // it was live then, or a moment before
 	Last  Stamp // it was live then, or a moment later: the last look that found it so
@@ -38,13 +42,25 @@ type Hold struct {
 }
 
 func (h *Hold) String() string {
-	return fmt.Sprintf("%s (%s, token %d, owner %s)", h.Who, h.Level, h.Token, h.Owner)
+	return fmt.Sprintf("%s (%s, token %d, owner %s, limit %d, slot %d)", h.Who, h.Level, h.Token, h.Owner, h.Limit, h.Slot)
 }
 
 // Same reports whether both are one acquisition, or two that do not exclude each other. A caller whose
 // lease seemed to be over can learn that it is not.
 func (h *Hold) Same(other *Hold) bool {
 	return h.Owner == other.Owner && (h.Token == other.Token || h.Shared && other.Shared)
+}
+
+// Sharing is the limit of those who share a lock.
+const Sharing = 1001
+
+// Kind is exclusive, limited or shared by the limit, as the library counts them.
+func Kind(limit int) int { return min(limit, 1) + limit/Sharing }
+
+// Excludes reports whether the two may not be inside together. Two who are limited may not by their limits
+// either: see Crowded.
+func (h *Hold) Excludes(other *Hold) bool {
+	return !h.Same(other) && (h.Limit == 0 || Kind(h.Limit) != Kind(other.Limit) || h.Slot == other.Slot)
 }
 
 // Fault is something that struck.
@@ -129,4 +145,24 @@ func (j *Judge) Meet(a, b *Hold, at Stamp) (lost *Hold, why *Fault) {
 		return newer, why
 	}
 	return older, nil
+}
+
+// Crowded returns who of those inside at a moment was let in beyond its limit: beside too many who came
+// before it. Those who meet it by a fault do not count. nil: nobody was.
+func (j *Judge) Crowded(inside []*Hold, at Stamp) *Hold {
+	for _, h := range inside {
+		before := map[int64]bool{}
+		for _, other := range inside {
+			if other.Token >= h.Token || h.Excludes(other) {
+				continue
+			}
+			if _, why := j.Meet(h, other, at); why == nil {
+				before[other.Token] = true
+			}
+		}
+		if h.Limit > 0 && len(before) >= h.Limit {
+			return h
+		}
+	}
+	return nil
 }

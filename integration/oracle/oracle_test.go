@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package oracle
 
 import (
@@ -150,6 +152,41 @@ func TestALockIsLostAndNobodyElsesYet(t *testing.T) {
 	j := judge(struck(Forgotten, 2, 3))
 	require.NotNil(t, j.Lost(h, second(4), Loss))
 	require.Nil(t, j.Lost(h, second(4), Second))
+}
+
+// Who may be inside beside whom: not who must be alone, nobody of another kind, no two in one slot, and
+// no more than a limited one's own limit at its entry. Faults excuse each of these.
+func TestCrowds(t *testing.T) {
+	type who struct {
+		token       int64
+		limit, slot int
+	}
+	for name, c := range map[string]struct {
+		inside []who
+		rules  []string
+	}{
+		"three share":                              {[]who{{1, Sharing, 1}, {2, Sharing, 2}, {3, Sharing, 3}}, nil},
+		"two share a slot":                         {[]who{{1, Sharing, 1}, {2, Sharing, 1}}, []string{"exclusion"}},
+		"one shares beside one alone":              {[]who{{1, 0, 0}, {2, Sharing, 1}}, []string{"exclusion"}},
+		"one alone beside one limited":             {[]who{{1, 2, 1}, {2, 0, 0}}, []string{"exclusion"}},
+		"one limited beside one who shares":        {[]who{{1, Sharing, 1}, {2, 9, 2}}, []string{"exclusion"}},
+		"two of two":                               {[]who{{1, 2, 1}, {2, 2, 2}}, nil},
+		"three of two":                             {[]who{{1, 2, 1}, {2, 2, 2}, {3, 2, 3}}, []string{"limit"}},
+		"the third of three beside two of two":     {[]who{{1, 2, 1}, {2, 2, 2}, {3, 3, 3}}, nil},
+		"one of one beside one of three":           {[]who{{1, 3, 1}, {2, 1, 2}}, []string{"limit"}},
+		"it is seen before who was granted before": {[]who{{2, 1, 2}, {1, 3, 1}}, []string{"limit"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var holds []*Hold
+			for i, w := range c.inside {
+				h := held(string(rune('x'+i)), w.token, Default, 1+float64(i), 9)
+				h.Limit, h.Slot = w.limit, w.slot
+				holds = append(holds, h)
+			}
+			require.Equal(t, c.rules, rules(judge().Exclusion(holds).Violations))
+			require.Empty(t, judge(struck(Deleted, 0, 9)).Exclusion(holds).Violations)
+		})
+	}
 }
 
 // One after the other is right, also if a look was taken long before the end was noticed.

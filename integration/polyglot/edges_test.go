@@ -1,8 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package polyglot
 
 import (
 	"context"
+	"encoding/hex"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -13,6 +17,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/server"
 )
 
 // of returns a language, or skips the test.
@@ -138,4 +145,64 @@ func TestTheShellIsQuit(t *testing.T) {
 	require.Equal(t, 131, cmd.ProcessState.ExitCode())
 	require.False(t, inspect(t, "quit").Held)
 	require.NoError(t, stdin.Close())
+}
+
+// Python and Go share values of any bytes: who waits gets the one that is made, and so does who comes later. A full
+// server keeps none, and who made it has it all the same.
+func TestPythonsValues(t *testing.T) {
+	t.Parallel()
+	python := of(t, "python")
+	d := server.Single(t, server.Owned())
+	d.Load(t)
+	c, err := client.Open(d.ClientOption(), client.Config{})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	host, port, err := net.SplitHostPort(d.Addrs()[0])
+	require.NoError(t, err)
+	start := func(text string) *running {
+		return python.start(t, host, port, "value", "v", "20000", forEver, "60", text)
+	}
+	do := func(words ...string) {
+		t.Helper()
+		_, err := d.Nodes()[0].Do(t.Context(), words...)
+		require.NoError(t, err)
+	}
+	gets := func(r *running, text string) {
+		t.Helper()
+		require.Equal(t, hex.EncodeToString([]byte(text+"\x00\xff")), r.expect("got")[1])
+	}
+	first := start("one")
+	first.expect("making")
+	second, values := start("two"), make(chan []byte, 1)
+	go func() {
+		defer close(values)
+		value, _ := c.OnceValue(t.Context(), "v", time.Minute, func(context.Context) ([]byte, error) { return nil, nil })
+		values <- value
+	}()
+	waits(t, c, "v", 2)
+	require.NoError(t, first.stdin.Close())
+	gets(first, "one")
+	gets(second, "one")
+	require.Equal(t, "one\x00\xff", string(<-values))
+	gets(start("three"), "one")
+
+	_, err = c.Break(t.Context(), "v", "for the test")
+	require.NoError(t, err)
+	value := func(context.Context) ([]byte, error) { return []byte("go\x00\xff"), nil }
+	_, err = c.OnceValue(t.Context(), "v", time.Minute, value, client.WithFreshAnswer())
+	require.NoError(t, err)
+	gets(start("four"), "go")
+
+	_, err = c.Break(t.Context(), "v", "for the test")
+	require.NoError(t, err)
+	full := start("five")
+	full.expect("making")
+	do("CONFIG", "SET", "maxmemory", "1")
+	require.NoError(t, full.stdin.Close())
+	gets(full, "five")
+	do("CONFIG", "SET", "maxmemory", "0")
+	again := start("six")
+	again.expect("making")
+	require.NoError(t, again.stdin.Close())
+	gets(again, "six")
 }

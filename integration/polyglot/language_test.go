@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package polyglot
 
 import (
@@ -9,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // language is how to run a worker. A probe reports whether this machine has what that takes; packages of
@@ -112,9 +116,7 @@ var ready = sync.OnceValues(func() (all []worker, err error) {
 func workers(t *testing.T) []worker {
 	t.Helper()
 	all, err := ready()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(all) == 0 {
 		t.Skip("no language can be tested here, for the reasons above")
 	}

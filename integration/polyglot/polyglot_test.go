@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package polyglot
 
 import (
@@ -304,7 +306,7 @@ func TestAGrantCrossesWithGivingUp(t *testing.T) {
 		l := acquire(t, t.Name())
 		r := w.start(t, host, port, "hold", t.Name(), "20000", "3000")
 		waits(t, bed.c, t.Name(), 1)
-		p.DropReplies(1000, "holdfast_renew") // a grant is not confirmed, as far as it knows
+		p.DropReplies(1000, "holdfast_wait") // a grant is not confirmed, as far as it knows
 		release(t, l)
 		for line := r.next(); line != nil; line = r.next() {
 			if line[0] == "held" { // it was told in time: then this is a hand-over

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package polyglot
 
 import (
@@ -11,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 const within = time.Minute // of one step of a worker, its start on a busy machine included
@@ -36,17 +40,11 @@ func (w worker) start(tb testing.TB, args ...string) *running {
 	r := &running{name: w.name, tb: tb, cmd: cmd, lines: make(chan string, 1000), stderr: &bytes.Buffer{}}
 	cmd.Stderr = r.stderr
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	r.stdin = stdin
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
+	require.NoError(tb, cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -100,20 +98,23 @@ func (r *running) held() int64 {
 	return number(r.tb, r.expect("held")[1])
 }
 
+// heldIn returns the slot too.
+func (r *running) heldIn() (token, slot int64) {
+	r.tb.Helper()
+	words := r.expect("held")
+	return number(r.tb, words[1]), number(r.tb, words[2])
+}
+
 // release makes the worker give the lock back.
 func (r *running) release() {
 	r.tb.Helper()
-	if err := r.stdin.Close(); err != nil {
-		r.tb.Fatal(err)
-	}
+	require.NoError(r.tb, r.stdin.Close())
 	r.expect("released")
 }
 
 func number(tb testing.TB, text string) int64 {
 	tb.Helper()
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return n
 }

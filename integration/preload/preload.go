@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package preload builds libraries for LD_PRELOAD, which stand in front of the C library of a server of
 // integration/server.
 package preload

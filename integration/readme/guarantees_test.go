@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package readme
 
 import (
@@ -15,7 +17,7 @@ func TestTheGuaranteesAreShown(t *testing.T) {
 	text := page(t, "docs", "guarantees.md")
 	var tests strings.Builder
 	for _, pattern := range []string{"integration/*/*_test.go", "client/*_test.go", "client/quorum/*_test.go", "client/internal/*/*_test.go",
-		"loader/*_test.go", "client/locktest/internal/*/*_test.go"} {
+		"loader/*_test.go", "loader/cmd/holdfast/*_test.go", "client/locktest/internal/*/*_test.go"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		require.NoError(t, err)
 		for _, file := range files {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package readme
 
 import (
@@ -114,11 +116,20 @@ func TestTheSymptomsAreWhatIsSeen(t *testing.T) {
 
 	// alerts: all of them
 	alerts := firstCells(t, text, "the alert")
-	rules := regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(page(t, "docs", "observing.md"), -1)
+	rules := regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(page(t, "docs", "observing.md")+page(t, "docs", "exporter.md"), -1)
 	require.Len(t, alerts, len(rules))
 	for _, rule := range rules {
 		require.Contains(t, alerts, rule[1])
 	}
+
+	// panels: all of them
+	var panels []string
+	for _, dashboard := range []string{page(t, "client", "adapter", "prometheus", "grafana.json"), page(t, "docs", "exporter.json")} {
+		for _, panel := range regexp.MustCompile(`"title": "(.*)",\n *"description"`).FindAllStringSubmatch(dashboard, -1) {
+			panels = append(panels, panel[1])
+		}
+	}
+	require.ElementsMatch(t, panels, firstCells(t, text, "the panel moves"))
 }
 
 // command is the command holdfast, a module of its own, and where it was built.

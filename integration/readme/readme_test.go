@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package readme holds README.md to the code: its program runs, its tables are complete, its links
 // lead somewhere.
 package readme

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package readme
 
 import (
@@ -36,8 +38,30 @@ func jobs(ctx context.Context, c *client.Client, report, work, transfer func(con
 	return c.DoAll(ctx, []string{"account:1", "account:2"}, transfer)
 }
 
+func shared(ctx context.Context, c *client.Client, fetch func(context.Context) ([]byte, error)) ([]byte, error) {
+	// Fetched at most once in 55 minutes on the whole fleet. Who asks meanwhile waits for it, who asks later gets it.
+	token, err := c.OnceValue(ctx, "token:mail", 55*time.Minute, fetch)
+	return token, err
+}
+
+func beside(ctx context.Context, c *client.Client, read, write func(context.Context) error) (*client.Lock, error) {
+	// At most four workers on all hosts together; the slot, 1 to 4, is no other one's meanwhile.
+	lock, err := c.Acquire(ctx, "thumbnails", client.WithLimit(4))
+	if err != nil {
+		return nil, err
+	}
+
+	// Readers read together; a writer, without the option, waits for them, and they for it.
+	err = c.Do(ctx, "prices", read, client.WithShared())
+	if err != nil {
+		return lock, err
+	}
+	return lock, c.Do(ctx, "prices", write)
+}
+
 func byURL(ctx context.Context) (*client.Client, error) {
-	// redis://, rediss:// (TLS) or unix://, with user, password and database; behind Sentinel ?master_set=mymaster.
+	// redis://, rediss:// (TLS) or unix://, with user, password and database; behind Sentinel
+	// ?master_set=mymaster.
 	option, err := rueidis.ParseURL("rediss://app:secret@redis.example:6379/0")
 	if err != nil {
 		return nil, err
@@ -52,7 +76,7 @@ func several() (*client.Client, error) {
 	return c, err
 }
 
-var _, _, _ = jobs, byURL, several
+var _, _, _, _, _ = jobs, shared, beside, byURL, several
 
 // turn answers one message of a conversation. A second message that comes meanwhile waits in line.
 func turn(ctx context.Context, c *client.Client, conversation string, answer func(context.Context, int64) error) error {

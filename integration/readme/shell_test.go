@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package readme
 
 import (
@@ -80,6 +82,8 @@ var runners = []runner{
 	{"functions/README.md", "indented", "redis-cli -x FUNCTION LOAD", true, "", ""},
 	{"functions/README.md", "indented", "FCALL holdfast_acquire 1 lock:order:42 worker-7 30000    #", true, "", ""},
 	{"functions/README.md", "indented", "FCALL holdfast_acquire 1 lock:hourly", true, "", ""},
+	{"functions/README.md", "indented", "FCALL holdfast_acquire 1 lock:api", true, "", ""},
+	{"functions/README.md", "indented", "FCALL holdfast_wait   1 lock:token", true, "", ""},
 	{"functions/README.md", "indented", "FCALL holdfast_break", true, "", ""},
 	{"functions/README.md", "indented", "FCALL holdfast_acquire 1 lock:order:42 worker-7 30000 GUARD 35000   # 0", false,
 		"integration/failure TestGuardedLocksSurviveRestarts", ""}, // it takes as long as the guard

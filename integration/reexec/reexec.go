@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package reexec runs the program that it is part of once more, as another
 // process that plays a role: a holder that a test kills, a worker of a demo. The
 // two processes talk over pipes, by default in lines.

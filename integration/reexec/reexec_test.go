@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package reexec_test
 
 import (
 	"errors"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,15 +15,6 @@ import (
 
 func TestMain(m *testing.M) {
 	reexec.Main(map[string]reexec.Role{
-		"echo": func(p *reexec.Parent) error {
-			for {
-				line, err := p.Hear()
-				if err != nil {
-					return nil // the end of the input
-				}
-				p.Say("heard", line)
-			}
-		},
 		"fail": func(p *reexec.Parent) error {
 			var why string
 			if err := p.Job(&why); err != nil {
@@ -34,27 +26,6 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-func TestTheyTalk(t *testing.T) {
-	c := reexec.Spawn(t, "echo", nil)
-	c.Say("a line")
-	require.Equal(t, "a line", c.Hear("heard"))
-	c.Signal(syscall.SIGSTOP)
-	c.Say("while it is paused")
-	c.Signal(syscall.SIGCONT)
-	require.Equal(t, "while it is paused", c.Hear("heard"))
-	require.NoError(t, c.Close(), "its input ended")
-	require.NoError(t, c.Close(), "a second time")
-}
-
-func TestKill(t *testing.T) {
-	c := reexec.Spawn(t, "echo", nil)
-	c.Signal(syscall.SIGSTOP)
-	c.Kill()
-	var exit *exec.ExitError
-	require.ErrorAs(t, c.Wait(), &exit)
-	require.Equal(t, syscall.SIGKILL, exit.Sys().(syscall.WaitStatus).Signal())
-}
-
 func TestFailures(t *testing.T) {
 	for role, says := range map[string]string{"fail": "fail: because\n", "dance": "dance: HOLDFAST_ROLE: no such role in this program\n"} {
 		var stderr strings.Builder
@@ -64,8 +35,8 @@ func TestFailures(t *testing.T) {
 		require.ErrorContains(t, err, "exit status 1")
 		require.Equal(t, says, stderr.String())
 	}
-	_, err := reexec.Start("echo", func() {})
-	require.ErrorContains(t, err, "job of echo")
-	_, err = reexec.Start("echo", nil, func(cmd *exec.Cmd) { cmd.Path = "/no/such/program" })
-	require.ErrorContains(t, err, "start echo")
+	_, err := reexec.Start("fail", func() {})
+	require.ErrorContains(t, err, "job of fail")
+	_, err = reexec.Start("fail", nil, func(cmd *exec.Cmd) { cmd.Path = "/no/such/program" })
+	require.ErrorContains(t, err, "start fail")
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package reroute builds a connect() that goes elsewhere, for a server of integration/server that runs
 // with it as its Preload. The node's file File says where to; without it each connection goes where it
 // was meant to. So servers talk to each other through proxies, and tell everybody their real addresses.

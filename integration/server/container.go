@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package server
 
 import (
@@ -9,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -72,13 +75,19 @@ func (c *container) Put(name, text string) error {
 	return err
 }
 
+// commands of images, by their names.
+var commands sync.Map
+
 // create makes the container, after it has told the janitor how to remove it. The command of the image
 // is run without its entry point, which would change to a user of the image.
 func (c *container) create() error {
 	if err := os.WriteFile(filepath.Join(c.note, "container"), []byte(c.name), 0o600); err != nil {
 		return err
 	}
-	binary, err := docker(context.Background(), "image", "inspect", "--format={{index .Config.Cmd 0}}", c.image)
+	ask, _ := commands.LoadOrStore(c.image, sync.OnceValues(func() (string, error) {
+		return docker(context.Background(), "image", "inspect", "--format={{index .Config.Cmd 0}}", c.image)
+	}))
+	binary, err := ask.(func() (string, error))()
 	if err != nil {
 		return err
 	}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package server starts real Redis and Valkey servers for tests, demos and
 // benchmarks: a single server, a primary with replicas, Sentinel, Cluster, and
 // several servers that know nothing of each other.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package server
 
 import (
@@ -30,12 +32,10 @@ func (n *Node) Failover(ctx context.Context, how ...string) error {
 	return n.act("fail over to", func() error {
 		ctx, cancel := context.WithTimeout(ctx, takesOverWithin)
 		defer cancel()
-		if primary, err := n.IsPrimary(ctx); err != nil {
-			return err
-		} else if primary {
-			return errors.New("it is a primary")
-		}
 		err := until(ctx, func() (bool, error) {
+			if primary, _ := n.IsPrimary(ctx); primary { // a node that cannot be asked is asked again
+				return false, errors.New("it is a primary")
+			}
 			return n.Info(ctx, "replication", "master_link_status") == "up", nil
 		})
 		if err != nil {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package server_test
 
 import (
@@ -35,55 +37,34 @@ func requireCut(t *testing.T, conn net.Conn) {
 	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
 }
 
+// A stall keeps what is sent, and what it keeps arrives after it.
 func TestProxyStalls(t *testing.T) {
-	n := server.Single(t).Nodes()[0]
-	p := server.NewProxy(t, n.Addr)
-	conn := dial(t, p)
-	send(t, conn, "PING")
-	requireReply(t, conn, "+PONG\r\n")
-
-	p.Stall()
-	send(t, conn, "SET proxy:stalled 1")
-	requireSilent(t, conn)
-	late := dial(t, p)
-	send(t, late, "PING")
-	requireSilent(t, late)
-	m, err := n.Do(t.Context(), "GET", "proxy:stalled")
-	require.Error(t, err, "the request has not arrived: %v", m)
-
-	p.Resume()
-	requireReply(t, conn, "+OK\r\n")
-	requireReply(t, late, "+PONG\r\n")
-	require.NoError(t, do(n, "DEL", "proxy:stalled"))
-}
-
-func TestProxyStallsOneWay(t *testing.T) {
-	n := server.Single(t).Nodes()[0]
-	p := server.NewProxy(t, n.Addr)
-	conn := dial(t, p)
-	send(t, conn, "PING")
-	requireReply(t, conn, "+PONG\r\n")
-
-	p.StallRequests()
-	send(t, conn, "SET proxy:way 1")
-	requireSilent(t, conn)
-	has := func() bool {
-		m, err := n.Do(t.Context(), "EXISTS", "proxy:way")
-		require.NoError(t, err)
-		count, err := m.ToInt64()
-		require.NoError(t, err)
-		return count == 1
+	n := server.Single(t, server.Owned()).Nodes()[0]
+	for name, stall := range map[string]func(*server.Proxy){
+		"both ways": (*server.Proxy).Stall, "requests": (*server.Proxy).StallRequests, "replies": (*server.Proxy).StallReplies,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := server.NewProxy(t, n.Addr)
+			require.NoError(t, do(n, "FLUSHALL"))
+			conn := dial(t, p)
+			send(t, conn, "PING")
+			requireReply(t, conn, "+PONG\r\n")
+			stall(p)
+			send(t, conn, "SET proxy:stalled 1")
+			late := dial(t, p)
+			send(t, late, "PING")
+			requireSilent(t, conn)
+			requireSilent(t, late)
+			if name == "replies" {
+				require.Eventually(t, func() bool { return size(t, n) == 1 }, soon, 5*time.Millisecond)
+			} else {
+				require.Zero(t, size(t, n), "the request has not arrived")
+			}
+			p.Resume()
+			requireReply(t, conn, "+OK\r\n")
+			requireReply(t, late, "+PONG\r\n")
+		})
 	}
-	require.False(t, has(), "the request has not arrived")
-	p.Resume()
-	requireReply(t, conn, "+OK\r\n")
-
-	p.StallReplies()
-	send(t, conn, "DEL proxy:way")
-	require.Eventually(t, func() bool { return !has() }, soon, 5*time.Millisecond, "the request has arrived")
-	requireSilent(t, conn)
-	p.Resume()
-	requireReply(t, conn, ":1\r\n")
 }
 
 func TestProxyDelays(t *testing.T) {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package testbed is what tests of the client stand on: a deployment, keys that
 // no other test uses, and the steps that most tests take.
 package testbed
@@ -125,6 +127,24 @@ func (b *Bed) Line(c *client.Client, name string, waiters int) {
 func (b *Bed) Do(name string, command ...string) rueidis.RedisResult {
 	b.TB.Helper()
 	return b.Redis.Do(b.Ctx, b.Redis.B().Arbitrary(command[0]).Keys(b.Prefix+name).Args(command[1:]...).Build())
+}
+
+// Until is when the server says that a lease ends, in its milliseconds; 0 when nobody has the lock.
+func (b *Bed) Until(name string) int64 {
+	n, _ := b.Do(name, "HGET", "until").AsInt64()
+	return n
+}
+
+// Renewals blocks until the server saw the lease start anew n times.
+func (b *Bed) Renewals(name string, n int) {
+	b.TB.Helper()
+	last, seen := b.Until(name), 0
+	b.Eventually("renewals", func() bool {
+		if now := b.Until(name); now > last {
+			last, seen = now, seen+1
+		}
+		return seen >= n
+	})
 }
 
 // Exists reports whether anything of the lock is left on the server.

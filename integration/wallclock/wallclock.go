@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wallclock builds a wall clock that can be wrong, for a server of integration/server that runs
 // with it as its Preload. The node's file File says by how much; without it the clock is right.
 package wallclock

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package holdfastasynq runs one scheduler of hibiken/asynq in a fleet, with a lock of Holdfast.
 //
 //	import holdfastasynq "github.com/holdfast-go/holdfast/client/adapter/asynq"
@@ -66,8 +68,9 @@ const (
 // leads. It blocks. create makes the scheduler of one term: asynq's cannot be started again once they
 // were shut down, so it makes a new one each time. opts change the lock.
 //
-// When ctx ends, Run shuts the scheduler down, resigns, and returns nil. The lock is held until the
-// shutdown is complete. If the lock is lost, or Redis cannot be reached, Run shuts the scheduler down
+// When ctx ends, or the client's Shutdown is called, Run shuts the scheduler down and resigns. The lock is held
+// until the shutdown is complete. Run returns nil in the first case, and client.ErrShutdown in the second, which
+// blocks until the lock is given on. If the lock is lost, or Redis cannot be reached, Run shuts the scheduler down
 // and campaigns again.
 //
 // Errors: those of create and Start, after a resignation, so that another process can lead; and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package holdfastasynq_test
 
 import (
@@ -144,19 +146,32 @@ func TestABrokenLeaderCampaignsAgain(t *testing.T) {
 	})
 }
 
-// The lock is held until the scheduler is shut down, also for longer than a lease.
+// The lock is held until the scheduler is shut down, also for longer than a lease: at the end of Run's context, and
+// in a Shutdown of the client.
 func TestTheLockIsHeldUntilTheShutdownIsComplete(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := locktest.New(t)
-		f := &fleet{t: t}
-		stop := f.run(s.Client(client.Config{}), "a", 2*time.Minute)
-		f.run(s.Client(client.Config{}), "b", 0)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		pass(time.Second)
-		f.leads("b") // and Start has found nobody beside it
-	})
+	for _, down := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := locktest.New(t)
+			f := &fleet{t: t}
+			c := s.Client(client.Config{})
+			stop := f.run(c, "a", 2*time.Minute)
+			f.run(s.Client(client.Config{}), "b", 0)
+			began := time.Now()
+			if down {
+				if err := c.Shutdown(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := stop(); down != errors.Is(err, client.ErrShutdown) || !down && err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(began); took < 2*time.Minute || took > 3*time.Minute {
+				t.Errorf("it took %v", took)
+			}
+			pass(time.Second)
+			f.leads("b") // and Start has found nobody beside it
+		})
+	}
 }
 
 func TestRunGivesTheLockBackWhenItFails(t *testing.T) {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package holdfastcertmagic gives caddyserver/certmagic the locks of Holdfast, over any storage.
 //
 //	import holdfastcertmagic "github.com/holdfast-go/holdfast/client/adapter/certmagic"

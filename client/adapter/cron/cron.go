@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package holdfastcron lets one process of a fleet run each job of robfig/cron v3, with locks of Holdfast.
 //
 //	import holdfastcron "github.com/holdfast-go/holdfast/client/adapter/cron"
@@ -32,6 +34,12 @@
 // a [Job] ends then, and its cause is a *client.LostError. It also carries the fencing token, see
 // client.Fence. A job of another type runs on beside the next holder, and the logger hears of it when
 // the job is done.
+//
+// # Shutdown
+//
+// Call Stop of the scheduler, and at once Shutdown of the client: it ends the contexts of jobs, whose cause is
+// client.ErrShutdown, and blocks until they have returned and their locks are given back. A run that is due after
+// that is left out, and the logger hears of it. A minHold is kept.
 package holdfastcron
 
 import (

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package holdfastcron_test
 
 import (
@@ -224,6 +226,30 @@ func TestAJobHearsThatItsLockIsLost(t *testing.T) {
 			t.Error("no token")
 		}
 		log.heard(t, client.ErrLost)
+	})
+}
+
+// A shutdown of the client ends the job's context, and waits for the job, which has its lock until then.
+func TestAShutdownWaitsForTheJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		c := s.Client(client.Config{})
+		var token, ended int64
+		log := process(t, c, "@every 1m", time.Second, holdfastcron.Job(func(ctx context.Context) {
+			token = client.Fence(ctx)
+			<-ctx.Done()
+			time.Sleep(10 * time.Minute)
+			if errors.Is(context.Cause(ctx), client.ErrShutdown) {
+				ended = s.Inspect("cron:report").Fence
+			}
+		}))
+		pass(90 * time.Second)
+		if err := c.Shutdown(t.Context()); err != nil || token == 0 || ended != token {
+			t.Errorf("%v, the job's token was %d, and %d when it ended", err, token, ended)
+		}
+		s.Free("cron:report")
+		pass(time.Minute)
+		log.heard(t, client.ErrShutdown)
 	})
 }
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package holdfastgocron lets a fleet of gocron v2 schedulers run each job once, with locks of Holdfast.
 //
 //	import holdfastgocron "github.com/holdfast-go/holdfast/client/adapter/gocron"
@@ -44,6 +46,14 @@
 // context to a job, so a job that shall hear of that is made by [Locker.Task] or [Elector.Task]: its
 // context ends then, and its cause is a *client.LostError. It also carries the fencing token, see
 // client.Fence. Other jobs run on beside the next holder.
+//
+// # Shutdown
+//
+// Call Shutdown of the scheduler, and then that of the client. The first one ends the contexts of jobs, and waits
+// for them for 10 s at most ([gocron.WithStopTimeout]). The second one waits for those that still run, which have
+// their locks until they return; with an Elector that is so for jobs of [Elector.Task] only. It resigns too, so
+// Elector.Close is not needed. Called first, it ends the contexts of jobs of both kinds of Task, with
+// client.ErrShutdown as the cause.
 //
 // # Names
 //

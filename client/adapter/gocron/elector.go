@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package holdfastgocron
 
 import (
@@ -31,6 +33,7 @@ type Elector struct {
 	stop   context.CancelFunc
 	done   chan struct{}
 
+	tasks   sync.WaitGroup // jobs of Task
 	mu      sync.Mutex
 	lock    *client.Lock // not nil while it leads, as far as it was heard
 	err     error        // why the last campaign or term ended
@@ -99,19 +102,18 @@ func (e *Elector) Await(ctx context.Context) (context.Context, error) {
 // The scheduler must have this Elector, or else the job ends with ErrNoLock where it does not lead.
 func (e *Elector) Task(fn func(context.Context) error) gocron.Task {
 	return gocron.NewTask(func(ctx context.Context) error {
-		term, err := e.term()
+		term, err := e.enter()
 		if err != nil {
 			return fmt.Errorf("holdfast: gocron: elector: %w: %w", ErrNoLock, err)
 		}
-		work, cancel := context.WithCancelCause(term)
-		defer cancel(nil)
-		defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
-		return fn(work)
+		defer e.tasks.Done()
+		return under(term, ctx, fn)
 	})
 }
 
 // Close resigns and ends the campaign. Shut the scheduler down before, so that no job is running when
-// another process leads. It blocks for a second at the most; if Redis does not answer in that time, the
+// another process leads. client.Client's Shutdown does the same, and waits for the jobs of Task: after it no Close
+// is needed. Close blocks for a second at the most; if Redis does not answer in that time, the
 // lease ends the term for the others. It is safe to call twice.
 func (e *Elector) Close() {
 	e.stop()
@@ -120,8 +122,24 @@ func (e *Elector) Close() {
 
 func (e *Elector) term() (context.Context, error) {
 	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.current()
+}
+
+// enter is term for a job: it is over when the job has called tasks.Done.
+func (e *Elector) enter() (context.Context, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	term, err := e.current()
+	if err == nil {
+		e.tasks.Add(1)
+	}
+	return term, err
+}
+
+// current is term. e.mu is held.
+func (e *Elector) current() (context.Context, error) {
 	lock, err := e.lock, e.err
-	e.mu.Unlock()
 	switch {
 	case lock != nil && lock.Context().Err() == nil:
 		return lock.Context(), nil
@@ -141,7 +159,11 @@ func (e *Elector) campaign(ctx context.Context) {
 		if err == nil {
 			e.set(lock, nil)
 			<-lock.Context().Done()
-			e.set(nil, context.Cause(lock.Context()))
+			why := context.Cause(lock.Context())
+			e.set(nil, why)
+			if errors.Is(why, client.ErrShutdown) { // the lock is kept until its release
+				e.wait(ctx)
+			}
 			giveBack(ctx, lock)
 			continue
 		}
@@ -158,6 +180,19 @@ func (e *Elector) campaign(ctx context.Context) {
 		}
 	}
 	e.set(nil, client.ErrClosed)
+}
+
+// wait blocks until no job of Task is running, or Close was called.
+func (e *Elector) wait(ctx context.Context) {
+	idle := make(chan struct{})
+	go func() {
+		e.tasks.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
 }
 
 // giveBack ends a term at the server too. A lock that is lost has nothing to give back.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package holdfastgocron_test
 
 import (
@@ -153,6 +155,60 @@ func TestAJobHearsThatTheTermIsOver(t *testing.T) {
 			t.Errorf("the cause is %v", cause)
 		}
 	})
+}
+
+// A job that goes on after its context has ended keeps its lock: in a shutdown of the client, and when its
+// scheduler has ended it.
+func TestAJobThatGoesOnKeepsItsLock(t *testing.T) {
+	for name, test := range map[string]struct{ elects, removed bool }{
+		"a Locker's in a shutdown": {}, "an Elector's in a shutdown": {elects: true}, "a Locker's that was removed": {removed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := locktest.New(t)
+				c, key, down := s.Client(client.Config{}), "gocron:report", make(chan error, 1)
+				ended := make(chan bool, 1)
+				job := func(ctx context.Context) error {
+					<-ctx.Done()
+					time.Sleep(10 * time.Minute)
+					ended <- s.Inspect(key).Fence == client.Fence(ctx) && test.removed != errors.Is(context.Cause(ctx), client.ErrShutdown)
+					return nil
+				}
+				var sched gocron.Scheduler
+				var task gocron.Task
+				if test.elects {
+					e := elector(t, c)
+					if _, err := e.Await(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					elector(t, s.Client(client.Config{})) // stands in line
+					key, sched, task = "reports", scheduler(t, gocron.WithDistributedElector(e)), e.Task(job)
+				} else {
+					l := locker(t, c, time.Second)
+					sched, task = scheduler(t, gocron.WithDistributedLocker(l)), l.Task(job)
+				}
+				add(t, sched, time.Hour, task, gocron.WithStartAt(gocron.WithStartImmediately()))
+				pass(time.Second)
+				if test.removed {
+					if err := sched.RemoveJob(sched.Jobs()[0].ID()); err != nil {
+						t.Fatal(err)
+					}
+					pass(11 * time.Minute)
+				}
+				go func() { down <- c.Shutdown(context.Background()) }()
+				if ok := <-ended; !ok {
+					t.Error("it has gone on without its lock, or was ended for another reason")
+				}
+				if err := <-down; err != nil {
+					t.Error(err)
+				}
+				pass(time.Second)
+				if now := s.Inspect(key); now.Held != test.elects || now.Waiters > 0 {
+					t.Errorf("after it: %+v", now)
+				}
+			})
+		})
+	}
 }
 
 func TestAClosedElector(t *testing.T) {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package holdfastgocron
 
 import (
@@ -63,7 +65,8 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	}
 	asking, cancel := context.WithTimeout(ctx, l.ask)
 	defer cancel()
-	opts := append(l.opts[:len(l.opts):len(l.opts)], client.WithLockContext(ctx))
+	// The job's context ends with its scheduler, and the job may go on: the lock is kept until Unlock.
+	opts := append(l.opts[:len(l.opts):len(l.opts)], client.WithLockContext(context.WithoutCancel(ctx)))
 	got, err := l.client.TryAcquire(asking, "gocron:"+key, opts...)
 	if err != nil {
 		return nil, err
@@ -83,8 +86,16 @@ func (l *Locker) Task(fn func(context.Context) error) gocron.Task {
 		if !ok {
 			return fmt.Errorf("holdfast: gocron: locker: %w", ErrNoLock)
 		}
-		return fn(got.(*client.Lock).Context())
+		return under(got.(*client.Lock).Context(), ctx, fn)
 	})
+}
+
+// under runs fn until lock ends, or the job.
+func under(lock, job context.Context, fn func(context.Context) error) error {
+	work, cancel := context.WithCancelCause(lock)
+	defer cancel(nil)
+	defer context.AfterFunc(job, func() { cancel(context.Cause(job)) })()
+	return fn(work)
 }
 
 // wrapped begins the name that gocron gives to a job of Task: the same for all of them, because Task

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package holdfastgoose lets one process of a fleet migrate a database with pressly/goose v3, under a
 // lock of Holdfast. It is for databases that goose has no lock for, and for migrations whose lock must
 // not be in the database that they change.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package holdfastgoredis makes the options of Holdfast's client from those of go-redis, so that a
 // program that has a go-redis client does not configure its Redis twice.
 //
@@ -29,7 +31,8 @@
 // [UnmappedError] has all of them. Nothing is dropped in silence, nor an option that go-redis will have
 // some day. Name what may be left out with [Without]:
 //
-//	option, err := holdfastgoredis.Universal(opts, holdfastgoredis.WithoutTuning(), holdfastgoredis.Without("OnConnect"))
+//	option, err := holdfastgoredis.Universal(opts,
+//		holdfastgoredis.WithoutTuning(), holdfastgoredis.Without("OnConnect"))
 //
 // [WithoutTuning] names all that is about the inside of a go-redis client: its pool, buffers, retries,
 // pipelines and caches, and where it sends reads. Holdfast has its own, and locks are never read from a

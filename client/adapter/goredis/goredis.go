@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package holdfastgoredis
 
 //lint:file-ignore SA1019 go-redis heeds DisableIndentity, although it is deprecated, and so do we

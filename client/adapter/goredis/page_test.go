@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //lint:file-ignore SA4006 errors are used as the page does it
 
 package holdfastgoredis_test

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package holdfastotel shows what locks do as metrics and traces of OpenTelemetry:
 //
 //	import holdfastotel "github.com/holdfast-go/holdfast/client/adapter/otel"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package holdfastprom shows what locks do as metrics of Prometheus:
 //
 //	import holdfastprom "github.com/holdfast-go/holdfast/client/adapter/prometheus"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package assembly is what package quorum gives to package client: a Client over something else than
 // one deployment is made of it.
 package assembly

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dial makes rueidis clients with the options that locks need, over connections that can be
 // ended whatever rueidis waits for.
 package dial

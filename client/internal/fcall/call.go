@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package fcall
 
 import (
@@ -16,9 +18,11 @@ const (
 	Wait    Verb = functions.Wait    // take it, or stand in its line, or say how that stands
 	Renew   Verb = functions.Renew   // start the lease anew; never shortens it
 	Release Verb = functions.Release // give back what was worked under; a minimum is kept
+	Finish  Verb = functions.Finish  // give it back, with a value for all who ask for that
 	Leave   Verb = functions.Leave   // give back what nobody worked under, and a place in line
 	Break   Verb = functions.Break   // take it from its holder
 	Inspect Verb = functions.Inspect // who has it; a read
+	Holders Verb = functions.Holders // all who have it, page by page; a read
 )
 
 // Call is one call, about one lock. What its verb does not name is not looked at.
@@ -26,8 +30,8 @@ type Call struct {
 	Verb    Verb
 	Tracked bool          // the server tells when the key changes; for Renew, Inspect and Acquire
 	Key     string        // all
-	Owner   string        // all but Inspect; Break: only from this owner, "" from anybody
-	Hold    string        // all but Break and Inspect: the id of a hold; "": a plain lock
+	Owner   string        // all but the reads; Break: only from this owner, "" from anybody
+	Hold    string        // all but Break and the reads: the id of a hold; "": a plain lock
 	TTL     string        // Acquire, Wait, Renew: the lease, see TTL
 	Guard   string        // Acquire, Wait: as TTL; "": none
 	MinHold string        // Acquire, Wait: as TTL; "": none
@@ -35,6 +39,11 @@ type Call struct {
 	Reason  string        // Break
 	MaxWait time.Duration // Wait: from a millisecond to functions.MaxTTL; 0: for as long as it takes
 	Tokens  int64         // Acquire, Wait: how many; up to 1: one, and Reply.Top is its Fence
+	Crowd   int           // Acquire, Wait: see lease.Terms
+	Valued  bool          // Acquire, Wait: a value is an answer
+	Value   string        // Finish
+	Keep    time.Duration // Finish: for how long the value is kept; at least a millisecond
+	From    int64         // Holders: the first slot to look at
 	// Renew, Leave: the only token that is meant; 0: any. Release: the last token used of a run
 	Fence int64
 	All   bool  // Release: all holds of the owner
@@ -50,7 +59,9 @@ type Call struct {
 type Reply struct {
 	Yes   bool  // Acquire, Wait, Renew: it is ours. Release, Leave, Break: it was. Inspect: it is held
 	Fence int64 // the token. Yes: of ours, or of what was broken. Wait, Inspect: the holder's
-	Top   int64 // Yes, of Acquire and Wait: the last token of the run
+	// Yes, of Acquire and Wait: the last token of the run. Of a limited or shared lock, whose slot stands in
+	// place of the number of tokens, there is one token, and Top is as if there were so many
+	Top   int64
 	Holds int64 // Inspect: of the owner; Release of a Hold: how many are left
 
 	Holder    string        // no, and Inspect, Break: the owner string of who has it; "": nobody
@@ -58,6 +69,7 @@ type Reply struct {
 	Waiters   int64         // no, and Inspect: how many wait. Wait: the place in line; negative: it would be that one, too late
 	Why       string        // no, and Inspect: a word of the contract, functions.Why...
 	Reason    string        // Why is functions.WhyBroken: in the words of who broke it
+	Value     string        // Why is functions.WhyDone: what is kept for Remaining
 
 	ServerMS    int64         // Wait, no: the server's clock
 	Subscribers int64         // Wait, no: how many receive the channel at this server
@@ -65,6 +77,21 @@ type Reply struct {
 	// Of several servers. Acquire and Wait, no: the owner string is used up, so undo it (Leave) and take
 	// another one. Release and Leave: a server may have something still, so repeat it.
 	Spent bool
+
+	Page *Page // Holders
+}
+
+// Page is some of those who have a lock.
+type Page struct {
+	Next    int64 // the From of the next one; 0: this is the last
+	Holders []Holder
+}
+
+// Holder is one of those who have a lock.
+type Holder struct {
+	Slot, Fence int64
+	Owner       string        // "": the slot is kept, nobody has it
+	Remaining   time.Duration // negative: it has no lease
 }
 
 // Outcome is what became of a call.

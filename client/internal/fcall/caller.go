@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fcall is the only place that speaks FCALL: calls as values, their replies, and the errors
 // that can come back. A call returns when its context ends, whatever rueidis waits for.
 package fcall
@@ -22,7 +24,7 @@ type Config struct {
 	Closing context.Context
 
 	Heard func() // the server has answered
-	// A call may have changed the key. Called after each call but an Inspect or a tracked refusal, and
+	// A call may have changed the key. Called after each call but a read or a tracked refusal, and
 	// again when a call is done that was given up.
 	Changed   func(key string)
 	Untracked func(error) // CLIENT CACHING YES failed with this error of rueidis; the call did not
@@ -102,7 +104,7 @@ func (c *Caller) do(ctx context.Context, call *Call) (Reply, error) {
 // written reports a key that a call may have changed. A tracked refusal changed nothing, and the
 // client is about to remember it.
 func (c *Caller) written(call *Call, reply Reply, err error) {
-	if call.Verb == Inspect || call.Tracked && err == nil && !reply.Yes {
+	if call.Verb == Inspect || call.Verb == Holders || call.Tracked && err == nil && !reply.Yes {
 		return
 	}
 	c.Changed(call.Key)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package fcall
 
 import (
@@ -42,9 +44,13 @@ func (call *Call) args(to []string) []string {
 			to = append(to, functions.OptAll)
 		}
 		return option(to, functions.OptLast, number(call.Fence))
+	case Finish:
+		return append(to, call.Owner, call.Value, number(call.Keep.Milliseconds()))
 	case Leave:
 		to = option(append(to, call.Owner), functions.OptHold, call.Hold)
 		return option(to, functions.OptFence, number(call.Fence))
+	case Holders:
+		return append(to, number(call.From))
 	case Break:
 		return option(option(to, functions.OptOwner, call.Owner), functions.OptReason, call.Reason)
 	}
@@ -53,17 +59,26 @@ func (call *Call) args(to []string) []string {
 
 // wants appends the words about a new lock.
 func (call *Call) wants(to []string) []string {
-	if call.Tokens > 1 {
+	switch {
+	case call.Crowd > 0:
+		to = append(to, functions.OptLimit, strconv.Itoa(call.Crowd))
+	case call.Crowd < 0:
+		to = append(to, functions.OptShared)
+	case call.Tokens > 1:
 		to = option(to, functions.OptTokens, number(call.Tokens))
 	}
-	return option(option(to, functions.OptGuard, call.Guard), functions.OptMinHold, call.MinHold)
+	to = option(option(to, functions.OptGuard, call.Guard), functions.OptMinHold, call.MinHold)
+	if call.Valued {
+		to = append(to, functions.OptValue)
+	}
+	return to
 }
 
 // several reports whether a yes to the call is an array.
 func (call *Call) several() bool {
 	switch call.Verb {
 	case Acquire, Wait:
-		return call.Hold != "" || call.Tokens > 1
+		return call.Hold != "" || call.Tokens > 1 || call.Crowd != 0
 	case Release:
 		return call.Hold != ""
 	}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package fcall
 
 import (
@@ -27,6 +29,11 @@ func TestArguments(t *testing.T) {
 		{Call{Verb: Wait, Channel: "ch", MaxWait: time.Second, Hold: "h", Guard: "9"},
 			"holdfast_wait w 30000 CHANNEL ch MAXWAIT 1000 HOLD h GUARD 9"},
 		{Call{Verb: Wait, MaxWait: time.Millisecond, Tokens: 2, MinHold: "7"}, "holdfast_wait w 30000 MAXWAIT 1 TOKENS 2 MINHOLD 7"},
+		{Call{Verb: Acquire, Crowd: 3, Guard: "9", MinHold: "7"}, "holdfast_acquire w 30000 LIMIT 3 GUARD 9 MINHOLD 7"},
+		{Call{Verb: Acquire, Crowd: -1}, "holdfast_acquire w 30000 SHARED"},
+		{Call{Verb: Wait, Channel: "ch", Crowd: -1, Guard: "9"}, "holdfast_wait w 30000 CHANNEL ch SHARED GUARD 9"},
+		{Call{Verb: Wait, MaxWait: time.Second, Crowd: 1}, "holdfast_wait w 30000 MAXWAIT 1000 LIMIT 1"},
+		{Call{Verb: Holders, From: 101}, "holdfast_holders 101"},
 		{Call{Verb: Renew, Fence: 77}, "holdfast_renew w 30000 FENCE 77"},
 		{Call{Verb: Renew, Fence: 77, Hold: "h", Raise: 80}, "holdfast_renew w 30000 FENCE 77 HOLD h RAISE 80"},
 		{Call{Verb: Renew}, "holdfast_renew w 30000"},

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package fcall
 
 import (
@@ -7,6 +9,7 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/redis/rueidis"
@@ -41,6 +44,18 @@ var (
 	ErrNotALock = NewKind("the key is not a lock", ErrInvalid)
 	ErrArgument = NewKind("bad argument", ErrInvalid)
 )
+
+// Done is a value, in place of the lock.
+type Done struct {
+	Value string
+	Since time.Time
+	Keep  time.Duration // from then on the server keeps it for so long, or a little longer
+}
+
+func (d *Done) Error() string { return "it has a value already" }
+
+// Unwrap makes it ErrBusy.
+func (d *Done) Unwrap() error { return ErrBusy }
 
 // Refusal is an error that the server answered.
 type Refusal struct {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package fcall
 
 import (
@@ -55,7 +57,7 @@ func (d *decoder) plain(call *Call, n int64) Reply {
 	case Renew:
 		r.Fence = n
 	}
-	if n < 1 || r.Fence == 0 && n > 1 || call.several() || call.Verb == Inspect {
+	if n < 1 || r.Fence == 0 && n > 1 || call.several() || call.Verb == Inspect || call.Verb == Holders {
 		d.wrong = true
 	}
 	return r
@@ -63,6 +65,13 @@ func (d *decoder) plain(call *Call, n int64) Reply {
 
 func (d *decoder) array(call *Call) (r Reply) {
 	switch first := d.integer(0); {
+	case call.Verb == Holders:
+		r.Page = &Page{Next: first}
+		for i := 1; i < len(d.values); i += 4 {
+			r.Page.Holders = append(r.Page.Holders,
+				Holder{Slot: d.integer(i), Owner: d.text(i + 1), Fence: d.integer(i + 2), Remaining: d.millis(i + 3)})
+		}
+		d.wrong = d.wrong || first != 0 && first <= call.From
 	case call.Verb == Inspect:
 		r = Reply{Yes: first == 1, Holder: d.text(1), Holds: d.integer(2), Fence: d.integer(3),
 			Remaining: d.millis(4), Waiters: d.integer(5)}
@@ -71,7 +80,9 @@ func (d *decoder) array(call *Call) (r Reply) {
 	case first == 0:
 		r = Reply{Remaining: d.millis(1), Holder: d.text(2), Waiters: d.integer(3)}
 		r.Why, r.Reason = d.why(4)
-		if call.Verb == Wait {
+		if r.Why == functions.WhyDone {
+			r.Value = d.text(5)
+		} else if call.Verb == Wait {
 			r.ServerMS, r.Fence, r.Subscribers = d.integer(5), d.integer(6), d.integer(7)
 		}
 	case first != 1 || !call.several():

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package fcall
 
 import (
@@ -22,6 +24,8 @@ func with(call Call, change func(*Call)) Call {
 var (
 	joinable = func(c *Call) { c.Hold = "h" }
 	ofRun    = func(c *Call) { c.Tokens = 5 }
+	limited  = func(c *Call) { c.Crowd = 5 }
+	shared   = func(c *Call) { c.Crowd = -1 }
 )
 
 func decoded(call Call, value any) (Reply, error) {
@@ -45,6 +49,10 @@ func TestReplies(t *testing.T) {
 		{with(plain(Acquire), joinable), []any{1, 77, 2}, Reply{Yes: true, Fence: 77, Top: 77, Holds: 2}},
 		{with(plain(Acquire), joinable), []any{0, 3000, "x", 4, "held"}, busy},
 		{with(plain(Acquire), ofRun), []any{1, 77, 5, "news"}, Reply{Yes: true, Fence: 77, Top: 81}},
+		{with(plain(Acquire), limited), []any{1, 77, 4}, Reply{Yes: true, Fence: 77, Top: 80}},
+		{with(plain(Wait), shared), []any{1, 77, 1}, Reply{Yes: true, Fence: 77, Top: 77}},
+		{with(plain(Acquire), shared), []any{0, 3000, "", 4, "limited"}, Reply{Remaining: 3 * time.Second, Waiters: 4, Why: "limited"}},
+		{plain(Break), []any{1, "", 77}, Reply{Yes: true, Fence: 77}},
 		{plain(Wait), 77, Reply{Yes: true, Fence: 77, Top: 77}},
 		{with(plain(Wait), joinable), []any{1, 77, 1}, Reply{Yes: true, Fence: 77, Top: 77, Holds: 1}},
 		{plain(Wait), []any{0, 9, "x", -4, "held", 1700000000000, 76, 1, "news"}, Reply{Remaining: 9 * time.Millisecond, Holder: "x",
@@ -73,6 +81,22 @@ func TestReplies(t *testing.T) {
 	}
 }
 
+func TestAPageOfHolders(t *testing.T) {
+	for _, c := range []struct {
+		value []any
+		want  Page
+	}{
+		{[]any{0}, Page{}},
+		{[]any{101, 1, "x", 77, 3000, 4, "", 78, 9}, Page{Next: 101, Holders: []Holder{{Slot: 1, Fence: 77, Owner: "x", Remaining: 3 * time.Second},
+			{Slot: 4, Fence: 78, Remaining: 9 * time.Millisecond}}}},
+		{[]any{0, 1, "plain", 0, -1}, Page{Holders: []Holder{{Slot: 1, Owner: "plain", Remaining: -time.Millisecond}}}},
+	} {
+		got, err := decoded(Call{Verb: Holders, From: 1}, c.value)
+		require.NoError(t, err)
+		require.Equal(t, Reply{Page: &c.want}, got)
+	}
+}
+
 // A lease that no Duration can hold must not become one that is over: that would be asked about
 // without a pause.
 func TestALeaseOfCenturies(t *testing.T) {
@@ -93,7 +117,7 @@ func TestRepliesOfAnotherContract(t *testing.T) {
 		[]any{0, 3000, errors.New("ERR no"), 1, "held"}, []any{[]any{1, 77, 3000}}, []any{1}, []any{-1, 77, 5},
 	}
 	for _, verb := range verbs {
-		for _, change := range []func(*Call){func(*Call) {}, joinable, ofRun} {
+		for _, change := range []func(*Call){func(*Call) {}, joinable, ofRun, limited, shared} {
 			for _, value := range nobody {
 				_, err := decoded(with(plain(verb), change), value)
 				require.ErrorIs(t, err, ErrLibrary, "%s: %v", verb, value)
@@ -118,6 +142,13 @@ func TestRepliesOfAnotherContract(t *testing.T) {
 		{with(plain(Acquire), joinable), []any{1, 77, 0}},
 		{with(plain(Acquire), ofRun), 77},
 		{with(plain(Acquire), ofRun), []any{1, math.MaxInt64, 2}},
+		{with(plain(Acquire), limited), 77},
+		{with(plain(Wait), shared), []any{1, 77}},
+		{with(plain(Wait), shared), []any{1, 77, 0}},
+		{Call{Verb: Holders, From: 1}, 0},
+		{Call{Verb: Holders, From: 1}, []any{0, 1, "x", 7}},
+		{Call{Verb: Holders, From: 1}, []any{-1}},
+		{Call{Verb: Holders, From: 101}, []any{101, 1, "x", 7, 3000}}, // it would go on for ever
 		{with(plain(Release), joinable), 1},
 		{plain(Break), 1},
 		{plain(Break), []any{1, "x"}},
@@ -154,7 +185,7 @@ func FuzzReplies(f *testing.F) {
 			value = values[0]
 		}
 		for _, verb := range verbs {
-			for _, change := range []func(*Call){func(*Call) {}, joinable, ofRun} {
+			for _, change := range []func(*Call){func(*Call) {}, joinable, ofRun, limited, shared} {
 				call := with(plain(verb), change)
 				r, err := decoded(call, value)
 				checkReply(t, call, value, values, r, err)

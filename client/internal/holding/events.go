@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package holding
 
 import (
@@ -11,7 +13,7 @@ import (
 type Ending struct {
 	*Holder
 	Cause error
-	First bool // it had not ended before
+	First bool // it had not ended before, but by a shutdown
 	Gone  bool // the lock is not ours any more
 	Shown bool // the Observer is to be notified
 	refs  []*Ref
@@ -24,13 +26,14 @@ func (e *Ending) Cancel() {
 	}
 }
 
-// end ends the present holder's time. The first cause stays. h.mu is held.
+// end ends the present holder's time. The first cause stays, unless that is a shutdown. h.mu is held.
 func (h *Holding) end(why error, reason string) *Ending {
 	t := h.holder
-	e := &Ending{Holder: t, refs: slices.Clone(t.refs), First: t.cause == nil,
+	e := &Ending{Holder: t, refs: slices.Clone(t.refs), First: t.lost == nil,
 		Gone: h.Lease.State() > lease.Stopping}
 	if e.First {
-		t.cause = h.LostError(t, why, reason)
+		t.lost = h.LostError(t, why, reason)
+		t.cause = t.lost
 	}
 	e.Cause = t.cause
 	e.Shown, t.shown = t.shown, false
@@ -112,6 +115,21 @@ func (h *Holding) Lose(why error, reason string) *Ending {
 	return h.end(why, reason)
 }
 
+// Halt ends the contexts of the work because the client shuts down, and keeps the lock until it is
+// released. It is nil if nobody wants the lock any more, or the contexts have ended already.
+func (h *Holding) Halt(why error) *Ending {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.Lease.State() > lease.Held || h.abandoned() {
+		return nil
+	}
+	h.Lease.Halt()
+	shown := h.holder.shown
+	e := h.end(why, "")
+	e.Shown, h.holder.shown, h.holder.lost = false, shown, nil // its release, or a loss, is yet to come
+	return e
+}
+
 // Desert ends the work because the client closes; nil if nobody wanted the lock any more.
 func (h *Holding) Desert(why error) *Ending {
 	h.mu.Lock()
@@ -125,11 +143,11 @@ func (h *Holding) Desert(why error) *Ending {
 }
 
 // Extend takes the slot for a renewal by hand. While another renewal has it, busy is closed when that
-// is over; then ask again. It is nil, and ok false, if nobody may work under the lease any more.
+// is over; then ask again. It is nil, and ok false, if the lock is not to be kept any more.
 func (h *Holding) Extend(now time.Time, d time.Duration) (length time.Duration, busy <-chan struct{}, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.Lease.Asking() && h.Lease.Working(now) {
+	if h.Lease.Asking() && h.Lease.Kept(now) {
 		if h.free == nil {
 			h.free = make(chan struct{})
 		}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package holding is what this client has at the server, and who has it in this process.
 //
 // A Holding is one lock from the grant to its end: the owner string, the run of tokens, the lease.
@@ -15,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/client/internal/lease"
 )
 
@@ -24,6 +27,7 @@ type Grant struct {
 	Hold             string // the id of a hold, for an owner of the caller's choice; "": a plain lock
 	Terms            *lease.Terms
 	First, Top       int64 // the run of tokens
+	Slot             int   // of a limited or shared lock; else 0
 	Since            time.Time
 	Lease            lease.Lease
 	Doubt            bool // a call of the owner has no answer, and may run late
@@ -34,6 +38,8 @@ type Grant struct {
 // Holding is a lock of this client. It is safe for concurrent use.
 type Holding struct {
 	Grant
+	Final   *fcall.Done   // what its Release leaves for all, set by who releases it; nil: nothing
+	Keep    time.Duration // how long that is good for, as its maker says; 0: as long as was asked for
 	place   Place
 	watched atomic.Bool
 
@@ -58,10 +64,15 @@ type Holder struct {
 	Began time.Time
 
 	cause error // guarded by Holding.mu, as the rest; nil: it goes on
+	lost  error // the cause, but nil if that is a shutdown's: the lock is still ours
 	shown bool  // the Observer knows of it, and not yet of its end
 	refs  []*Ref
 	one   [1]*Ref
 }
+
+// Under are the holders of all locks that a context is under, the innermost first. ctx.Value(&under)
+// fills it: each lock's context adds its own, and asks its parent.
+type Under []*Holder
 
 // Ref is one hold of a lock inside this process.
 type Ref struct {
@@ -124,11 +135,12 @@ func (t *Holder) Cause() error {
 	return t.cause
 }
 
-// Stands returns the local deadline, and why the holder's time is over, if it is.
+// Stands returns the local deadline, and why the lock is not the holder's any more, if it is not: by a
+// shutdown it still is.
 func (t *Holder) Stands() (until time.Time, cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.Lease.Until(), t.cause
+	return t.Lease.Until(), t.lost
 }
 
 // Add adds a Ref: the first one, or with join one more beside those that there are. It fails if the
@@ -161,7 +173,7 @@ type Left struct {
 	Before bool // the Ref was released before
 	// nobody works under the lock any more: it is to be passed on, or else End and given back
 	Last  bool
-	Cause error // the holder's time was over before; nil: it was not
+	Cause error // the lock was not the holder's any more; nil: it was
 }
 
 // Leave takes a Ref away; nil: the holder that has none, because nobody took it up.
@@ -169,7 +181,7 @@ func (t *Holder) Leave(ref *Ref) (l Left) {
 	h := t.Holding
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	l.Cause = t.cause
+	l.Cause = t.lost
 	switch {
 	case ref != nil && ref.released:
 		l.Before = true
@@ -205,8 +217,8 @@ func (h *Holding) Pass(now time.Time) *Holder {
 	before := h.holder
 	h.holder = &Holder{Holding: h, Fence: before.Fence + 1, Began: now}
 	if !h.Lease.Pass(now, 0) {
-		if h.holder.cause = before.cause; h.holder.cause == nil {
-			h.holder.cause = h.LostError(h.holder, ErrExpired, "")
+		if h.holder.cause, h.holder.lost = before.cause, before.lost; h.holder.cause == nil {
+			h.end(ErrExpired, "")
 		}
 	}
 	return h.holder
@@ -224,12 +236,12 @@ func (h *Holding) End() (until, latest time.Time) {
 }
 
 // Show makes the holder known to the Observer, which is notified of its end from now on. It returns
-// why the holder's time is over already, if it is: the caller tells that.
+// why the lock is not the holder's any more, if it is not: the caller tells that.
 func (t *Holder) Show() (cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.shown = t.cause == nil
-	return t.cause
+	t.shown = t.lost == nil
+	return t.lost
 }
 
 // Hide reports whether the caller is the one who tells the Observer of the end.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package holding
 
 import (
@@ -70,6 +72,14 @@ func TestALockIsPassedOn(t *testing.T) {
 		h.Holder().Leave(ref)
 		time.Sleep(time.Hour)
 		require.ErrorIs(t, h.Pass(time.Now()).Cause(), ErrExpired, "the lease ended this very moment")
+	})
+	synctest.Test(t, func(t *testing.T) { // the client shuts down while the lock is between two
+		h, ref := granted(t, 9)
+		h.Holder().Leave(ref)
+		require.NotNil(t, h.Halt(ErrNotHeld))
+		next := h.Pass(time.Now())
+		require.ErrorIs(t, next.Add(work(t.Context()), false), ErrNotHeld)
+		require.Equal(t, Left{Last: true}, next.Leave(nil), "it is ours, and to be given back")
 	})
 }
 

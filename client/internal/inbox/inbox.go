@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package inbox receives what the library publishes to this client: grants for owners that wait, and
 // hints to look for owners that hold. There is one channel for each hash slot that it is needed in,
 // because a shard channel belongs to a slot, and one in all without Cluster. It knows owners and

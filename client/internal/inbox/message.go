@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package inbox
 
 import (
@@ -9,7 +11,7 @@ import (
 type Grant struct {
 	Fence   int64
 	UntilMS int64  // the first millisecond after the lease, by the server's clock
-	Tokens  int64  // reserved, from Fence on
+	Tokens  int64  // reserved, from Fence on; of a limited or shared lock the slot
 	Key     string // "": the server left it out, because it is long
 }
 

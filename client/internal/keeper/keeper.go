@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package keeper keeps leases alive, and undoes what may be left behind: the one scheduler of a
 // client. There is no goroutine for a lock, and none at all before the first one.
 //
@@ -11,6 +13,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
@@ -54,6 +57,8 @@ type Keeper struct {
 	closing bool
 	undone  chan struct{} // Close waits for it: nothing is left to be undone
 	start   sync.Once
+
+	deserted atomic.Bool // Desert was called
 
 	wake   chan struct{}
 	done   sync.WaitGroup
@@ -102,6 +107,7 @@ func (k *Keeper) Update(x timed) {
 			heap.Remove(&k.queue, place.Index)
 			k.settled()
 		} else {
+			k.queue[place.Index].due = place.Due
 			heap.Fix(&k.queue, place.Index)
 			early = k.sooner(place.Due)
 		}
@@ -126,17 +132,18 @@ func (k *Keeper) Owned(key, owner string) (found []*holding.Holding) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, x := range k.queue {
-		if h, ok := x.(*holding.Holding); ok && h.Key == key && (owner == "" || h.Owner == owner) {
+		if h, ok := x.timed.(*holding.Holding); ok && h.Key == key && (owner == "" || h.Owner == owner) {
 			found = append(found, h)
 		}
 	}
 	return found
 }
 
-// Check ends the lock if its lease is over by now, whether or not the scheduler has run.
+// Check ends the lock if its lease is over by now, whether or not the scheduler has run, and returns why it is not
+// ours any more.
 func (k *Keeper) Check(t *holding.Holder, now time.Time) (cause error) {
 	until, cause := t.Stands()
-	if cause != nil || !lease.Past(now, until) {
+	if !lease.Past(now, until) {
 		return cause
 	}
 	k.act(t.Holding, now)
@@ -199,13 +206,13 @@ func (k *Keeper) awake(seen time.Time) time.Time {
 		return now
 	}
 	for _, x := range k.all() {
-		k.act(x, now)
+		k.act(x.timed, now)
 	}
 	return now
 }
 
 // all is what is in the heap now.
-func (k *Keeper) all() []timed {
+func (k *Keeper) all() dueHeap {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.queue)
@@ -222,69 +229,12 @@ func (k *Keeper) head(now time.Time) (timed, time.Duration) {
 		pause = time.Hour
 	}
 	if len(k.queue) > 0 {
-		due := k.queue[0].Timer().Due.Sub(now)
+		due := k.queue[0].due.Sub(now)
 		if due <= 0 {
-			return k.queue[0], 0
+			return k.queue[0].timed, 0
 		}
 		pause = min(pause, due, glance)
 	}
 	k.armed = now.Add(pause)
 	return nil, pause
-}
-
-// Desert ends every lock's context, without giving it back, and lets no further one begin.
-func (k *Keeper) Desert() {
-	k.mu.Lock()
-	k.closing = true
-	k.mu.Unlock()
-	for _, x := range k.all() {
-		if h, ok := x.(*holding.Holding); ok {
-			if e := h.Desert(k.Closed); e != nil {
-				k.ended(e)
-			}
-			k.Update(h)
-		}
-	}
-}
-
-// Close is Desert. What nobody got is undone before it returns, or when patience is over lapses with its
-// lease. It waits for the scheduler and its pipelines.
-func (k *Keeper) Close(patience context.Context) {
-	k.Desert()
-	undone := make(chan struct{})
-	k.mu.Lock()
-	k.undone = undone
-	k.settled()
-	k.mu.Unlock()
-	for _, x := range k.all() {
-		if u, ok := x.(*Undo); ok {
-			u.once()
-			k.Update(u)
-		}
-	}
-	k.poke()
-	select {
-	case <-undone:
-	case <-patience.Done():
-	}
-	k.mu.Lock()
-	k.cancel()
-	for _, x := range k.queue {
-		x.Timer().Index = -1
-		if u, ok := x.(*Undo); ok {
-			u.drop(k.Closed)
-		}
-	}
-	k.queue = nil
-	k.mu.Unlock()
-	k.pipelines.close()
-	k.done.Wait()
-}
-
-// settled tells Close when nothing is left. k.mu is held.
-func (k *Keeper) settled() {
-	if len(k.queue) == 0 && k.undone != nil {
-		close(k.undone)
-		k.undone = nil
-	}
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package keeper
 
 import (
@@ -11,11 +13,12 @@ import (
 	"github.com/holdfast-go/holdfast/client/internal/lease"
 )
 
-// sending is a call on its way to a pipeline: of a lock's lease, or an Undo.
+// sending is a call on its way to a pipeline: of a lock's lease, an Undo, or a Ride.
 type sending struct {
 	holding *holding.Holding
 	action  lease.Action
 	undo    *Undo
+	ride    *Ride
 }
 
 // pipelines send what is due, each in a goroutine of its own. Locks of one lane share pipelines:
@@ -39,23 +42,39 @@ type waiting struct {
 	flying   int
 }
 
-// length is of the lease; what is undone is not urgent.
+// length is of the lease; what is undone is not urgent, nor is a question of one who waits.
 func (s sending) length() time.Duration {
-	if s.holding == nil {
+	switch {
+	case s.undo != nil:
 		return 6 * undoWait
+	case s.ride != nil:
+		return max(s.ride.Length, 6*(undoWait+s.ride.Call.ReplicaWait))
 	}
 	seen := s.holding.Seen()
 	return seen.Length()
 }
 
+// about is whose lane it takes: of a key, and of those that wait for replicas.
+func (s sending) about() (key string, replicas int) {
+	switch {
+	case s.undo != nil:
+		return s.undo.Key, 0
+	case s.ride != nil:
+		return s.ride.Call.Key, s.ride.Call.Replicas
+	}
+	return s.holding.Key, s.holding.Terms.Replicas
+}
+
+// Ask makes a call in the background, in one pipeline with others. It does not block.
+func (k *Keeper) Ask(r *Ride) {
+	k.pipelines.add(k, sending{ride: r})
+	k.pipelines.launch(k)
+}
+
 // add queues a sending; launch sends it.
 func (p *pipelines) add(k *Keeper, s sending) {
-	at := lane{class: bits.Len64(uint64(s.length() / time.Millisecond))}
-	if s.holding != nil {
-		at.slots, at.replicas = k.Slot(s.holding.Key)>>slotBits, s.holding.Terms.Replicas
-	} else {
-		at.slots = k.Slot(s.undo.Key) >> slotBits
-	}
+	key, replicas := s.about()
+	at := lane{k.Slot(key) >> slotBits, bits.Len64(uint64(s.length() / time.Millisecond)), replicas}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := p.lanes[at]

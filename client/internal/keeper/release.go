@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package keeper
 
 import (
@@ -26,10 +28,11 @@ func end(h *holding.Holding, last int64, again bool) (u *Undo, until time.Time) 
 	return u, until
 }
 
-// Ride is a call that goes in one pipeline with a release, behind it. Without a Call, Answered is only told
-// that the release has an answer, or none.
+// Ride is a call that goes in one pipeline with a release, behind it, or with what others ask. Without a Call,
+// Answered is only told that the release has an answer, or none.
 type Ride struct {
 	Call     fcall.Call
+	Length   time.Duration // of the lease that it asks for
 	Answered func(o fcall.Outcome, sent time.Time)
 }
 
@@ -39,10 +42,14 @@ type Ride struct {
 // Errors: what LostError makes when the server says that it was not ours, and those of fcall.
 func (k *Keeper) Release(ctx context.Context, h *holding.Holding, last int64, ride *Ride) error {
 	u, until := end(h, last, h.Doubt)
+	u.Final = h.Final
 	k.Update(h)
 	ctx, cancel := within(ctx, until)
 	defer cancel()
 	r, err := k.first(ctx, u.call(), ride)
+	if u.Final != nil {
+		u.finished(err)
+	}
 	if err == nil {
 		h.Close()
 		if u.Again || r.Spent || !r.Yes { // a call may run late, or another server may have it

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package keeper
 
 import (
@@ -56,21 +58,16 @@ func (k *Keeper) Lose(h *holding.Holding, said fcall.Reply) error {
 	return h.Holder().Cause()
 }
 
-// renewal is what a lock is renewed by. It names the token, so that a later lock of the same owner is
+// Renewal is what a lock is renewed by. It names the token, so that a later lock of the same owner is
 // not renewed, and the hold, so that one that the server has forgotten is not renewed by way of
 // another.
-func renewal(h *holding.Holding, length time.Duration) fcall.Call {
+func Renewal(h *holding.Holding, length time.Duration) fcall.Call {
 	ttl := h.Terms.TTL
 	if length != h.Terms.Length {
 		ttl = fcall.TTL(length)
 	}
 	return fcall.Call{Verb: fcall.Renew, Key: h.Key, Owner: h.Owner, Hold: h.Hold, TTL: ttl, Fence: h.First,
 		Replicas: h.Terms.Replicas, ReplicaWait: h.Terms.ReplicaWait}
-}
-
-// Renewal is a renewal by hand, for the one that has the slot.
-func (k *Keeper) Renewal(h *holding.Holding, length time.Duration) fcall.Call {
-	return renewal(h, length)
 }
 
 // Renewed notes what became of a renewal, and frees the slot.
@@ -98,10 +95,15 @@ func (k *Keeper) Renewed(h *holding.Holding, sent time.Time, o fcall.Outcome) {
 // call is what to send.
 func (s sending) call(k *Keeper) fcall.Call {
 	h := s.holding
-	if h == nil {
+	switch {
+	case s.undo != nil:
 		return s.undo.call()
+	case s.ride != nil:
+		return s.ride.Call
 	}
-	tracked := k.Cache.On()
+	// Each renewal of another holder changes the key of a limited or shared lock: nobody wants to hear
+	// of that. A look there finds no owner, and so is verified.
+	tracked := k.Cache.On() && h.Terms.Crowd == 0
 	if tracked {
 		k.watch(h)
 	}
@@ -109,10 +111,10 @@ func (s sending) call(k *Keeper) fcall.Call {
 	case lease.Look:
 		return fcall.Call{Verb: fcall.Inspect, Key: h.Key, Tracked: tracked}
 	case lease.Verify: // prolongs nothing, and says why if the lock is not ours
-		return renewal(h, shortest)
+		return Renewal(h, shortest)
 	}
 	seen := h.Seen()
-	c := renewal(h, seen.Length())
+	c := Renewal(h, seen.Length())
 	c.Tracked = tracked && c.Replicas == 0
 	return c
 }
@@ -134,9 +136,11 @@ func (k *Keeper) Notice(h *holding.Holding) {
 func (s sending) answered(k *Keeper, sent time.Time, o fcall.Outcome) {
 	h := s.holding
 	switch {
-	case h == nil:
+	case s.undo != nil:
 		s.undo.answered(o)
 		k.Update(s.undo)
+	case s.ride != nil:
+		s.ride.Answered(o, sent)
 	case s.action == lease.Look:
 		h.Tell(func(l *lease.Lease) {
 			if o.Err != nil {

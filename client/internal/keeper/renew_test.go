@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package keeper
 
 import (
@@ -132,7 +134,7 @@ func (b *bed) renewFor(h *holding.Holding, d time.Duration) error {
 			return holding.ErrNotHeld
 		}
 		b.Update(h)
-		r, err := b.Backend.Do(context.Background(), b.Renewal(h, length))
+		r, err := b.Backend.Do(context.Background(), Renewal(h, length))
 		b.Renewed(h, sent, fcall.Outcome{Reply: r, Err: err})
 		return err
 	}
@@ -267,4 +269,35 @@ func TestCheckEndsALockAfterAPause(t *testing.T) {
 func until(h *holding.Holding) time.Time {
 	at, _ := h.Holder().Stands()
 	return at
+}
+
+// The server answers a question with replicas when they have what it wrote, or ReplicaWait is over. That is
+// waited for, however short the lease.
+func TestAQuestionOutlastsItsWaitForReplicas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := answersAfter{time.Second}
+		k := New(Config{Backend: late, Slot: func(string) uint16 { return 0 }})
+		answered := make(chan error, 1)
+		k.Ask(&Ride{Call: fcall.Call{Verb: fcall.Wait, Key: "x", Replicas: 1, ReplicaWait: time.Second}, Length: time.Second,
+			Answered: func(o fcall.Outcome, _ time.Time) { answered <- o.Err }})
+		require.NoError(t, <-answered)
+		k.Close(t.Context())
+	})
+}
+
+// answersAfter is a Backend that answers after a time.
+type answersAfter struct{ time.Duration }
+
+func (b answersAfter) Do(context.Context, fcall.Call) (fcall.Reply, error) { panic("not called") }
+func (b answersAfter) Version(context.Context) (string, error)             { panic("not called") }
+func (b answersAfter) Voting() bool                                        { return false }
+
+func (b answersAfter) Send(ctx context.Context, calls []fcall.Call) []fcall.Outcome {
+	o := make([]fcall.Outcome, len(calls))
+	select {
+	case <-time.After(b.Duration):
+	case <-ctx.Done():
+		o[0].Err = ctx.Err()
+	}
+	return o
 }

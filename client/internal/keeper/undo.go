@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package keeper
 
 import (
@@ -14,9 +16,10 @@ type Undo struct {
 	Key, Owner, Hold string
 	// Somebody worked under it: a release, which keeps a minimum. Else a withdrawal, which does not.
 	Worked bool
-	Token  int64     // Worked: the last token used of a run; else the only grant that is meant; 0: any
-	Again  bool      // a call of the owner may run late: it is undone again, up to half a minute
-	Until  time.Time // nothing can be left after this
+	Final  *fcall.Done // Worked: what it is finished with; nil: it is released
+	Token  int64       // Worked: the last token used of a run; else the only grant that is meant; 0: any
+	Again  bool        // a call of the owner may run late: it is undone again, up to half a minute
+	Until  time.Time   // nothing can be left after this
 	// Done, if not nil, gets what the server said first, or why nobody asks any more. It has room for one.
 	Done chan fcall.Outcome
 
@@ -72,7 +75,9 @@ func (u *Undo) step(now time.Time) bool {
 
 func (u *Undo) call() fcall.Call {
 	c := fcall.Call{Verb: fcall.Leave, Key: u.Key, Owner: u.Owner, Hold: u.Hold, Fence: u.Token}
-	if u.Worked {
+	if u.Final != nil {
+		c.Verb, c.Value, c.Keep = fcall.Finish, u.Final.Value, max(time.Millisecond, time.Until(u.Final.Since.Add(u.Final.Keep)))
+	} else if u.Worked {
 		c.Verb = fcall.Release
 	}
 	return c
@@ -84,6 +89,7 @@ func (u *Undo) answered(o fcall.Outcome) {
 	defer u.mu.Unlock()
 	now := time.Now()
 	u.unknown = u.unknown || o.Err != nil && fcall.Unknown(o.Err)
+	u.finished(o.Err)
 	u.Again = u.Again || u.Worked && o.Err == nil && !o.Yes // another server may have it
 	last := false
 	switch {
@@ -98,6 +104,13 @@ func (u *Undo) answered(o fcall.Outcome) {
 	}
 	if last || o.Err == nil {
 		u.tell(o)
+	}
+}
+
+// finished is for an answer: what may follow is no Finish any more.
+func (u *Undo) finished(err error) {
+	if err == nil || !fcall.Unknown(err) {
+		u.Final = nil
 	}
 }
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package lease
 
 import "time"
@@ -26,7 +28,7 @@ func (l *Lease) Renewed(sent time.Time) {
 	} else if !l.renewAt.IsZero() {
 		l.renewAt = sent.Add(l.every())
 	}
-	if l.terms.Replicas > 0 { // tracking tells nothing on the connections that wait for replicas
+	if l.terms.Replicas > 0 && l.terms.Crowd == 0 { // tracking tells nothing on the connections that wait for replicas
 		l.lookAt = sent
 	} else if !l.looking {
 		l.lookAt = time.Time{}
@@ -85,10 +87,10 @@ func (l *Lease) Noticed(now time.Time) {
 
 // Extend takes the slot for a renewal by hand for that length; 0: for as long as the last one. Less
 // than is left ends the lease here that much earlier, at once and for every later renewal, because
-// the answer can be lost. It changes nothing if nobody may work under the lease, or if the slot is
+// the answer can be lost. It changes nothing if the lock is not to be kept, or if the slot is
 // taken: see Asking.
 func (l *Lease) Extend(now time.Time, length time.Duration) (asks time.Duration, ok bool) {
-	if !l.Working(now) || l.asking {
+	if !l.Kept(now) || l.asking {
 		return 0, false
 	}
 	if length == 0 {
@@ -114,11 +116,11 @@ func (l *Lease) Join(now time.Time) bool {
 	return true
 }
 
-// Leave takes a holder away. It returns true if that was the last, and nobody may have the lock from
-// here on but by Pass.
+// Leave takes a holder away. It returns true if that was the last, or one to whom the lock could not be passed, and
+// nobody may have the lock from here on but by Pass.
 func (l *Lease) Leave() (last bool) {
 	l.holders--
-	return l.holders == 0
+	return l.holders <= 0
 }
 
 // Pass makes the next one in this process the holder, after the last one left. It returns false if
@@ -137,6 +139,14 @@ func (l *Lease) Pass(now time.Time, least time.Duration) bool {
 func (l *Lease) Abandon(now time.Time) {
 	if l.state <= Held {
 		l.stop(now.Add(l.terms.Grace))
+	}
+}
+
+// Halt reports that the client shuts down: the lease is renewed until the work has been released, however
+// long that takes.
+func (l *Lease) Halt() {
+	if l.state <= Held {
+		l.stop(time.Time{})
 	}
 }
 

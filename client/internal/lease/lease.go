@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lease is the life of one lease as its holder sees it: a state machine without goroutines,
 // clocks or servers. Time goes in, and what is due comes out. It knows nothing of owners, keys or
 // calls.
@@ -6,7 +8,8 @@
 //
 //	Confirming  handed over for two seconds at most, until a renewal is answered
 //	Held        granted for a whole lease
-//	Stopping    a limit ended the work, or its context is over; ours until the grace is over
+//	Stopping    a limit ended the work, its context is over, or the client shuts down; ours until the
+//	            grace is over, and in a shutdown until the release
 //	Refused     a server says that it is not ours; the work has been ended
 //	Over        nothing is renewed any more
 //
@@ -18,8 +21,9 @@
 //	Refuse      Refused           Refused           Refused          Refused          Over
 //	Join        Confirming        Held              no               no               no
 //	Pass        Confirming        Held              no               no               no
-//	Extend      Confirming        Held              no               no               no
+//	Extend      Confirming        Held              Stopping         no               no
 //	Abandon     Stopping          Stopping          Stopping         Refused          Over
+//	Halt        Stopping          Stopping          Stopping         Refused          Over
 //	Leave       Over [release]    Over [release]    Over [release]   Over [undo]      Over
 //	limit       Stopping [stop]   Stopping [stop]   -                -                -
 //	grace       -                 -                 Over [GiveBack]  -                -
@@ -27,7 +31,8 @@
 //	Close       Over              Over              Over             Over             Over
 //
 // Leave is the last holder's, with the End that follows it; an earlier one changes no state. Where the grant
-// is passed on, Pass follows in its place. Limit, grace and deadline are times: Step finds them due.
+// is passed on, Pass follows in its place. Extend in Stopping is for a shutdown. Limit, grace and deadline are
+// times: Step finds them due.
 //
 // The deadline is local, and earlier than the server's. A renewal never shortens a lease at the
 // server, so every confirmed one can only move the deadline on, in whatever order they arrive.
@@ -55,6 +60,11 @@ type Terms struct {
 	Guard   time.Duration // how long the server's memory must be unbroken before it grants; 0: any
 	Longest time.Duration // the longest lease that may be asked for later
 
+	// Who else may have it meanwhile. 0: nobody; n: limited holders, n in all; Shared: those that share it
+	Crowd int
+	// Whoever waits wants what a holder finishes with, rather than the lock
+	Valued bool
+
 	Replicas    int           // how many must have each grant and each renewal; 0: none
 	ReplicaWait time.Duration // how long the server waits for them
 
@@ -63,6 +73,9 @@ type Terms struct {
 	// Length, Guard and MinHold as the library takes them; "" for 0.
 	TTL, GuardText, MinHoldText string
 }
+
+// Shared is the Crowd of a shared lock.
+const Shared = -1
 
 // State is where a lease is in its life.
 type State uint8
@@ -122,7 +135,7 @@ func New(terms *Terms, sent time.Time) Lease {
 	if terms.RenewEvery > 0 {
 		l.renewAt = sent.Add(terms.RenewEvery)
 	}
-	if terms.RenewEvery == 0 || terms.RenewEvery > introduceAfter {
+	if terms.Crowd == 0 && (terms.RenewEvery == 0 || terms.RenewEvery > introduceAfter) {
 		l.lookAt = sent.Add(introduceAfter)
 	}
 	l.limit(sent)
@@ -162,6 +175,11 @@ func (l *Lease) Asking() bool { return l.asking }
 
 // Working reports whether somebody may work under the lease at now.
 func (l *Lease) Working(now time.Time) bool { return l.state <= Held && !Past(now, l.until) }
+
+// Kept reports whether the lock is to be kept at now: somebody may work under it, or the client shuts down.
+func (l *Lease) Kept(now time.Time) bool {
+	return l.Working(now) || l.state == Stopping && l.limitAt.IsZero() && !Past(now, l.until)
+}
 
 // Due is when Step must be called next, at the latest; the zero time: never.
 func (l *Lease) Due() time.Time {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package lease
 
 import (
@@ -37,6 +39,6 @@ func table(t *testing.T) map[string][]cell {
 		require.Len(t, row, int(Over)+1, line)
 		rows[fields[0]] = row
 	}
-	require.Len(t, rows, 12)
+	require.Len(t, rows, 13)
 	return rows
 }

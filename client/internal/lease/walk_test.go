@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package lease
 
 import (
@@ -8,7 +10,7 @@ import (
 const tick = 5 * time.Second
 
 // walkTerms are a few ticks each, so that few states are different.
-var walkTerms = &Terms{Length: 4 * tick, RenewEvery: tick, MaxRenewals: 1, MaxHold: 3 * tick, Grace: tick}
+var walkTerms = &Terms{Length: 3 * tick, RenewEvery: tick, MaxRenewals: 1, MaxHold: 2 * tick, Grace: tick}
 
 // world is a lease, its server, and what is under way between them.
 type world struct {
@@ -26,7 +28,7 @@ type world struct {
 func worlds() []world {
 	start := time.Unix(1_800_000_000, 0)
 	return []world{
-		{lease: Provisional(walkTerms, start, start.Add(4*tick-1)), now: start, server: start.Add(4 * tick)},
+		{lease: Provisional(walkTerms, start, start.Add(3*tick-1)), now: start, server: start.Add(3 * tick)},
 		{lease: New(walkTerms, start), now: start, server: start.Add(walkTerms.Length)},
 	}
 }
@@ -173,9 +175,10 @@ var events = []struct {
 		w.lease.holders = 1
 		return ok
 	}},
-	{"Extend", nil, func(t *walk, w *world) bool { return t.extend(w, 5*tick) }},
+	{"Extend", nil, func(t *walk, w *world) bool { return t.extend(w, 4*tick) }},
 	{"Extend", nil, func(t *walk, w *world) bool { return t.extend(w, 2*tick) }},
 	{"Abandon", nil, func(_ *walk, w *world) bool { w.lease.Abandon(w.now); return true }},
+	{"Halt", nil, func(_ *walk, w *world) bool { w.lease.Halt(); return true }},
 	{"Leave", nil, func(_ *walk, w *world) bool {
 		if w.lease.Leave() {
 			w.lease.End()

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package queue
 
 import (
@@ -31,7 +33,8 @@ type Waited struct {
 }
 
 // Acquire takes the lock of a key, or waits for it until ctx ends. Where nobody else of this process
-// has or wants the key, it is one call of its own. Else the caller stands in the queue.
+// has or wants the key, it is one call of its own. Else the caller stands in the queue. Who does not want it
+// alone, or wants its value, has a queue, and so a place in the server's line, of its own.
 //
 // Whoever gets a Holder takes it up with Add, or declines it.
 func (q *Queues) Acquire(ctx context.Context, r Request) (*holding.Holder, Waited, error) {
@@ -57,7 +60,7 @@ func (q *Queues) Acquire(ctx context.Context, r Request) (*holding.Holder, Waite
 // enter returns the queue of the key, with its mutex held.
 func (q *Queues) enter(r *Request) *entry {
 	var s *shard
-	if r.Owner == "" && !r.alone {
+	if r.Owner == "" && !r.alone && r.Terms.Crowd == 0 && !r.Terms.Valued {
 		s = q.shard(r.Key)
 	} else {
 		s = &shard{}
@@ -80,8 +83,10 @@ func (e *entry) waiter(ctx context.Context, r *Request) *Waiter {
 		w = &Waiter{}
 	}
 	if w.Request = *r; !r.Try && e.Inbox != nil { // does a message tell of the lock, that was refused just now?
-		at, refused := e.refused[e.key]
-		w.Hot = refused && e.now()-at < memory && e.Inbox.Channel(e.Slot(e.key)) != ""
+		e.remember(func(refused map[string]time.Duration) {
+			at, known := refused[e.key]
+			w.Hot = known && e.now()-at < memory && e.Inbox.Channel(e.Slot(e.key)) != ""
+		})
 	}
 	if at, ok := ctx.Deadline(); ok {
 		w.Until = max(1, at.Sub(e.born))

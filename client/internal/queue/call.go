@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package queue
 
 import (
@@ -60,13 +62,15 @@ func (e *entry) claimed(a Action) *inbox.Claim {
 	return e.claim
 }
 
-// ride has the wait that the machine asked for follow a release, behind which it finds the lock free: in one
-// pipeline where that can be, and of several servers when they have answered. e.mu is held.
+// ride has the wait that the machine asked for follow a release, behind which it finds the lock free, in one
+// pipeline where that can be, and of several servers when they have answered; or go with what others
+// ask. Else nil: it is made apart. e.mu is held.
 func (e *entry) ride() *keeper.Ride {
 	if !e.due {
 		return nil
 	}
-	a, ride, state := e.machine.call, &keeper.Ride{}, (*inbox.State)(nil)
+	a, state := e.machine.call, (*inbox.State)(nil)
+	ride := &keeper.Ride{Length: a.Terms.Length}
 	if !e.Backend.Voting() {
 		claim := e.claimed(a)
 		if claim != nil {
@@ -98,7 +102,7 @@ func (e *entry) form(a Action) fcall.Call {
 	t := a.Terms
 	owner, hold := e.ids(a.Owner)
 	c := fcall.Call{Verb: verbs[a.Op], Key: e.key, Owner: owner, Hold: hold, Fence: a.Token, TTL: t.TTL,
-		Guard: t.GuardText, MinHold: t.MinHoldText, Replicas: t.Replicas, ReplicaWait: t.ReplicaWait}
+		Guard: t.GuardText, MinHold: t.MinHoldText, Crowd: t.Crowd, Valued: t.Valued, Replicas: t.Replicas, ReplicaWait: t.ReplicaWait}
 	if w := a.Waiter; a.Op == Wait && w.GiveUpEarly && w.Until > 0 {
 		c.MaxWait = min(max(time.Millisecond, w.Until-e.now()), functions.MaxTTL*time.Millisecond)
 	}
@@ -139,7 +143,7 @@ func (e *entry) answered(a Action, o fcall.Outcome, over error, sent time.Time, 
 		ev.Confirm = a.Op == Wait && a.Terms.Replicas > 0
 	default:
 		e.asked, e.heard = sent, state
-		ev.Kind, ev.Spent = e.no(a, o.Reply), o.Spent
+		ev.Kind, ev.Spent, ev.Left = e.no(a, o.Reply), o.Spent, o.Why == functions.WhyDone
 	}
 	e.step(now, ev)
 }
@@ -147,16 +151,19 @@ func (e *entry) answered(a Action, o fcall.Outcome, over error, sent time.Time, 
 // no is an answer that the lock is somebody else's, or that its turn would come too late.
 func (e *entry) no(a Action, r fcall.Reply) Kind {
 	e.last = &r
-	if refused := e.shard.refused; refused != nil {
+	e.remember(func(refused map[string]time.Duration) {
 		if len(refused) >= mostRefused {
 			clear(refused)
 		}
 		refused[e.key] = e.now()
-	}
+	})
 	if a.Op == Wait {
 		a.Waiter.Position = int(max(0, r.Waiters))
 	}
 	switch {
+	case r.Why == functions.WhyDone:
+		e.err = &fcall.Done{Value: r.Value, Since: e.asked, Keep: r.Remaining}
+		return Denied
 	case r.Waiters < 0:
 		e.err = fmt.Errorf("%w: its turn would come too late, as number %d in line", fcall.ErrBusy, -r.Waiters)
 		r.Waiters = -r.Waiters - 1
@@ -191,9 +198,9 @@ func (e *entry) receive(owner string, g inbox.Grant) {
 
 // grant is a lock that was handed over. The message says the lease's end by the server's clock; the
 // last answer to a wait told that clock's time, and it is counted from before that was asked for:
-// never late. One that too little is left of, that is by another clock (more is left than can be, or it came by
-// another subscription than that answer, perhaps from another primary), or that is to stand unrenewed, is
-// confirmed by a renewal first.
+// never late. One that too little is left of, that is by another clock (more is left than can be, or it
+// came by another subscription than that answer, perhaps from another primary), or that is to stand
+// unrenewed, is confirmed by a renewal first.
 func (e *entry) grant(owner string, g inbox.Grant) {
 	ev := Event{Kind: Grant, Owner: owner, Token: g.Fence, Top: g.Fence + g.Tokens - 1, Confirm: true}
 	if w := e.machine.First(); w != nil && e.heard != nil && e.heard.Channel != "" && e.last.ServerMS > 0 {
@@ -223,6 +230,7 @@ func (e *entry) pause() time.Duration {
 	if far := r.Waiters / 64; far > 1 {
 		pause *= time.Duration(min(far, 8))
 	}
+	pause += beat - (e.now()+pause)%beat // with others, in one pipeline
 	polls := e.heard == nil || e.heard.Channel == "" || r.Subscribers == 0
 	switch {
 	case r.Why == functions.WhyKept || r.Why == functions.WhySettling:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package queue
 
 import (
@@ -64,6 +66,47 @@ func told(t *testing.T, until time.Duration) *entry {
 	}
 	e.grant("own", inbox.Grant{Fence: 9, UntilMS: now.Add(until).UnixMilli(), Tokens: 1})
 	return e
+}
+
+// In a message the slot stands in place of tokens: it is kept with its token, whatever comes between.
+func TestASlotStaysWithItsToken(t *testing.T) {
+	terms := &lease.Terms{Length: 30 * time.Second, RenewEvery: 10 * time.Second, Crowd: lease.Shared}
+	now, state := time.Now(), &inbox.State{Channel: "channel"}
+	refused := fcall.Outcome{Reply: fcall.Reply{Fence: 5, Why: functions.WhyLimited, Remaining: time.Minute, Waiters: 1,
+		ServerMS: now.UnixMilli(), Subscribers: 1}}
+	message := func(fence, slot int64) inbox.Grant {
+		return inbox.Grant{Fence: fence, UntilMS: now.Add(2 * time.Second).UnixMilli(), Tokens: slot}
+	}
+	for slot, tell := range map[int]func(e *entry){
+		3: func(e *entry) { // the answer to the wait: the message is an older one
+			e.grant("own", message(7, 4))
+			e.answered(e.machine.call, fcall.Outcome{Reply: fcall.Reply{Yes: true, Fence: 9, Top: 11}}, nil, now, state)
+		},
+		4: func(e *entry) { // the message, before the refusal that was made earlier, and the confirmation
+			e.grant("own", message(9, 4))
+			e.grant("own", message(7, 8))
+			e.answered(e.machine.call, refused, nil, now, state)
+			e.grant("own", message(7, 8))
+			require.Equal(t, Confirming, e.machine.State())
+			e.answered(e.machine.call, fcall.Outcome{Reply: fcall.Reply{Yes: true, Fence: 9}}, nil, now, nil)
+		},
+		5: func(e *entry) { // the message alone
+			e.answered(e.machine.call, refused, nil, now, state)
+			e.grant("own", message(9, 5))
+			e.grant("own", message(9, 5))
+		},
+	} {
+		e, w := begun(&records{calls: make(chan fcall.Call, 9)}, &Request{Key: "k", Terms: terms})
+		require.Nil(t, e.shard.keys, "it is in nobody's queue")
+		e.answered(e.machine.call, refused, nil, now, nil)
+		require.Equal(t, Asking, e.machine.State())
+		tell(e)
+		require.NoError(t, w.err)
+		require.NotNil(t, w.holder, slot)
+		require.Equal(t, []int64{int64(slot), 9, 9, 9}, []int64{int64(w.holder.Slot), w.holder.Fence, w.holder.First, w.holder.Top})
+		e.mu.Unlock()
+		e.Keeper.Close(t.Context())
+	}
 }
 
 // A call that was refused in the middle may have been done: what it left is given back.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package queue is the queue of a key in this process: goroutines stand in it, and it stands in the
 // server's line, with one owner string at a time. Machine is all of its decisions: Step takes what
 // happened and says what is to be done. It has no clock, no goroutine, no map and no mutex. Queues makes
@@ -54,5 +56,6 @@
 // was abandoned, is left again for half a minute after its undo, its release or its loss: that call may
 // run late.
 //
-// No with Spent, in each state: undo the owner, Standing until the timer, ask with a fresh one.
+// No with Spent, in each state: undo the owner, Standing until the timer, ask with a fresh one. Denied with Left:
+// nothing of the owner is to be undone, unless a call of it may run late.
 package queue

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package queue
 
 import (
@@ -119,7 +121,13 @@ func (e *entry) step(now time.Time, ev Event) {
 			e.step(time.Now(), Event{Kind: Timer})
 		})
 	}
-	if ev.Kind != Release {
+	switch {
+	case ev.Kind == Release:
+	case ev.Kind == Timer && !e.Backend.Voting():
+		if ride := e.ride(); ride != nil {
+			e.Keeper.Ask(ride)
+		}
+	default:
 		e.launch()
 	}
 }
@@ -155,9 +163,13 @@ func (e *entry) serve(a Action, now time.Time) {
 // hold makes a Holding of what was granted on basis. It fails after Close.
 func (e *entry) hold(a Action) (*holding.Holder, error) {
 	owner, hold := e.ids(a.Owner)
-	t := holding.New(holding.Grant{Name: e.first.Name, Key: e.key, Owner: owner, Hold: hold, Terms: a.Terms,
+	g := holding.Grant{Name: e.first.Name, Key: e.key, Owner: owner, Hold: hold, Terms: a.Terms,
 		First: a.Token, Top: a.Top, Since: e.granted, Lease: e.basis, Doubt: a.Again,
-		LostError: e.LostError})
+		LostError: e.LostError}
+	if a.Terms.Crowd != 0 { // see fcall.Reply
+		g.Slot, g.Top = int(a.Top-a.Token+1), a.Token
+	}
+	t := holding.New(g)
 	e.h = t.Holding
 	if e.claim != nil {
 		e.h.Finally(e.claim.Drop)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package queue
 
 import (
@@ -6,58 +8,18 @@ import (
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 )
 
-// For so long after an answer a try is refused from memory: as long as waiters of the line ask once a
-// second, and no longer than an outage may go unseen.
-const memory = time.Second
-
 // Machine is the queue of a key. The zero value with Fresh set is empty.
 type Machine struct {
 	Fresh func(label string) string // the owner string of the next place
 
-	fifo  fifo
-	no    uint64 // of the last call
-	stand        // all that ends when nobody is there
+	fifo fifo
+	no   uint64 // of the last call
+	stand
 
 	now time.Duration
 	out []Action
 	buf [1]Action // out, where one action is all
 }
-
-type stand struct {
-	state State
-	h     Action // Serve: what a holder of this process has
-	first int64  // the token that h began with
-
-	owner string // of the place; "": the next call has a fresh one
-	bound bound  // that of owner
-	owes  bool   // the server may know the owner
-	doubt bool   // a call with it has no answer, and may run late
-	above int64  // grants up to this one are void; negative: all, because no wait was answered
-	token int64  // granted, or kept for the answer to come
-	top   int64
-
-	call    Action // the last one
-	calling bool   // it is under way
-	others  bool   // somebody stood behind another one
-	answers uint64 // to calls
-	heardAt time.Duration
-	due     time.Duration // since when an answer is due; 0: none is
-}
-
-// State is where the queue is.
-func (m *Machine) State() State { return m.state }
-
-// Pauses reports whether a Timer is to come after a pause.
-func (m *Machine) Pauses() bool { return m.state == Standing || m.state == Confirming && !m.calling }
-
-// Waiting is how many wait.
-func (m *Machine) Waiting() int { return m.fifo.n }
-
-// wants reports whether the answer to a call is waited for.
-func (m *Machine) wants(a Action) bool { return m.calling && a.No == m.no }
-
-// First is the waiter whose turn is next; nil: nobody waits.
-func (m *Machine) First() *Waiter { return m.fifo.first }
 
 // Step takes what happened, and returns what is to be done, in this order. The slice is valid until
 // the next Step.
@@ -130,14 +92,6 @@ func (m *Machine) end(w *Waiter) {
 	}
 }
 
-// verdict is why a wait ends whose time is over: it may be the server's doing.
-func (m *Machine) verdict() error {
-	if m.due != 0 && m.now-m.due >= silence {
-		return fcall.ErrUnreachable
-	}
-	return ErrTimeout
-}
-
 // granted is for a message.
 func (m *Machine) granted(e Event) {
 	switch {
@@ -195,6 +149,7 @@ func (m *Machine) answer(e Event) {
 		return
 	case e.Kind == Denied && w.next != nil:
 		m.fail(w, errRefused)
+		m.owes = m.owes && (!e.Left || m.doubt)
 		m.ask()
 	case w.Try:
 		m.fail(w, fcall.ErrUnreachable)

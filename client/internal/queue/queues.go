@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package queue
 
 import (
@@ -53,6 +55,18 @@ func New(cfg Config) *Queues {
 }
 
 func (q *Queues) shard(key string) *shard { return &q.shards[maphash.String(q.seed, key)%shards] }
+
+// remember gives do what the shard of the key remembers. That is another one than e's for a queue of one.
+// e.mu is held, and comes first.
+func (e *entry) remember(do func(refused map[string]time.Duration)) {
+	s := e.shard
+	if s.keys == nil {
+		s = e.Queues.shard(e.key)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+	}
+	do(s.refused)
+}
 
 // now is the time as the machines take it.
 func (q *Queues) now() time.Duration { return time.Since(q.born) }

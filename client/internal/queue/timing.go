@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package queue
 
 import "time"
@@ -20,6 +22,8 @@ const (
 	// Between two questions of a waiter that can be notified: less than lease.Handover, so that a dead
 	// one is noticed by the next.
 	lookPause = time.Second
+	// Such pauses end in time with this.
+	beat = 20 * time.Millisecond
 	// Of one that cannot, or of a lock that no message tells of.
 	pollPause = 50 * time.Millisecond
 	// Of one that shares its owner string with others.
@@ -34,4 +38,8 @@ const (
 	silence = 100 * time.Millisecond
 	// So many answers in a row that find no subscriber are logged.
 	unheardOf = 4
+
+	// For so long after an answer a try is refused from memory: as long as waiters of the line ask once a
+	// second, and no longer than an outage may go unseen.
+	memory = time.Second
 )

@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package queue
 
 import (
 	"errors"
 	"time"
 
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/client/internal/lease"
 )
 
@@ -43,6 +46,7 @@ type Event struct {
 	Late    bool          // Yes: our lease was over when it came
 	Confirm bool          // Yes, Grant: to be confirmed by a renewal, because too little is left or known
 	Spent   bool          // No: the owner string is used up
+	Left    bool          // Denied: the server has taken the owner out of its line
 	Unknown bool          // NoAnswer, Denied: the call may have run, or may run yet
 	Over    bool          // Release: no pass inside the process: the lock is lost, or others have waited for long
 	Now     time.Duration // since an epoch of the caller's, and not 0
@@ -114,6 +118,14 @@ type bound struct {
 
 func (w *Waiter) bound() bound { return bound{w.Terms.Guard, w.Terms.MinHold, w.Terms.Label} }
 
+// verdict is why a wait ends whose time is over: it may be the server's doing.
+func (m *Machine) verdict() error {
+	if m.due != 0 && m.now-m.due >= silence {
+		return fcall.ErrUnreachable
+	}
+	return ErrTimeout
+}
+
 // fifo is a ring of waiters; to remove one does not depend on how many there are.
 type fifo struct {
 	first *Waiter
@@ -138,3 +150,40 @@ func (f *fifo) remove(w *Waiter) {
 	w.prev.next, w.next.prev = w.next, w.prev
 	w.next, w.prev = nil, nil
 }
+
+// stand is how a Machine stands: all that ends when nobody is there.
+type stand struct {
+	state State
+	h     Action // Serve: what a holder of this process has
+	first int64  // the token that h began with
+
+	owner string // of the place; "": the next call has a fresh one
+	bound bound  // that of owner
+	owes  bool   // the server may know the owner
+	doubt bool   // a call with it has no answer, and may run late
+	above int64  // grants up to this one are void; negative: all, because no wait was answered
+	token int64  // granted, or kept for the answer to come
+	top   int64
+
+	call    Action // the last one
+	calling bool   // it is under way
+	others  bool   // somebody stood behind another one
+	answers uint64 // to calls
+	heardAt time.Duration
+	due     time.Duration // since when an answer is due; 0: none is
+}
+
+// State is where the queue is.
+func (m *Machine) State() State { return m.state }
+
+// Pauses reports whether a Timer is to come after a pause.
+func (m *Machine) Pauses() bool { return m.state == Standing || m.state == Confirming && !m.calling }
+
+// Waiting is how many wait.
+func (m *Machine) Waiting() int { return m.fifo.n }
+
+// wants reports whether the answer to a call is waited for.
+func (m *Machine) wants(a Action) bool { return m.calling && a.No == m.no }
+
+// First is the waiter whose turn is next; nil: nobody waits.
+func (m *Machine) First() *Waiter { return m.fifo.first }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package replicas makes calls whose answers count when so many replicas have what they wrote.
 package replicas
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tracking keeps what the server promised to tell of: answers that hold until their key
 // changes, and keys whose changes concern somebody. It is client-side caching
 // (https://redis.io/docs/latest/develop/reference/client-side-caching/) without its transport: the

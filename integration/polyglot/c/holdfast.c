@@ -26,8 +26,12 @@ static int failed(struct holdfast *l, int code, const char *why) {
 /* call leaves the integers of the reply in out: a token or 1, or a refusal: 0, pttl_ms, owner, position, why ...
  * The arguments end with the first that is NULL. */
 static int call(struct holdfast *l, long long out[8], const char *name, const char *a, const char *b, const char *c) {
-  const char *argv[] = {"FCALL", name, "1", l->key, l->owner, a, b, c};
+  const char *argv[10] = {"FCALL", name, "1", l->key, l->owner, a, b, c};
   int argc = !a ? 5 : !b ? 6 : !c ? 7 : 8, code = HOLDFAST_OK;
+  if (l->beside[0] && a && strcmp(name, "holdfast_renew")) {
+    if (l->beside[0] != 'S') argv[argc++] = "LIMIT";
+    argv[argc++] = l->beside;
+  }
   if (!l->redis) l->redis = l->connect(l->arg);
   if (!l->redis) return failed(l, HOLDFAST_UNKNOWN, "no connection");
   long long sent = now();
@@ -35,16 +39,17 @@ static int call(struct holdfast *l, long long out[8], const char *name, const ch
   if (!reply) return code = failed(l, HOLDFAST_UNKNOWN, l->redis->errstr), drop(&l->redis), code;
   memset(out, 0, 8 * sizeof *out);
   if (reply->type == REDIS_REPLY_INTEGER) out[0] = reply->integer;
-  else if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 5)
+  else if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 3)
     code = failed(l, HOLDFAST_REFUSED, reply->str ? reply->str : "not a reply of the library");
-  else failed(l, code, reply->element[4]->str ? reply->element[4]->str : "");
+  else failed(l, code, reply->elements > 4 && reply->element[4]->str ? reply->element[4]->str : "");
   for (size_t i = 0; i < reply->elements && i < 8; i++) out[i] = reply->element[i]->integer;
-  freeReplyObject(reply);
   if (out[0] && a) { /* the lease counts from before the request, less a margin for clocks that differ */
-    l->token = out[0];
+    l->token = out[reply->elements ? 1 : 0]; /* beside others it is 1, token, slot */
+    if (reply->elements) l->slot = (int)out[2];
     l->ends = sent + l->lease - l->lease / 100 - 3;
     l->due = sent + l->lease / 3;
   }
+  freeReplyObject(reply);
   return code;
 }
 /* twice repeats a call whose answer was lost: by the same owner that is safe. */
@@ -55,11 +60,6 @@ static int twice(struct holdfast *l, long long out[8], const char *name, const c
   code = call(l, out, name, a, NULL, NULL);
   if (code == HOLDFAST_OK && !strcmp(name, "holdfast_release")) out[0] = 1; /* the first one may have done it */
   return code;
-}
-static int confirm(struct holdfast *l, long long out[8], long long token) {
-  char fence[24];
-  snprintf(fence, sizeof fence, "%lld", token);
-  return call(l, out, "holdfast_renew", l->ttl, "FENCE", fence);
 }
 
 /* subscribe returns the channel that is subscribed, or "" to poll. The channel must be in the slot of the key. */
@@ -87,8 +87,8 @@ static long long granted(struct holdfast *l, redisReply *r) {
     sscanf(r->element[2]->str, "%lld %*s %*s %*s %n", &token, &at);
   return at && !strcmp(r->element[2]->str + at, whose) ? token : 0;
 }
-/* hear waits until it is time to ask again. Returns the token of a grant, if one comes before that. */
-static long long hear(struct holdfast *l, const long long reply[8], long long until) {
+/* hear waits until it is time to ask again: soon after a grant, whose lease is short until then. */
+static void hear(struct holdfast *l, const long long reply[8], long long until) {
   long long left = reply[1], fence = reply[6], token = 0, ms;
   int told = reply[3] > 0 && reply[7] > 0;
   long long pause = told ? 1000 + now() % 500 : least(100 + now() % 200, l->lease / 2);
@@ -98,22 +98,20 @@ static long long hear(struct holdfast *l, const long long reply[8], long long un
     redisReply *message = NULL;
     if (l->line && redisGetReplyFromReader(l->line, (void **)&message) != REDIS_OK) drop(&l->line);
     if (message) token = granted(l, message), freeReplyObject(message);
-    if (token > fence) return token; /* an older one is void */
+    if (token > fence) return; /* an older one is void */
     struct pollfd ready = {l->line ? l->line->fd : -1, POLLIN, 0};
     if (!message && poll(&ready, 1, (int)ms) > 0 && redisBufferRead(l->line) != REDIS_OK) drop(&l->line);
   }
-  return 0;
 }
 static int acquire(struct holdfast *l, long long until) {
-  long long reply[8] = {0}, answered = now(), grant;
+  long long reply[8] = {0}, answered = now();
   int code = twice(l, reply, "holdfast_acquire", l->ttl);
   while (!code && reply[0] == 0) {
     if (now() >= until) return HOLDFAST_BUSY;
     const char *channel = subscribe(l);
     code = call(l, reply, "holdfast_wait", l->ttl, channel[0] ? "CHANNEL" : NULL, channel);
     if (!code) answered = now();
-    if (!code && reply[0] == 0 && (grant = hear(l, reply, until)) > 0)
-      code = confirm(l, reply, grant); /* its lease is short until then */
+    if (!code && reply[0] == 0) hear(l, reply, until);
     if (code == HOLDFAST_REFUSED || (code && now() >= least(until, answered + l->lease))) return code;
     if (code) code = reply[0] = poll(NULL, 0, 100); /* 0: ask again */
   }
@@ -136,10 +134,16 @@ static int name_owner(struct holdfast *l) {
 }
 int holdfast_lock(struct holdfast *l, redisContext *(*connect)(void *), void *arg, const char *name, long long lease,
                   long long wait) {
+  return holdfast_lock_beside(l, connect, arg, name, 0, lease, wait);
+}
+int holdfast_lock_beside(struct holdfast *l, redisContext *(*connect)(void *), void *arg, const char *name, int limit,
+                         long long lease, long long wait) {
   *l = (struct holdfast){.connect = connect, .arg = arg, .lease = lease};
   int long_name = snprintf(l->key, sizeof l->key, "lock:%.450s", name) > 405;
   if (long_name || !name_owner(l)) return failed(l, HOLDFAST_REFUSED, "a long name, or no entropy");
   snprintf(l->ttl, sizeof l->ttl, "%lld", lease);
+  if (limit == HOLDFAST_SHARED) strcpy(l->beside, "SHARED");
+  else if (limit) snprintf(l->beside, sizeof l->beside, "%d", limit);
   int code = acquire(l, wait < 0 ? INT64_MAX : now() + wait);
   drop(&l->line);
   struct holdfast quiet = *l; /* keeps the error */
@@ -149,9 +153,11 @@ int holdfast_lock(struct holdfast *l, redisContext *(*connect)(void *), void *ar
 }
 int holdfast_renew(struct holdfast *l) {
   long long reply[8];
+  char fence[24];
   if (holdfast_left(l) > l->lease / 3 && now() >= l->due) { /* without an answer it ends before the lease */
     l->due = now() + l->lease / 20; /* to try again after an error */
-    l->gone = confirm(l, reply, l->token) == HOLDFAST_OK && reply[0] == 0;
+    snprintf(fence, sizeof fence, "%lld", l->token);
+    l->gone = call(l, reply, "holdfast_renew", l->ttl, "FENCE", fence) == HOLDFAST_OK && reply[0] == 0;
   }
   return holdfast_left(l) ? HOLDFAST_OK : HOLDFAST_LOST;
 }

@@ -15,6 +15,7 @@
  * a third of the lease has passed: call it from the program's loop, often. connect_redis(arg) opens a connection with
  * a timeout below a third of the lease (redisConnectWithTimeout and redisSetTimeout). A lock has one for its calls and,
  * while it waits, one for SSUBSCRIBE. A lock is for one thread at a time. Ignore SIGPIPE: hiredis does not.
+ * holdfast_lock_beside takes it beside others.
  */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
@@ -31,13 +32,14 @@ enum {
 
 struct holdfast {
   long long token; /* the fencing token, while the lock is held */
+  int slot;        /* its number beside others, which no other holder has: from 1 on. 0: it is held alone */
   char error[200]; /* why the last call failed */
 
   /* the rest is private */
   redisContext *(*connect)(void *arg);
   void *arg;
   redisContext *redis, *line;
-  char key[512], owner[160], channel[700], ttl[24];
+  char key[512], owner[160], channel[700], ttl[24], beside[24];
   int pid;
   long long lease, ends, due; /* ms of the monotonic clock */
   int gone;
@@ -50,6 +52,14 @@ struct holdfast {
  */
 int holdfast_lock(struct holdfast *lock, redisContext *(*connect)(void *arg), void *arg, const char *name,
                   long long lease_ms, long long wait_ms);
+
+/*
+ * holdfast_lock_beside takes the lock beside at most limit - 1 others that take it with a limit, or with a limit of
+ * HOLDFAST_SHARED beside all that share it. Else it is as holdfast_lock.
+ */
+#define HOLDFAST_SHARED (-1)
+int holdfast_lock_beside(struct holdfast *lock, redisContext *(*connect)(void *arg), void *arg, const char *name,
+                         int limit, long long lease_ms, long long wait_ms);
 
 /* holdfast_renew renews the lock once a third of its lease has passed. Returns HOLDFAST_OK or HOLDFAST_LOST. */
 int holdfast_renew(struct holdfast *lock);

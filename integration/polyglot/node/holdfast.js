@@ -11,6 +11,9 @@
  * renew the lock, and abort the signal when it is lost, before the lease can end. After code that blocks the event loop
  * look at lock.lost, which asks the clock. Waiters are told by SSUBSCRIBE, on a connection of their own. node-redis has
  * it from 4.6 on; with an older one they poll.
+ *
+ * With { limit: n } the lock is taken beside at most n - 1 others that take it with a limit, with { shared: true } beside
+ * all that share it. lock.slot is then a number from 1 on that no other holder has.
  */
 "use strict";
 const { randomBytes } = require("node:crypto");
@@ -41,8 +44,9 @@ async function withLock(client, name, options, fn) {
  * then rejects. `lease` is in ms. After a rejection nothing is held or waited for. An error of the connection rejects
  * after one repeat, and in line after a lease without an answer.
  */
-async function acquire(client, name, { lease = 30_000, wait = Infinity, signal } = {}) {
-  const lock = new Lock(client, "lock:" + name, Math.round(lease));
+async function acquire(client, name, { lease = 30_000, wait = Infinity, signal, limit, shared } = {}) {
+  const beside = [...(limit === undefined ? [] : ["LIMIT", limit]), ...(shared ? ["SHARED"] : [])];
+  const lock = new Lock(client, "lock:" + name, Math.round(lease), beside);
   try {
     return await lock._acquire(performance.now() + wait, signal);
   } catch (err) {
@@ -53,15 +57,16 @@ async function acquire(client, name, { lease = 30_000, wait = Infinity, signal }
   }
 }
 
-/** A lock that is held. token is its fencing token; its signal aborts when it is lost. */
+/** A lock that is held. token is its fencing token, slot its number beside others (0: it is held alone); its signal
+ * aborts when it is lost. */
 class Lock {
   #abort = new AbortController();
   #state = { ends: 0, over: false, grant: 0, sub: null, channel: [], wake: () => {} };
-  constructor(client, key, lease) {
-    const limit = Math.min(2000, Math.max(500, lease / 5)); // ms to an answer
+  constructor(client, key, lease, beside) {
+    const patience = Math.min(2000, Math.max(500, lease / 5)); // ms to an answer
     const host = hostname().replace(/[^!-9;-~]/g, "-");
     const owner = `${host}:${process.pid}:${randomBytes(12).toString("base64url")}`; // never used again
-    Object.assign(this, { client, key, lease, limit, token: 0, owner });
+    Object.assign(this, { client, key, lease, patience, token: 0, slot: 0, owner, asked: [lease, ...beside] });
   }
   get signal() { return this.#abort.signal; }
   /** Whether the lock was lost before its release: asks the clock too. */
@@ -84,9 +89,11 @@ class Lock {
     const sent = performance.now(), stop = new AbortController();
     const words = ["FCALL", "holdfast_" + name, "1", this.key, this.owner, ...args.map(String)];
     const sending = this.client.sendCommand(words, { signal: stop.signal, abortSignal: stop.signal });
-    const reply = [].concat(await within(this.limit, sending).finally(() => stop.abort())); // not sent after a reconnection
+    const reply = [].concat(await within(this.patience, sending).finally(() => stop.abort())); // not sent after a reconnection
     if (reply[0] !== 0 && args.length) { // the lease counts from before the request, less a margin for other clocks
-      [this.token, this.#state.ends] = [reply[0], sent + this.lease * 0.99 - 2];
+      this.#state.ends = sent + this.lease * 0.99 - 2;
+      if (reply.length > 1) [, this.token, this.slot] = reply; // beside others: 1, token, slot
+      else [this.token] = reply;
       setTimeout(() => this.lost, this.#state.ends - performance.now() + 1).unref();
     }
     return reply;
@@ -107,17 +114,16 @@ class Lock {
     setTimeout(() => this.#renew(), this.lease / (answer ? 3 : 20)).unref();
   }
   async _acquire(until, signal) {
-    let reply = await this._repeat("acquire", this.lease), answered = performance.now();
+    let reply = await this._repeat("acquire", ...this.asked), answered = performance.now();
     signal?.addEventListener("abort", () => this.#state.wake(), { once: true });
     while (reply[0] === 0) {
       signal?.throwIfAborted();
       if (performance.now() >= until) throw new BusyError(`${this.key}: ${reply[4]} by ${reply[2]} for ${reply[1]} ms`);
       try {
         if (!this.#state.sub && this.client.sSubscribe) await this.#subscribe();
-        reply = await this.#call("wait", this.lease, ...this.#state.channel);
+        reply = await this.#call("wait", ...this.asked, ...this.#state.channel);
         answered = performance.now();
-        if (reply[0] === 0 && (await this.#listen(reply, until)))
-          reply = await this.#call("renew", this.lease, "FENCE", this.#state.grant); // its lease is short until then
+        if (reply[0] === 0) await this.#listen(reply, until);
       } catch (err) {
         if (refused(err) || performance.now() >= Math.min(until, answered + this.lease)) throw err;
         await new Promise((resolve) => setTimeout(resolve, 100));
@@ -131,21 +137,20 @@ class Lock {
     const channel = `lock:{${tag}}:${this.owner}`;
     const sub = (this.#state.sub = this.client.duplicate()).on("error", () => {});
     sub.on("ready", () => this.#state.wake()); // time to ask again
-    await quietly(within(this.limit, sub.connect().then(() => sub.sSubscribe(channel, (message) => {
+    await quietly(within(this.patience, sub.connect().then(() => sub.sSubscribe(channel, (message) => {
       const [grant, , , , ...whose] = message.split(" "); // believed for this owner and key only
       if (whose.join(" ") === `${this.owner} ${this.key}`) this.#state.grant = Number(grant);
       this.#state.wake();
     })).then(() => (this.#state.channel = ["CHANNEL", channel])))); // else it polls
   }
-  /** Waits until it is time to ask again. Returns whether a grant came that is newer than the reply. */
+  /** Waits until it is time to ask again: soon after a grant, whose lease is short until then. */
   async #listen([, left, , position, , , fence, subscribers], until) {
     const told = position > 0 && subscribers > 0;
     if (this.#state.channel.length && !told) this._close();
     const pause = told ? 1000 + 500 * Math.random() : Math.min(100 + 200 * Math.random(), this.lease / 2);
     const most = Math.min(pause, until - performance.now(), left >= 0 ? left + 1 : pause);
     const woken = new Promise((resolve) => (this.#state.wake = resolve));
-    if (this.#state.grant <= fence) await quietly(within(most, woken));
-    return this.#state.grant > fence;
+    if (this.#state.grant <= fence) await quietly(within(most, woken)); // an older one is void
   }
   _close() {
     const { sub } = this.#state;

@@ -12,6 +12,9 @@
  * the server once a third of the lease has passed. A step that is longer than the lease loses the lock. Keep the client's
  * read timeout below a third of the lease. With Predis, waiters are told by SSUBSCRIBE, on a connection of their own. With
  * phpredis they poll: before 6.0 it has no SSUBSCRIBE, since then none that says when it is subscribed. Not for a Cluster.
+ *
+ * With limit: n the lock is taken beside at most n - 1 others that take it with a limit, with shared: true beside all that
+ * share it. $lock->slot is then a number from 1 on that no other holder has.
  */
 namespace Holdfast;
 class Busy extends \RuntimeException {} // somebody else has the lock
@@ -24,8 +27,10 @@ function now(): float { return hrtime(true) / 1e9; } // monotonic
  * and then throws Busy. The lease is in seconds. Throws Lost if it was lost before $work ended. After an exception nothing
  * is held or waited for. An error of the connection is thrown after one repeat, in line after a lease without an answer.
  */
-function lock(object $redis, string $name, callable $work, float $lease = 30, float $wait = INF): mixed {
-    $lock = new Lock($redis, "lock:$name", $lease);
+function lock(object $redis, string $name, callable $work, float $lease = 30, float $wait = INF, ?int $limit = null,
+    bool $shared = false): mixed {
+    $beside = [...($limit === null ? [] : ['LIMIT', $limit]), ...($shared ? ['SHARED'] : [])];
+    $lock = new Lock($redis, "lock:$name", $lease, $beside);
     try {
         $lock->acquire(now() + $wait);
         $result = $work($lock);
@@ -36,14 +41,16 @@ function lock(object $redis, string $name, callable $work, float $lease = 30, fl
     }
 }
 
-/** A lock that is held. $token is its fencing token. */
+/** A lock that is held. $token is its fencing token, $slot its number beside others (0: it is held alone). */
 final class Lock {
     public readonly string $owner;
     public int $token = 0;
+    public int $slot = 0;
     private int $pid;
     private array $state = ['ends' => 0, 'due' => 0, 'over' => false, 'gone' => null]; // gone: why it is lost
     private $line = null, $stream = null, $channel = [];
-    public function __construct(private object $redis, public readonly string $key, private float $lease) {
+    public function __construct(private object $redis, public readonly string $key, private float $lease,
+        private array $beside = []) {
         $host = preg_replace('/[^!-9;-~]/', '-', gethostname());
         $random = strtr(base64_encode(random_bytes(12)), '+/', '-_');
         $this->pid = getmypid();
@@ -73,8 +80,7 @@ final class Lock {
             try {
                 $this->subscribe();
                 [$reply, $answered] = [$this->call('wait', ...$this->channel), now()];
-                $grant = $reply[0] === 0 ? $this->listen($reply, $until) : 0;
-                if ($grant > 0) $reply = $this->call('renew', 'FENCE', $grant); // its lease is short until it is confirmed
+                if ($reply[0] === 0) $this->listen($reply, $until);
             } catch (\RedisException|\Predis\Connection\ConnectionException $e) {
                 $this->close();
                 if (now() >= min($until, $answered + $this->lease)) throw $e;
@@ -101,6 +107,7 @@ final class Lock {
     /** Returns a token or 1, or a refusal: 0, pttl_ms, owner, waiters or position, why ... */
     private function call(string $function, string|int ...$args): array {
         $takes = in_array($function, ['acquire', 'wait', 'renew']);
+        if ($function === 'acquire' || $function === 'wait') array_push($args, ...$this->beside);
         if ($takes) array_unshift($args, (int) round($this->lease * 1000));
         [$sent, $words] = [now(), ['FCALL', "holdfast_$function", 1, $this->key, $this->owner, ...$args]];
         $native = $this->redis instanceof \Redis;
@@ -112,7 +119,7 @@ final class Lock {
         if (!is_array($reply) && !is_int($reply)) throw new Refused($native ? (string) $this->redis->getLastError() : $reply);
         $reply = (array) $reply;
         if ($reply[0] !== 0 && $takes) { // the lease counts from before the request, less a margin for other clocks
-            $this->token = $reply[0];
+            [$this->token, $this->slot] = count($reply) > 1 ? [$reply[1], $reply[2]] : [$reply[0], $this->slot]; // 1, token, slot
             $this->state['ends'] = $sent + $this->lease * 0.99 - 0.002;
             $this->state['due'] = $sent + $this->lease / 3;
         }
@@ -136,8 +143,8 @@ final class Lock {
         $this->stream = is_resource($stream) ? $stream : $stream->detach(); // of Predis 3
         $this->channel = $told ? ['CHANNEL', $name] : [];
     }
-    /** Waits until it is time to ask again. Returns the token of a grant, if one comes before that. */
-    private function listen(array $reply, float $until): int {
+    /** Waits until it is time to ask again: soon after a grant, whose lease is short until then. */
+    private function listen(array $reply, float $until): void {
         [, $left, , $position, , , $fence, $subscribers] = $reply;
         $grant = '/\r\n(\d+) \d+ \d+ \d+ ' . preg_quote("$this->owner $this->key", '/') . '\r/';
         $told = $position > 0 && $subscribers > 0;
@@ -148,10 +155,9 @@ final class Lock {
             [$read, $none] = [[$this->stream], null];
             $text .= stream_select($read, $none, $none, 0, (int) ($pause * 1e6)) ? fread($this->stream, 8192) : '';
             preg_match_all($grant, $text, $grants);
-            if (max([0, ...$grants[1]]) > $fence) return (int) max($grants[1]); // an older one is void
+            if (max([0, ...$grants[1]]) > $fence) return; // an older one is void
         }
         usleep((int) max(0, ($until - now()) * 1e6));
-        return 0;
     }
     private function close(): void {
         $this->line?->disconnect();

@@ -11,6 +11,11 @@ the server cannot be reached: call lock.check() before each step, or look at loc
 below a third of the lease, or a call to a silent server does not end, and retry=None: from 6.0 on it would repeat a
 release whose reply was lost, and take the second reply, 'not yours', for a loss. Waiters are told by SSUBSCRIBE, on a
 connection of their own; with a RedisCluster they poll. holdfast_asyncio.py is for asyncio.
+
+With limit=n the lock is taken beside at most n - 1 others that take it with a limit, with shared=True beside all that
+share it. lock.slot is then a number from 1 on that no other holder has.
+
+once_value(redis, "token", 3000, fetch) is for a value that many processes need: one makes it, and all get it.
 """
 import os
 import random
@@ -35,35 +40,60 @@ class Lost(Exception):
     """The lease has ended, or the lock was taken away: somebody else may have it."""
 
 
+class _Done(Exception):
+    """There is a value, in place of the lock."""
+
+
 @contextmanager
-def lock(redis, name, *, lease=30.0, wait=None):
+def lock(redis, name, *, lease=30.0, wait=None, limit=None, shared=False, _value=False):
     """Holds the lock for a with block, as a Lock. Waits in line for `wait` seconds at most (None: for ever, 0: not at all)
     and then raises Busy. The lease is in seconds. The end of the block gives the lock back, and raises Lost if it was lost
     before that. An error of the connection is raised after one repeat, and in line after a lease without an answer."""
-    lock = Lock(redis, name, lease)
+    lock = Lock(redis, name, lease, limit, shared, _value)
     try:
         lock._acquire(wait)
         threading.Thread(target=lock._keep, name="holdfast " + lock.key, daemon=True).start()
         yield lock
         lock.check()
         lock._over.set()
-        reply = lock._repeat("release")
+        reply = lock._repeat(*lock._end)
         if reply[0] == 0:
             raise Lost(f"{lock.key}: {reply[4]}")
     except BaseException as error:
         lock._over.set()
         lock._close()
         with suppress(RedisError, OSError):  # a grant that crosses with this goes on to the next in line
-            isinstance(error, Lost) or lock._repeat("leave")
+            isinstance(error, (Lost, _Done)) or lock._repeat("leave")
         raise
 
 
+def once_value(redis, name, every, make, *, lease=30.0, wait=None):
+    """The bytes that make() returns: made at most once in `every` seconds by all processes together, and one at a time.
+    The others wait as for a lock. If make fails, the next one makes its own. Raises what make does, and as lock. Each
+    call asks the server, which keeps the value in clear text, 64 KiB at most. docs/client.md says what can lose it."""
+    value = None
+    try:
+        with lock(redis, name, lease=lease, wait=wait, _value=True) as mine:
+            began = monotonic()
+            value = make()
+            mine._end = ("finish", value, round(max(2, every - monotonic() + began) * 1000))  # 2 s: for those who wait
+    except _Done as done:
+        return done.args[0]
+    except (RedisError, OSError):  # of finish: it is made, though it may not be kept
+        if value is None:
+            raise
+    return value
+
+
 class Lock:
-    """A lock that is held. token is its fencing token."""
-    def __init__(self, redis, name, lease):
-        self.key, self.token = "lock:" + name, None
+    """A lock that is held. token is its fencing token, slot its number beside others (0: it is held alone)."""
+    def __init__(self, redis, name, lease, limit=None, shared=False, value=False):
+        self.key, self.token, self.slot = "lock:" + name, None, 0
         self.owner = f"{HOST}:{os.getpid()}:{secrets.token_urlsafe(12)}"  # never used again
         self._redis, self._ttl, self._ends = redis, round(lease * 1000), 0
+        self._asked = (self._ttl, *(() if limit is None else ("LIMIT", limit)), *(("SHARED",) if shared else ()),
+                       *(("VALUE",) if value else ()))
+        self._end = ("release",)
         self._over, self._gone, self._pid = threading.Event(), "", os.getpid()  # gone: why it is lost
         tag = re.match("[^{]*{([^}]+)}", self.key)  # the channel must be in the key's slot
         self._name = "lock:{%s}:%s" % (tag[1] if tag else self.key, self.owner)
@@ -89,8 +119,12 @@ class Lock:
         return self._redis.execute_command(*words, NEVER_DECODE=True)  # an owner may be any bytes
 
     def _heard(self, reply, sent, args):
-        if isinstance(reply, list):  # a refusal: 0, pttl_ms, owner, waiters or position, why ...
+        if isinstance(reply, list) and reply[0] == 0 and reply[4] == b"done":
+            raise _Done(reply[5])
+        if isinstance(reply, list) and reply[0] == 0:  # a refusal: 0, pttl_ms, owner, waiters or position, why ...
             return [r.decode(errors="backslashreplace") if isinstance(r, bytes) else r for r in reply]
+        if isinstance(reply, list):  # beside others: 1, token, slot
+            _, reply, self.slot, *_ = reply
         if args:  # from before the request on, less a margin for clocks that differ
             self.token, self._ends = reply, sent + self._ttl / 1000 * 0.99 - 0.002
         return [reply]
@@ -117,16 +151,15 @@ class Lock:
 
     def _acquire(self, wait):
         until = float("inf") if wait is None else monotonic() + wait
-        reply, answered = self._repeat("acquire", self._ttl), monotonic()
+        reply, answered = self._repeat("acquire", *self._asked), monotonic()
         while reply[0] == 0:
             if monotonic() >= until:
                 raise self._busy(reply)
             try:
                 self._subscribe()
-                reply, answered = self._call("wait", self._ttl, *self._channel), monotonic()
-                grant = self._listen(reply, until) if reply[0] == 0 else None
-                if grant:  # its lease is short until it is confirmed
-                    reply = self._call("renew", self._ttl, "FENCE", grant)
+                reply, answered = self._call("wait", *self._asked, *self._channel), monotonic()
+                if reply[0] == 0:
+                    self._listen(reply, until)
             except UNKNOWN:
                 self._close()
                 if monotonic() >= min(until, answered + self._ttl / 1000):
@@ -144,7 +177,7 @@ class Lock:
                 self._polls = True
 
     def _listen(self, reply, until):
-        """Waits until it is time to ask again. Returns the token of a grant, if one comes before that."""
+        """Waits until it is time to ask again: soon after a grant, whose lease is short until then."""
         _, left, _, position, _, _, fence, subscribers = reply
         pause = random.uniform(1, 1.5)
         if not (position and subscribers):  # nobody would tell
@@ -154,8 +187,8 @@ class Lock:
         while self._pubsub and monotonic() < end:
             kind, said = self._message(end - monotonic())
             grant = re.fullmatch(r"(\d+) \d+ \d+ \d+ " + re.escape(f"{self.owner} {self.key}"), said)
-            if kind == "smessage" and grant and int(grant[1]) > fence:
-                return int(grant[1])  # an older one is void, and what is no grant of ours is noise
+            if kind == "smessage" and (grant and int(grant[1]) > fence or said == "look " + self.owner):
+                return  # an older one is void, and what is no grant of ours is noise
         sleep(max(0, end - monotonic()))
 
     def _message(self, timeout):

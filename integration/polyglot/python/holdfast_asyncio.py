@@ -20,9 +20,9 @@ from holdfast import UNKNOWN, Lost
 
 
 @asynccontextmanager
-async def lock(redis, name, *, lease=30.0, wait=None):
+async def lock(redis, name, *, lease=30.0, wait=None, limit=None, shared=False):
     """As holdfast.lock, but the block is cancelled when the lock is lost."""
-    lock = Lock(redis, name, lease)
+    lock = Lock(redis, name, lease, limit, shared)
     try:
         await lock._acquire(wait)
         try:
@@ -74,12 +74,12 @@ class Lock(holdfast.Lock):
 
     async def _acquire(self, wait):
         until = float("inf") if wait is None else monotonic() + wait
-        reply, answered = await self._repeat("acquire", self._ttl), monotonic()
+        reply, answered = await self._repeat("acquire", *self._asked), monotonic()
         while reply[0] == 0:
             if monotonic() >= until:
                 raise self._busy(reply)
             try:
-                reply, answered = await self._call("wait", self._ttl), monotonic()
+                reply, answered = await self._call("wait", *self._asked), monotonic()
             except UNKNOWN:
                 if monotonic() >= min(until, answered + self._ttl / 1000):
                     raise

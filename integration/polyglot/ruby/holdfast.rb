@@ -15,6 +15,9 @@ require "socket"
 # The key is "lock:order:42", as the Go client's. A thread renews the lock. It can be lost all the same, for example
 # when the server cannot be reached: call lock.check, or ask lock.lost?. Keep the client's timeout below a third of the
 # lease. Waiters are told by SSUBSCRIBE. That and renewing take connections of their own. Not for a Cluster.
+#
+# With limit: n the lock is taken beside at most n - 1 others that take it with a limit, with shared: true beside all that
+# share it. lock.slot is then a number from 1 on that no other holder has.
 module Holdfast
   class Busy < StandardError; end # somebody else has the lock
   class Lost < StandardError; end # the lease has ended, or the lock was taken away
@@ -25,8 +28,8 @@ module Holdfast
   # (nil: for ever, 0: not at all), and then raises Busy. The lease is in seconds. The end of the block gives the lock
   # back, and raises Lost if it was lost before that. After an exception nothing is held or waited for. An error of the
   # connection is raised after one repeat, and in line after a lease without an answer.
-  def self.lock(redis, name, lease: 30, wait: nil)
-    lock = Lock.new(redis, "lock:#{name}", lease)
+  def self.lock(redis, name, lease: 30, wait: nil, limit: nil, shared: false)
+    lock = Lock.new(redis, "lock:#{name}", lease, [*(["LIMIT", limit] if limit), *("SHARED" if shared)])
     lock.send(:acquire, wait)
     yield lock
   rescue Exception => e
@@ -36,11 +39,12 @@ module Holdfast
     lock&.send(:release) # also after break, return and throw
   end
 
-  # A lock that is held. token is its fencing token.
+  # A lock that is held. token is its fencing token, slot its number beside others (0: it is held alone).
   class Lock
-    attr_reader :key, :owner, :token
-    def initialize(redis, key, lease)
-      @redis, @key, @lease, @ttl = redis, key, lease, (lease * 1000).round
+    attr_reader :key, :owner, :token, :slot
+    def initialize(redis, key, lease, beside = [])
+      @redis, @key, @lease, @ttl, @slot = redis, key, lease, (lease * 1000).round, 0
+      @asked = [@ttl, *beside]
       host = Socket.gethostname.gsub(/[^!-9;-~]/, "-")
       @owner = "#{host}:#{Process.pid}:#{SecureRandom.urlsafe_base64(12)}" # never used again
       @pid, @ends, @over, @gone, @polls, @line, @events, @channel = Process.pid, 0, false, nil, false, nil, nil, []
@@ -61,8 +65,10 @@ module Holdfast
     def call(redis, function, *args)
       sent = now
       reply = [*redis.call("FCALL", "holdfast_#{function}", 1, @key, @owner, *args)]
+      return reply if reply[0] == 0 || args.empty?
+      @token, @slot = reply.size > 1 ? reply[1, 2] : [reply[0], @slot] # beside others it is 1, token, slot
       # The lease counts from before the request, less a margin for clocks that differ.
-      @token, @ends = reply[0], sent + @lease * 0.99 - 0.002 if reply[0] != 0 && args.any?
+      @ends = sent + @lease * 0.99 - 0.002
       reply
     end
     def twice(function, *args)
@@ -74,14 +80,13 @@ module Holdfast
 
     def acquire(wait)
       ends = wait ? now + wait : Float::INFINITY
-      reply, answered = twice("acquire", @ttl), now
+      reply, answered = twice("acquire", *@asked), now
       while reply[0] == 0
         raise Busy, "#{@key}: #{reply[4]} by #{reply[2].inspect} for #{reply[1]} ms" if now >= ends
         begin
           subscribe
-          reply, answered = call(@redis, "wait", @ttl, *@channel), now
-          grant = reply[0] == 0 ? listen(reply, ends) : nil
-          reply = call(@redis, "renew", @ttl, "FENCE", grant) if grant # its lease is short until it is confirmed
+          reply, answered = call(@redis, "wait", *@asked, *@channel), now
+          listen(reply, ends) if reply[0] == 0
         rescue *UNKNOWN
           close
           raise if now >= [ends, answered + @lease].min
@@ -131,7 +136,7 @@ module Holdfast
     rescue Redis::CommandError then @polls = true
     end
 
-    # Waits until it is time to ask again. Returns the token of a grant, if one comes before that.
+    # Waits until it is time to ask again: soon after a grant, whose lease is short until then.
     def listen((_, left, _, position, _, _, fence, subscribers), ends)
       told = position > 0 && subscribers > 0
       close unless told
@@ -140,10 +145,9 @@ module Holdfast
       while @line && now < ends
         kind, _, text = message([ends - now, 0.001].max)
         token, _, _, _, whose = text.split(" ", 5) if kind == "smessage"
-        return token.to_i if whose == "#{@owner} #{@key}" && token.to_i > fence # an older one is void
+        return if whose == "#{@owner} #{@key}" && token.to_i > fence # an older one is void
       end
       sleep [ends - now, 0].max
-      nil
     end
     def message(timeout)
       @events ? @events.next_event(timeout) : @line._client.with_socket_timeout(timeout) { @line._client.read }

@@ -2,27 +2,32 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs a command with a lock of Redis 7 or Valkey held: Holdfast's functions library over redis-cli.
 #
-#     holdfast.sh [-l LEASE_MS] [-w WAIT_MS] LOCK COMMAND [ARGUMENT...]
+#     holdfast.sh [-l LEASE_MS] [-w WAIT_MS] [-n LIMIT | -s] LOCK COMMAND [ARGUMENT...]
 #     holdfast.sh -l 30000 -w 60000 nightly-report ./report.sh
 #
 # Waits in line for WAIT_MS at most (default: for ever, 0: not at all) by asking every 0.3 s or so. The key is
 # "lock:LOCK", as the Go client's. The command finds its fencing token in HOLDFAST_TOKEN. The lock is renewed three times
 # in a lease (default and advice: 30000 ms; 3000 at least). If it is lost the command gets SIGTERM before the lease
 # can end. Exits as the command does, or with 75 (busy), 70 (lost), 69 (no answer, or an error reply).
+# -n takes the lock beside at most LIMIT - 1 others that give a limit, -s beside all that share it. HOLDFAST_SLOT is then
+# a number from 1 on that no other holder has; else it is 0.
 # REDIS_CLI is how to reach the server, for example 'redis-cli -h db.example -p 6380'; REDISCLI_AUTH is its password.
 set -u
 
-lease=30000 wait=''
-while getopts l:w: option; do
+lease=30000 wait='' limit='' shared=''
+while getopts l:w:n:s option; do
   case $option in
   l) lease=$OPTARG ;;
   w) wait=$OPTARG ;;
+  n) limit=$OPTARG ;;
+  s) shared=SHARED ;;
   *) exit 64 ;;
   esac
 done
 shift $((OPTIND - 1))
-[ $# -ge 2 ] || { echo "usage: holdfast.sh [-l LEASE_MS] [-w WAIT_MS] LOCK COMMAND [ARGUMENT...]" >&2; exit 64; }
+[ $# -ge 2 ] || { echo "usage: holdfast.sh [-l LEASE_MS] [-w WAIT_MS] [-n LIMIT | -s] LOCK COMMAND [ARGUMENT...]" >&2; exit 64; }
 key=lock:$1 command=''
+beside="${limit:+LIMIT $limit }$shared"
 shift
 random=$(head -c 12 /dev/urandom | base64 | tr '+/' '-_')
 owner=$(uname -n | tr -c '!-9;-~\n' -):$$:${random:?no random bytes} # never used again
@@ -32,14 +37,16 @@ now() {
   if [ -r /proc/uptime ]; then read -r up _ </proc/uptime && echo "${up%.*}${up#*.}0"; else echo "$(date +%s)000"; fi
 }
 
-# ask calls a function and sets r1 to r5 to its reply: a token or 1, or a refusal: 0, pttl_ms, owner, position, why.
+# ask calls a function and sets r1 to r5 to its reply: a token or 1, with -n and -s 1, token, slot, or a refusal: 0,
+# pttl_ms, owner, position, why.
 # It fails without an answer, or on an error.
 patience=$((lease / 4000 + 1))
 ask() {
-  function=$1
+  function=$1 words=''
   shift
+  case $function in acquire | wait) words=$beside ;; esac
   # shellcheck disable=SC2086 # it is words
-  reply=$(timeout "$patience" ${REDIS_CLI:-redis-cli} FCALL "holdfast_$function" 1 "$key" "$owner" "$@" 2>&1)
+  reply=$(timeout "$patience" ${REDIS_CLI:-redis-cli} FCALL "holdfast_$function" 1 "$key" "$owner" "$@" $words 2>&1)
   { read -r r1; read -r r2; read -r r3; read -r _; read -r r5; } <<REPLY
 $reply
 REPLY
@@ -69,9 +76,10 @@ while [ "$r1" = 0 ]; do
 done
 
 # The lease counts from before the call, less a margin for clocks that differ, and are coarse here.
-token=$r1 margin=$((lease / 100 + 20))
+token=$r1 slot=0 margin=$((lease / 100 + 20))
+if [ -n "$beside" ]; then token=$r2 slot=$r3; fi
 exec 3<&0 # a command in the background would read /dev/null
-HOLDFAST_TOKEN=$token "$@" <&3 3<&- &
+HOLDFAST_TOKEN=$token HOLDFAST_SLOT=$slot "$@" <&3 3<&- &
 command=$!
 # alive asks whether the command runs. What has ended stays a zombie if nobody waits for it.
 alive() { kill -0 "$command" 2>/dev/null && ! grep -qs '^State:[[:space:]]*Z' "/proc/$command/status"; }

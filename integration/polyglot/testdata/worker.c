@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,7 +30,9 @@ static void say(int code, const char *error) {
 }
 
 static void lock(struct holdfast *l) {
-  int code = holdfast_lock(l, open_redis, NULL, args[3], atoll(args[4]), atoll(args[5]));
+  const char *limit = getenv("LIMIT");
+  int n = limit ? atoi(limit) : getenv("SHARED") ? HOLDFAST_SHARED : 0;
+  int code = holdfast_lock_beside(l, open_redis, NULL, args[3], n, atoll(args[4]), atoll(args[5]));
   if (code != HOLDFAST_OK) holdfast_release(l); /* nothing is to be freed: it is safe */
   say(code, l->error);
 }
@@ -41,7 +45,7 @@ static void hold(void) {
   lock(&l);
   if (fork() == 0) _exit(holdfast_release(&l));
   wait(NULL);
-  printf("held %lld\n", l.token);
+  printf("held %lld %d\n", l.token, l.slot);
   while (holdfast_renew(&l) == HOLDFAST_OK && poll(&in, 1, 10) == 0) {
   }
   release(&l);

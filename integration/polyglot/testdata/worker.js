@@ -1,12 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
 const { createClient } = require("redis");
 const { acquire, withLock, BusyError, LostError } = require("../node/holdfast.js");
 
 const [host, port, mode, name, lease, wait, counter, rounds] = process.argv.slice(2);
-const options = { lease: Number(lease), wait: wait === "-1" ? Infinity : Number(wait) };
+const { LIMIT: limit, SHARED: shared } = process.env;
+const options = { lease: Number(lease), wait: wait === "-1" ? Infinity : Number(wait), limit, shared };
 
 async function hold(client) {
   const lock = await acquire(client, name, options);
-  console.log("held", lock.token);
+  console.log("held", lock.token, lock.slot);
   await new Promise((resolve) => {
     process.stdin.once("data", resolve).once("end", resolve);
     lock.signal.addEventListener("abort", resolve);

@@ -1,4 +1,6 @@
 <?php
+// SPDX-License-Identifier: Apache-2.0
+
 require __DIR__ . '/../php/holdfast.php';
 
 [, $library, $host, $port, $mode, $name, $lease, $wait] = $argv;
@@ -11,13 +13,14 @@ if ($library === 'predis') {
     $redis = new Redis();
     $redis->connect($host, (int) $port, $timeout, null, 0, $timeout);
 }
-$terms = ['lease' => $lease / 1000, 'wait' => $wait === '-1' ? INF : $wait / 1000];
+$terms = ['lease' => $lease / 1000, 'wait' => $wait === '-1' ? INF : $wait / 1000,
+    'limit' => getenv('LIMIT') ? (int) getenv('LIMIT') : null, 'shared' => (bool) getenv('SHARED')];
 
 function hold(Holdfast\Lock $lock): void
 {
     if (!pcntl_fork()) return;
     pcntl_wait($status);
-    echo "held $lock->token\n";
+    echo "held $lock->token $lock->slot\n";
     do {
         $lock->renew();
         [$in, $none] = [[STDIN], null];

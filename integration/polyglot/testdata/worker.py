@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 import os
 import select
 import sys
@@ -14,6 +16,7 @@ if os.environ.get("CLUSTER"):
 else:
     r = redis.Redis(host, int(port), retry=None, **options)
 terms = {"lease": int(lease) / 1000, "wait": None if wait == "-1" else int(wait) / 1000}
+terms |= {"limit": os.environ.get("LIMIT"), "shared": bool(os.environ.get("SHARED"))}
 
 
 def say(*words):
@@ -24,7 +27,7 @@ def hold():
     with holdfast.lock(r, name, **terms) as lock:
         os.fork() or sys.exit()
         os.wait()
-        say("held", lock.token)
+        say("held", lock.token, lock.slot)
         while not select.select([sys.stdin], [], [], 0.01)[0]:
             lock.check()
     say("released")
@@ -39,8 +42,16 @@ def work(counter, rounds):
         say(lock.token)
 
 
+def value(every, begin):
+    def make():
+        say("making")
+        sys.stdin.readline()
+        return begin.encode() + b"\0\xff"
+    say("got", holdfast.once_value(r, name, float(every), make, lease=terms["lease"], wait=terms["wait"]).hex())
+
+
 try:
-    hold() if mode == "hold" else work(*sys.argv[7:])
+    {"hold": hold, "work": work, "value": value}[mode](*sys.argv[7:])
 except holdfast.Busy:
     say("busy")
 except holdfast.Lost:

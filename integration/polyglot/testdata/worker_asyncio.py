@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 import asyncio
 import os
 import select
@@ -12,6 +14,7 @@ import holdfast_asyncio
 
 host, port, mode, name, lease, wait = sys.argv[1:7]
 terms = {"lease": int(lease) / 1000, "wait": None if wait == "-1" else int(wait) / 1000}
+terms |= {"limit": os.environ.get("LIMIT"), "shared": bool(os.environ.get("SHARED"))}
 
 
 def say(*words):
@@ -20,7 +23,7 @@ def say(*words):
 
 async def hold(r):
     async with holdfast_asyncio.lock(r, name, **terms) as lock:
-        say("held", lock.token)
+        say("held", lock.token, lock.slot)
         while not select.select([sys.stdin], [], [], 0)[0]:
             await asyncio.sleep(0.01)
     say("released")

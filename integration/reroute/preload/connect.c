@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /*
  * A connect() that goes elsewhere, for LD_PRELOAD. The file "routes" in the
  * working directory has lines of two port numbers: a connection to the first

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command prepare brings the servers that the tests use to this machine (it
 // pulls, builds or installs them if it has to) and prints which they are. The
 // tests do the same by themselves, but "go test" hides what they print, and a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /*
  * A wall clock that can be stepped, for LD_PRELOAD. The file "clock" in the
  * working directory says by how many milliseconds it is ahead of the real one

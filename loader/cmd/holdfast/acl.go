@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -27,7 +29,7 @@ func aclCommand(a *app) *cobra.Command {
 		GroupID: groupDeploy,
 		Short:   "Print the ACL line of a user with the least rights for a role",
 		Long: `Acl prints the ACL line of a user that may do what its role needs, and no more: a client takes locks, a loader runs
-load and verify, an operator runs ls, inspect, line, break and watch. It asks no server. The line begins with "reset",
+load and verify, an operator runs ls, inspect, queue, break and watch. It asks no server. The line begins with "reset",
 so it also takes away what a user of that name has. ACLs are not replicated: give the line to every node, replicas too.
 With --file it is a line of a users.acl file. Put a password in place of PASSWORD, and keep the file's line of the user
 "default": without one, everybody is that user, and may do all.
@@ -41,7 +43,7 @@ missing. To check, the caller's own user needs +acl|dryrun +acl|setuser +acl|del
   holdfast acl --for client --cluster --guard --prefix '{shop}:lock:' --as shop
   holdfast acl --for operator --as oncall --file >> users.acl
   holdfast acl --for operator --as oncall --check --addr redis-1:6379 --user admin`,
-		Args: noArguments,
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := errors.Join(need.Validate(), userName(as)); err != nil {
 				return usageError{err}
@@ -54,7 +56,6 @@ missing. To check, the caller's own user needs +acl|dryrun +acl|setuser +acl|del
 		},
 	}
 	flags := cmd.Flags()
-	flags.SortFlags = false
 	flags.StringVar((*string)(&need.Role), "for", "", "`role` of the user: client, loader or operator")
 	flags.StringVar(&as, "as", "", "`name` of the user (default holdfast- and its role)")
 	flags.StringVar(&need.Prefix, "prefix", defaultPrefix, "`text` that the keys of the locks begin with")
@@ -65,8 +66,7 @@ missing. To check, the caller's own user needs +acl|dryrun +acl|setuser +acl|del
 	flags.BoolVar(&need.Unload, "unload", false, "loader: may also unload, and load --force over another's library")
 	flags.BoolVar(&file, "file", false, "print the line of a users.acl file (aclfile of redis.conf) instead")
 	flags.BoolVar(&check, "check", false, "ask the server whether the user has these rights")
-	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(
-		[]string{string(rights.Client), string(rights.Loader), string(rights.Operator)}, cobra.ShellCompDirectiveNoFileComp))
+	offer(cmd, "for", rights.Client, rights.Loader, rights.Operator)
 	cmd.PreRun = func(*cobra.Command, []string) {
 		if as == "" {
 			as = "holdfast-" + string(need.Role)

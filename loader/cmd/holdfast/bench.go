@@ -1,17 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/client"
@@ -66,7 +66,7 @@ The user needs the rights of a client under the prefix. This prints them, with -
 		Example: `  holdfast bench --addr redis-1:6379
   holdfast bench --for 1m --workers 64 --replicas 1
   holdfast bench --only contended --json | jq .contended.hand_offs_per_second`,
-		Args: noArguments,
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return usageError{err}
@@ -75,7 +75,6 @@ The user needs the rights of a client under the prefix. This prints them, with -
 		},
 	}
 	flags := cmd.Flags()
-	flags.SortFlags = false
 	flags.DurationVar(&f.For, "for", benchFor, "`duration` of all parts together")
 	flags.IntVar(&f.Workers, "workers", benchWorkers, "`number` of those who call at a time")
 	flags.StringSliceVar(&f.only, "only", nil, "measure only these `parts`, and the round trip: alone, parallel, contended, renewal")
@@ -84,11 +83,7 @@ The user needs the rights of a client under the prefix. This prints them, with -
 	flags.DurationVar(&f.guard, "guard", 0, "as Config.Guard: the `duration` that a server must remember; at least the lease")
 	flags.StringVar(&f.prefix, "prefix", benchPrefix, "`text` that the keys begin with; a random part follows")
 	flags.BoolVar(&f.quorum, "quorum", false, "the addresses are the servers of a quorum, all of them, in their order")
-	var names []string
-	for _, part := range bench.Parts() {
-		names = append(names, string(part))
-	}
-	_ = cmd.RegisterFlagCompletionFunc("only", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+	offer(cmd, "only", bench.Parts()...)
 	return cmd
 }
 
@@ -123,7 +118,7 @@ func (f *benchFlags) check() error {
 }
 
 func (a *app) bench(ctx context.Context, f *benchFlags) error {
-	f.ownPrefix, f.Grace = f.prefix+randomPart(), a.cfg.nodeTimeout()
+	f.ownPrefix, f.Grace = f.prefix+fmt.Sprintf("%08x:", rand.Uint32()), a.cfg.nodeTimeout()
 	progress := terminal.Watch(a.stderr)
 	defer progress.End()
 	progress.Say("connecting ...")
@@ -144,13 +139,6 @@ func (a *app) bench(ctx context.Context, f *benchFlags) error {
 	return exit(code)
 }
 
-// randomPart keeps two runs apart.
-func randomPart() string {
-	var random [4]byte
-	_, _ = rand.Read(random[:]) // it never fails
-	return hex.EncodeToString(random[:]) + ":"
-}
-
 // openBench connects twice, as two hosts would, and tries a lock: what fails then would fail always. With
 // Guard it may have to wait until servers that are new grant any.
 func (a *app) openBench(ctx context.Context, f *benchFlags) (clients bench.Clients, at surroundings, err error) {
@@ -164,22 +152,17 @@ func (a *app) openBench(ctx context.Context, f *benchFlags) (clients bench.Clien
 	if err == nil {
 		at, err = a.surroundings(ctx, f.where)
 	}
+	var lock *client.Lock
 	if err == nil {
-		err = probe(ctx, clients[0])
+		lock, err = clients[0].Acquire(ctx, "probe")
+	}
+	if err == nil {
+		err = lock.Release(ctx) // unlike Do it fails when nobody can say that the lock is free
 	}
 	if err != nil {
 		clients.Close()
 	}
 	return clients, at, err
-}
-
-// probe takes a lock and gives it back. Unlike Do it fails when nobody can say that the lock is free.
-func probe(ctx context.Context, c *client.Client) error {
-	lock, err := c.Acquire(ctx, "probe")
-	if err != nil {
-		return err
-	}
-	return lock.Release(ctx)
 }
 
 // surroundings say what was measured, for those who compare runs.
@@ -212,20 +195,14 @@ func (a *app) surroundings(ctx context.Context, w where) (surroundings, error) {
 		at.Deployment = "cluster"
 	}
 	for _, node := range view.Nodes() {
-		at.add(ctx, node)
+		said, err := hello(ctx, node) // one that does not answer adds nothing: what that means for locks is measured
+		text := printable(said["server"] + " " + said["version"])
+		if err == nil && !slices.Contains(at.Servers, text) {
+			at.Servers = append(at.Servers, text)
+		}
 	}
 	slices.Sort(at.Servers)
 	return at, nil
-}
-
-// add asks a server what it is. One that does not answer adds nothing: what
-// that means for locks is measured.
-func (at *surroundings) add(ctx context.Context, redis rueidis.Client) {
-	said, err := hello(ctx, redis)
-	text := printable(said["server"] + " " + said["version"])
-	if err == nil && !slices.Contains(at.Servers, text) {
-		at.Servers = append(at.Servers, text)
-	}
 }
 
 func (at surroundings) String() string {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main_test
 
 import (
@@ -184,9 +186,8 @@ func TestAnInterruptedBenchLeavesNothing(t *testing.T) {
 func TestBenchOnATerminal(t *testing.T) {
 	d, where := loaded(t)
 	s := inTerminal(t, nil, append([]string{"bench", "--for", "1h", "--only", "contended"}, where...)...)
-	s.sees("round_trip, for 2.0s ...")
-	s.sees("contended, for 59m58s ...")
-	s.types("\x03") // interrupt
+	s.sees("contended, for 59m58s ...") // the part before it is over in two seconds, and a slow terminal shows nothing of it
+	s.types("\x03")                     // interrupt
 	require.Equal(t, 0, s.ends(), "%q", s.shown())
 	require.Contains(t, s.shown(), "hand-off")
 	require.Contains(t, s.shown(), "interrupted")

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -31,12 +33,15 @@ func breakCommand(a *app) *cobra.Command {
 work may still be running when the next holder starts. Only a resource that checks fencing tokens is safe from that.
 The key remembers who lost the lock and why: until the end of that lease, but for 10 s at least and 10 min at most.
 
-It asks before it does so; --yes does not. It takes the lock from the owner that it has seen and from nobody else: if
+It asks first, unless --yes is given. It takes the lock from the owner that it has seen and from nobody else: if
 the lock changes hands before the answer, nothing is broken. After a failure with an unknown outcome run it again with
---owner: a second break would hit the next holder otherwise.
+--owner: without it, the second break would hit the next holder.
 
-A lock can be kept though nobody has it, so that a job does not run twice in an interval. To break that lets the job run
-again: then a "y" is not enough.
+If several have the lock, it takes it from all that have it then, and with --owner from one of them.
+
+A lock can be kept though nobody has it: so that a job does not run twice in an interval, or with a value (OnceValue).
+To break it lets the job run again, or drops the value: so it wants the lock's name for an answer, not a "y". Processes
+that have the value go on with it until it ends.
 
 The user needs what "holdfast acl --for operator" prints.`,
 		Example: `  holdfast break order:42 --reason "host web-3 is gone, see INC-1234" --addr redis-1:6379
@@ -57,7 +62,7 @@ The user needs what "holdfast acl --for operator" prints.`,
 	}
 	b.bind(cmd.Flags())
 	cmd.Flags().StringVar(&b.reason, "reason", "", "`text` for the holder that loses the lock")
-	cmd.Flags().StringVar(&b.owner, "owner", "", "only if this `owner` has it, as inspect shows it")
+	cmd.Flags().StringVar(&b.owner, "owner", "", "only from this `owner`, as inspect shows it")
 	cmd.Flags().BoolVar(&b.forget, "forget", false, "keep no record of this break, and drop that of an older one")
 	cmd.Flags().BoolVarP(&b.yes, "yes", "y", false, "do not ask")
 	return cmd
@@ -74,33 +79,28 @@ func (b breaking) validate() error {
 }
 
 func (a *app) breakLock(ctx context.Context, b breaking) error {
-	looking, looked := context.WithTimeout(ctx, a.cfg.timeout)
-	defer looked()
-	view, end, err := a.view(looking, b.where)
-	if err != nil {
-		return err
-	}
-	defer end()
-	seen, err := view.Lock(looking, b.name)
-	if err != nil {
-		return advise(err, "operator")
-	}
-	broken := locks.Broken{Next: &seen}
-	switch there := seen.Held || seen.Kept() || b.forget && seen.Broken != nil; {
-	case !there || b.owner != "" && b.owner != seen.Owner:
-		return a.printBroken(seen, b, broken)
-	case !b.yes:
-		if err := a.confirm(ctx, view, seen); err != nil {
+	return a.see(ctx, b.where, func(looking context.Context, view *locks.View) error {
+		all, err := view.Lock(looking, b.name)
+		if err != nil {
 			return err
 		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, a.cfg.timeout) // from the answer on
-	defer cancel()
-	broken, err = view.Break(ctx, seen, b.reason, b.forget)
-	if err != nil {
-		return advise(err, "operator")
-	}
-	return a.printBroken(seen, b, broken)
+		seen, found := all.Of(b.owner)
+		switch there := seen.Held || seen.Kept() || b.forget && seen.Broken != nil; {
+		case !there || !found:
+			return a.printBroken(all, b, locks.Broken{Next: &all})
+		case !b.yes:
+			if err := a.confirm(ctx, view, seen); err != nil {
+				return err
+			}
+		}
+		ctx, cancel := context.WithTimeout(ctx, a.cfg.timeout) // from the answer on
+		defer cancel()
+		broken, err := view.Break(ctx, seen, b.reason, b.forget)
+		if err != nil {
+			return err
+		}
+		return a.printBroken(seen, b, broken)
+	})
 }
 
 // confirm shows who would lose the lock, and asks. Where an interval would end early, a letter that
@@ -131,6 +131,9 @@ func question(l locks.Lock) (text string, agrees func(answer string) bool) {
 			printable(l.Name), l, clock(*l.KeptUntil)), name
 	case l.Held:
 		return fmt.Sprintf("Take %s from %s? Its work may still be running. [y/N] ", printable(l.Name), l), letter
+	case l.HasValue:
+		return fmt.Sprintf("A value is kept at %s until %s. Processes that have it go on with it.\n"+
+			"To drop it, so that the next one makes another, type the name of the lock: ", printable(l.Name), clock(*l.KeptUntil)), name
 	case l.Kept():
 		return fmt.Sprintf("Nobody works under %s. It is kept, so that a job does not run again before %s.\n"+
 			"To let that run again, type the name of the lock: ", printable(l.Name), clock(*l.KeptUntil)), name
@@ -180,6 +183,8 @@ func outcome(seen locks.Lock, b locks.Broken) (text string, code int) {
 		return name + ": nobody had it, and nothing was broken", exitFree
 	case seen.Held:
 		text = fmt.Sprintf("%s: taken from %s (token %s)\n", name, seen, tokenText(seen))
+	case seen.HasValue:
+		text = name + ": its value is dropped\n"
 	case seen.Kept():
 		text = name + ": not kept any more\n"
 	default:
@@ -189,7 +194,7 @@ func outcome(seen locks.Lock, b locks.Broken) (text string, code int) {
 	case next == nil:
 		return text + "who has it now is unknown", exitOK
 	case next.Held:
-		return text + fmt.Sprintf("%s has it now (token %s), %d wait", next, tokenText(*next), next.Waiters), exitOK
+		return text + fmt.Sprintf("it is held by %s now (token %s), %d wait", next, tokenText(*next), next.Waiters), exitOK
 	default:
 		return text + fmt.Sprintf("nobody has it now, %d wait", next.Waiters), exitOK
 	}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -14,6 +16,15 @@ const (
 	completeWithin = 2 * time.Second
 	completeAt     = 200 // names at most
 )
+
+// offer completes the words that a flag takes.
+func offer[T ~string](cmd *cobra.Command, flag string, words ...T) {
+	var texts []string
+	for _, word := range words {
+		texts = append(texts, string(word))
+	}
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(texts, cobra.ShellCompDirectiveNoFileComp))
+}
 
 // completeName offers the names of locks to the shell. What fails offers nothing.
 func (a *app) completeName(w *where) cobra.CompletionFunc {
@@ -34,7 +45,7 @@ func (a *app) completeName(w *where) cobra.CompletionFunc {
 		var names []string
 		for _, l := range list.Locks {
 			if !strings.ContainsAny(l.Name, "\t\n\r") {
-				names = append(names, cobra.CompletionWithDesc(l.Name, printable(l.Who.String())))
+				names = append(names, cobra.CompletionWithDesc(l.Name, printable(l.String())))
 			}
 		}
 		return names, none

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -65,7 +67,7 @@ func (c *config) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&c.given.sentinelPasswordFile, "sentinel-password-file", "", "... or in the file at this `path`")
 	c.given.tls.bind(flags)
 	flags.BoolVar(&c.json, "json", false, "print JSON, for programs")
-	flags.DurationVar(&c.timeout, "timeout", defaultTimeout, "for all of it, as a `duration`")
+	flags.DurationVar(&c.timeout, "timeout", defaultTimeout, "for the whole command, as a `duration`")
 }
 
 func (f *tlsFlags) bind(flags *pflag.FlagSet) {

@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main_test
 
 import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -80,4 +83,31 @@ func listen(t *testing.T, d *server.Deployment, channel string) {
 		counts, err := c.Do(ctx, c.B().PubsubShardnumsub().Channel(channel).Build()).AsIntMap()
 		return err == nil && counts[channel] == 1
 	}, soon, pollEvery)
+}
+
+// Each alert of the pages is quiet, and fires, when testdata/alerts.yaml says so.
+func TestTheAlertsFire(t *testing.T) {
+	t.Parallel()
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("there is no promtool")
+	}
+	cases, err := os.ReadFile("testdata/alerts.yaml")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "alerts.yaml"), cases, 0o600))
+	for _, name := range []string{"observing", "exporter"} {
+		text, err := os.ReadFile("../../../docs/" + name + ".md")
+		require.NoError(t, err)
+		rules := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
+		require.NotNil(t, rules, name)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name+".yaml"), rules[1], 0o600))
+		for _, rule := range regexp.MustCompile(`- alert: (\w+)`).FindAllSubmatch(rules[1], -1) {
+			require.Contains(t, string(cases), `"`+string(rule[1])+`"`, "it never fires")
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), promtool, "test", "rules", "alerts.yaml")
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -9,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/loader"
@@ -28,10 +29,10 @@ func doctorCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "doctor",
 		GroupID: groupDeploy,
-		Short:   "Look for all that makes locks unsafe or slow, and say how to mend it",
+		Short:   "Find what makes locks unsafe or slow, and say how to mend it",
 		Long: `Doctor looks at every node of the deployment, at its sentinels, its clocks, and at the rights of the user that it
 runs as. Each finding says what, at which node, why it matters and how to mend it. "danger" is for what can give a lock
-to two, lose it, or give it to nobody; "slow" for what makes locks late; a "note" is to know. It writes nothing: it
+to two, lose it, or give it to nobody; "slow" for what makes locks late; a "note" is good to know. It writes nothing: it
 sends one message to a shard channel under the prefix, and turns tracking on and off on a connection of its own.
 
 Run it as an administrator, who may see all settings, with --as and the name of your clients' user. What the caller's
@@ -40,7 +41,7 @@ could not be reached. docs/doctor.md explains each code.`,
 		Example: `  holdfast doctor --addr redis-1:6379 --user admin --as shop
   holdfast doctor --sentinel-master mymaster --addr sentinel-1:26379,sentinel-2:26379,sentinel-3:26379
   holdfast doctor --json | jq -r '.findings[] | select(.severity == "danger") | .code'`,
-		Args: noArguments,
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opt.SlowTrip <= 0 {
 				return usageError{errors.New("--slow must be positive")}
@@ -54,7 +55,6 @@ could not be reached. docs/doctor.md explains each code.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.SortFlags = false
 	flags.StringVar(&opt.Prefix, "prefix", defaultPrefix, "`text` that the keys of the locks begin with; '' leaves keys alone")
 	flags.StringVar(&opt.As, "as", "", "look at the rights of the user of this `name`, not at those of --user")
 	flags.BoolVar(&opt.Guard, "guard", false, "the clients use Config.Guard, or a quorum")
@@ -84,7 +84,11 @@ func (a *app) doctor(ctx context.Context, opt doctor.Options, verbose bool) erro
 			continue
 		}
 		defer client.Close()
-		deployments = append(deployments, a.patient(client, option))
+		d := doctor.Deployment{Client: client, Dial: loader.Dialer(option)}
+		if a.cfg.master != "" {
+			d.Sentinels, d.Master, d.DialSentinel = a.cfg.addrs, a.cfg.master, a.cfg.dialSentinel(option)
+		}
+		deployments = append(deployments, d)
 	}
 	report := doctor.Examine(ctx, deployments, opt)
 	progress.End()
@@ -98,15 +102,6 @@ func (a *app) doctor(ctx context.Context, opt doctor.Options, verbose bool) erro
 	}
 	a.printDoctor(report, code, verbose)
 	return exit(code)
-}
-
-func (a *app) patient(client rueidis.Client, option rueidis.ClientOption) doctor.Deployment {
-	d := doctor.Deployment{Client: client, Dial: loader.Dialer(option)}
-	if a.cfg.master != "" {
-		d.Sentinels, d.Master = a.cfg.addrs, a.cfg.master
-		d.DialSentinel = a.cfg.dialSentinel(option)
-	}
-	return d
 }
 
 var severityColours = map[doctor.Severity]terminal.Colour{

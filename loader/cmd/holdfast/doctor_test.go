@@ -1,9 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main_test
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,13 +83,25 @@ func TestDoctor(t *testing.T) {
 func TestAPrimaryThatHangsBehindSentinel(t *testing.T) {
 	t.Parallel()
 	d := server.Sentinel(t, server.Owned())
-	whole(t, d)
-	d.Load(t)
-	primary := d.Nodes()[0]
 	for _, s := range d.Sentinels() {
 		_, err := s.Do(context.Background(), "SENTINEL", "SET", d.SentinelMaster, "down-after-milliseconds", "60000")
 		require.NoError(t, err)
 	}
+	var primary *server.Node
+	require.Eventually(t, func() bool { // on a busy machine there may have been a failover before that
+		all, err := d.Primaries(context.Background())
+		if err != nil || len(all) != 1 {
+			return false
+		}
+		primary = all[0]
+		return !slices.ContainsFunc(d.Sentinels(), func(s *server.Node) bool {
+			m, _ := s.Do(context.Background(), "SENTINEL", "MASTER", d.SentinelMaster)
+			says, _ := m.AsStrMap()
+			return says["flags"] != "master" || net.JoinHostPort(says["ip"], says["port"]) != primary.Addr
+		})
+	}, soon, pollEvery)
+	whole(t, d)
+	d.Load(t)
 	require.NoError(t, primary.Pause())
 	t.Cleanup(func() { require.NoError(t, primary.Resume()) })
 	for command, sees := range map[string]string{"doctor": "no-persistence", "verify": "unchanged", "ls": "", "load": ""} {

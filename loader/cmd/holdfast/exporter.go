@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -22,6 +24,7 @@ const (
 
 func exporterCommand(a *app) *cobra.Command {
 	e := &exporter{groups: map[string]*group{}}
+	e.filter.Limit = 1 // they are counted, and none is listed
 	e.each, e.render, e.kind = e.count, e.text, "text/plain; version=0.0.4; charset=utf-8"
 	cmd := &cobra.Command{
 		Use:     "exporter",
@@ -34,7 +37,7 @@ name ("order" of "order:42"). Run one for a deployment: it sees the locks of all
 The user needs what "holdfast acl --for operator" prints.`,
 		Example: `  holdfast exporter --addr redis-1:6379 --listen :9471
   curl -s http://127.0.0.1:9471/metrics | grep oldest`,
-		Args: noArguments,
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			mux := http.NewServeMux()
 			mux.Handle("GET /metrics", &e.server)
@@ -42,7 +45,6 @@ The user needs what "holdfast acl --for operator" prints.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.SortFlags = false
 	e.where.bind(flags)
 	flags.StringVar(&e.listen, "listen", exporterListen, "`address` to serve at")
 	flags.DurationVar(&e.every, "every", exporterEvery, "the `pause` between two looks, which is longer if looks are")

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -14,7 +16,7 @@ func knownTopic(cmd *cobra.Command, args []string) error {
 	if err != nil || about == cmd.Root() && len(args) > 0 {
 		return knownCommand(cmd.Root(), args)
 	}
-	return noArguments(cmd, rest)
+	return atMost(0)(cmd, rest)
 }
 
 const width = 110

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -17,8 +19,9 @@ func inspectCommand(a *app) *cobra.Command {
 		Use:     "inspect NAME",
 		GroupID: groupLocks,
 		Short:   "Show one lock: who has it, since when, and how many wait",
-		Long: `Inspect shows how one lock stands: who has it, until when it is kept for the sake of an interval, and who lost it
-by "break", while the key remembers that. Its exit code is 0 if somebody has it, and 5 if nobody has. It changes nothing.
+		Long: `Inspect shows how one lock stands: its holder, or all holders by their slots; until when an interval, a minimum or a
+value (OnceValue) keeps it; and who lost it by "break", while the key remembers that. It shows no value, and changes
+nothing. Its exit code is 0 if somebody has the lock, and 5 if nobody has.
 
 The user needs what "holdfast acl --for operator" prints.`,
 		Example: `  holdfast inspect order:42 --addr redis-1:6379
@@ -80,15 +83,26 @@ func (a *app) printLock(view *locks.View, l locks.Lock) {
 	switch {
 	case l.Held:
 		row("holder", l.String(), terminal.Bold)
-		row("owner", strconv.Quote(l.Owner), terminal.Plain)
+		if l.Kind == "" {
+			row("owner", strconv.Quote(l.Owner), terminal.Plain)
+		}
+		for _, h := range l.Holders {
+			text := "nobody: it is kept"
+			if h.Held {
+				text = fmt.Sprintf("%s, owner %q, token %s", h, h.Owner, tokenText(h))
+			}
+			row(fmt.Sprintf("slot %d", h.Slot), text+", lease "+leaseText(h), terminal.Plain)
+		}
 		if l.Since != nil {
 			row("since", fmt.Sprintf("%s, for %s", clock(*l.Since), short(l.HeldFor())), terminal.Plain)
 		}
 		row("lease", leaseText(l), terminal.Plain)
 		row("token", tokenText(l), terminal.Plain)
-		if l.Holds > 1 {
+		if l.Holds > 1 && l.Kind == "" {
 			row("holds", strconv.Itoa(l.Holds), terminal.Plain)
 		}
+	case l.HasValue:
+		row("holder", "nobody: kept with a value, which "+l.String()+" made", terminal.Yellow)
 	case l.Kept():
 		row("holder", "nobody: the lock is kept, for "+l.String(), terminal.Yellow)
 	case l.Waiters > 0:
@@ -97,7 +111,8 @@ func (a *app) printLock(view *locks.View, l locks.Lock) {
 		row("holder", "nobody: the lock is free", terminal.Green)
 	}
 	if l.KeptUntil != nil {
-		row("kept until", clock(*l.KeptUntil)+", as an interval or a minimum wants it", terminal.Plain)
+		why := map[bool]string{true: "a value that is not shown", false: "an interval or a minimum"}[l.HasValue]
+		row("kept until", clock(*l.KeptUntil)+": "+why, terminal.Plain)
 	}
 	row("waiters", strconv.Itoa(l.Waiters), terminal.Plain)
 	if b := l.Broken; b != nil {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -21,7 +23,7 @@ The user needs what "holdfast acl --for loader" prints.`,
 		Example: `  holdfast load --addr redis-1:6379
   holdfast load --addr redis-1:6379 --dry-run
   holdfast load --addr sentinel-1:26379 --sentinel-master mymaster`,
-		Args: noArguments,
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.tend(cmd.Context(), loader.Load) },
 	}
 	a.cfg.bindLibrary(cmd.Flags())

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main_test
 
 import (
@@ -232,6 +234,8 @@ func TestKeysThatAreNoLocks(t *testing.T) {
 	require.Contains(t, r.out, `red\x1b[31m`)
 	require.Contains(t, r.errors, "3 keys")
 	require.Regexp(t, `endless +"theirs" +- +no end +- `, r.out)
+	_, err := open(t, d.ClientOption(), client.Config{}).TryAcquire(context.Background(), "endless")
+	require.ErrorContains(t, err, `"theirs", without an end, 0 waiting`)
 	list := decode[listed](t, where.do(t, "ls", "--json"))
 	require.Equal(t, []string{"endless", "plain", "red\x1b[31m"}, list.names())
 	require.Equal(t, 3, list.Skipped)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -24,17 +26,17 @@ func listCommand(a *app) *cobra.Command {
 		GroupID: groupLocks,
 		Short:   "List the locks, who has them and how many wait",
 		Long: `Ls lists the locks under the prefix: who has each, for how long, what is left of the lease, the fencing token, and
-how many wait. A lock that nobody has can be kept until the end of an interval. A PATTERN is as that of SCAN: quote it
-for the shell. Ls looks by SCAN in batches on every primary, which blocks no server for long, but goes through all keys
-of the database; a lock that is taken or given back meanwhile may be missing. Of more locks than --limit it lists the
-first ones of --sort, or those with most waiters, and counts all.
+how many wait. A lock that nobody has can be kept until the end of an interval, or with a value. A PATTERN is as that of
+SCAN: quote it for the shell. Ls looks by SCAN in batches on every primary, which blocks no server for long, but goes
+through all keys of the database; a lock that is taken or released meanwhile may be missing. Of more locks than --limit
+it lists the first ones of --sort, or those with most waiters, and counts all.
 
 The user needs what "holdfast acl --for operator" prints.`,
 		Example: `  holdfast ls --addr redis-1:6379
   holdfast ls 'order:*' --sort age --older-than 5m
   holdfast ls --waited --holder web-42
   holdfast ls --prefix '{shop}:lock:' --json | jq -r '.locks[] | select(.held_ms > 60000) | .name'`,
-		Args:              onePattern,
+		Args:              atMost(1),
 		ValidArgsFunction: a.completeName(&w),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := choose(&f, args); err != nil {
@@ -44,7 +46,6 @@ The user needs what "holdfast acl --for operator" prints.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.SortFlags = false
 	w.bind(flags)
 	bindFilter(cmd, &f)
 	return cmd
@@ -59,19 +60,7 @@ func bindFilter(cmd *cobra.Command, f *locks.Filter) {
 	flags.DurationVar(&f.OlderThan, "older-than", 0, "only locks that are held for longer than this `duration`")
 	flags.StringVar((*string)(&f.Order), "sort", "", "`order`: by most waiters, longest age, or name (default: name; of watch, waiters)")
 	flags.IntVar(&f.Limit, "limit", defaultLimit, "that `many` locks at most, the first ones of --sort, without it those with most waiters; 0: all")
-	var orders []string
-	for _, order := range locks.Orders {
-		orders = append(orders, string(order))
-	}
-	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(orders, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// onePattern takes a pattern of names, or none.
-func onePattern(_ *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return unexpected(args[1])
-	}
-	return nil
+	offer(cmd, "sort", locks.Orders...)
 }
 
 // choose completes a filter by what was typed, and checks it.
@@ -122,12 +111,7 @@ func (a *app) printList(list locks.List, err error) error {
 		a.printJSON(report)
 		return exit(code)
 	}
-	table := &terminal.Table{Painter: terminal.PainterFor(a.stdout)}
-	table.Head(lockColumns.Titles...)
-	for _, l := range list.Locks {
-		table.Row(lockCells(l)...)
-	}
-	table.Print(a.stdout)
+	terminal.TableOf(terminal.PainterFor(a.stdout), lockColumns, list.Locks, lockCells).Print(a.stdout)
 	if n := list.More(); n > 0 {
 		fmt.Fprintf(a.stderr, "holdfast ls: %d more; of all %d locks %d are held, and %d wait: --limit 0 lists all\n", n, list.Total, list.Held, list.Waiting)
 	}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command holdfast is for those who deploy Holdfast and for those on call: it brings the library
 // onto Redis and Valkey servers, and shows and breaks the locks there.
 //
@@ -41,7 +43,7 @@ const exitCodes = `Exit codes:
   2  wrong usage
   3  verify: not every node has this library. acl --check: rights are missing. doctor: something is found.
      bench: calls failed
-  4  refused, and nothing was written. load, unload: a newer library, or another's under our names, is there.
+  4  refused, and nothing was written. load, unload: there is a newer library, or another one with our names.
      break: the answer was no, or the lock changed hands before it
   5  nobody has the lock (inspect, break)
   130  interrupted

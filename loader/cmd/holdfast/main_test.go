@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main_test
 
 import (
@@ -10,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +23,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/reexec"
 	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/holdfast-go/holdfast/loader"
 )
@@ -39,6 +43,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	reexec.Main(roles)
 	_ = flag.Set("test.parallel", "8") // tests here wait more than they compute
 	// Children begin with a signal as the system has it, also if these tests were started by nohup.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
@@ -326,6 +331,13 @@ func TestUsage(t *testing.T) {
 		require.Equal(t, 0, r.code)
 		require.Contains(t, r.out, "Example:")
 	}
+	commands := regexp.MustCompile(`(?m)^  ([a-z]+) +[A-Z]`).FindAllStringSubmatch(holdfast(t, nil, "help").out, -1)
+	require.Greater(t, len(commands), 15)
+	for _, command := range commands {
+		for _, flag := range strings.Split(holdfast(t, nil, "help", command[1]).out, " --") {
+			require.LessOrEqual(t, strings.Count(flag, "(default"), 1, "%s --%s", command[1], flag)
+		}
+	}
 	for _, wrong := range [][]string{{"bogus"}, {"load", "extra"}, {"load", "--bogus"}, {"verify", "--force"}, {"load", "--timeout", "-1s"},
 		{"load", "--user", "u"}, {"load", "--addr", "a,,b"}, {"load", "--password-file", "/does/not/exist"},
 		{"load", "--tls-ca", "/does/not/exist"}, {"load", "--tls-cert", "x"}} {
@@ -346,11 +358,12 @@ func TestNoServer(t *testing.T) {
 	dead, hanging := server.Single(t, server.Owned()), server.Single(t, server.Owned())
 	require.NoError(t, dead.Nodes()[0].Kill())
 	require.NoError(t, hanging.Nodes()[0].Pause())
-	for _, d := range []*server.Deployment{dead, hanging} {
+	for d, says := range map[*server.Deployment]string{dead: "check --addr", hanging: "it hangs"} {
 		for _, command := range []string{"load", "verify", "unload", "version"} {
 			r := holdfast(t, nil, command, "--addr", d.Addrs()[0], "--timeout", "2s")
 			require.Equal(t, 1, r.code, r)
 			require.Contains(t, r.errors, d.Addrs()[0])
+			require.Contains(t, r.errors, says)
 		}
 	}
 	require.NoError(t, hanging.Nodes()[0].Resume())

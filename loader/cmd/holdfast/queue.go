@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -83,20 +85,15 @@ func (a *app) printLine(l locks.Lock, line locks.Line) {
 		fmt.Fprintln(a.stdout, "nobody waits")
 		return
 	}
-	table := &terminal.Table{Painter: terminal.PainterFor(a.stdout)}
-	table.Head(waiterColumns.Titles...)
-	for _, w := range line.Waiters {
-		table.Row(waiterCells(w)...)
-	}
-	table.Print(a.stdout)
+	terminal.TableOf(terminal.PainterFor(a.stdout), waiterColumns, line.Waiters, waiterCells).Print(a.stdout)
 	if more := line.Total - len(line.Waiters); more > 0 {
 		fmt.Fprintf(a.stdout, "and %d more\n", more)
 	}
 }
 
 var waiterColumns = terminal.Columns{
-	Titles: []string{"PLACE", "WAITER", "WAITS", "ASKED", "LEASE", "HEARS"},
-	Worth:  []string{"LEASE", "ASKED", "PLACE", "WAITS"},
+	Titles: []string{"PLACE", "WAITER", "WANTS", "WAITS", "ASKED", "LEASE", "HEARS"},
+	Worth:  []string{"LEASE", "WANTS", "ASKED", "PLACE", "WAITS"},
 }
 
 func waiterCells(w locks.Waiter) []terminal.Cell {
@@ -105,10 +102,10 @@ func waiterCells(w locks.Waiter) []terminal.Cell {
 		waits = short(max(time.Millisecond, time.Since(*w.Since)))
 	}
 	milliseconds := func(n int64) string { return short(time.Duration(n) * time.Millisecond) }
-	cells := terminal.Cells(strconv.Itoa(w.Position), w.String(), waits, milliseconds(max(1, w.AskedMS))+" ago",
+	cells := terminal.Cells(strconv.Itoa(w.Position), w.String(), w.Wants, waits, milliseconds(max(1, w.AskedMS))+" ago",
 		milliseconds(w.LeaseMS), string(w.Hears))
 	if w.Hears == locks.Deaf {
-		cells[5].Colour = terminal.Red
+		cells[6].Colour = terminal.Red
 	}
 	return cells
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -57,6 +59,9 @@ func newRoot(a *app) *cobra.Command {
 	root.AddCommand(loadCommand(a), verifyCommand(a), doctorCommand(a), versionCommand(a), unloadCommand(a),
 		aclCommand(a), listCommand(a), inspectCommand(a), queueCommand(a), breakCommand(a), watchCommand(a), uiCommand(a),
 		exporterCommand(a), runCommand(a), benchCommand(a))
+	for _, cmd := range root.Commands() {
+		cmd.Flags().SortFlags = false
+	}
 	root.Flags().Bool("version", false, "print the version of this command and of its libraries")
 	a.cfg.bind(root.PersistentFlags())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{explainFlag(err)} })
@@ -95,12 +100,14 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return usageError{errors.New(text)}
 }
 
-// noArguments refuses what is not a flag.
-func noArguments(_ *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return unexpected(args[0])
+// atMost refuses what is not a flag, behind so many arguments.
+func atMost(n int) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > n {
+			return unexpected(args[n])
+		}
+		return nil
 	}
-	return nil
 }
 
 func unexpected(arg string) error {

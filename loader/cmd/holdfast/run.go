@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -6,10 +8,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -34,6 +35,9 @@ running in the background runs on without the lock.
 The command gets HOLDFAST_LOCK, HOLDFAST_OWNER and HOLDFAST_FENCE in its environment: the lock's name, its owner and the
 fencing token. A resource that refuses tokens lower than it has seen is safe from a holder that has lost the lock.
 
+With --limit several commands have the lock at once, that many at most, and with --shared all that share it, while those
+that want it alone wait. HOLDFAST_SLOT is then a number from 1 on that no other of them has; otherwise it is 0.
+
 Signals are passed on. In the foreground of a terminal the command shares the process group of run, and Ctrl-C reaches
 both; elsewhere it has a group of its own, and the whole group gets them.
 
@@ -48,7 +52,8 @@ The user needs what "holdfast acl --for client" prints.`,
 		Example: `  holdfast run backup -- pg_dump shop
   holdfast run deploy --wait 5m --label "$USER" -- ./deploy.sh --all
   holdfast run report -n -E 75 -c 'make report > today.txt'
-  holdfast run nightly --once 23h -- ./nightly.sh`,
+  holdfast run nightly --once 23h -- ./nightly.sh
+  holdfast run thumbnails --limit 4 -- ./thumbnails.sh`,
 		Annotations: map[string]string{ownExitCodes: runExitCodes},
 		Args: func(cmd *cobra.Command, args []string) (err error) {
 			argv, err = runArguments(cmd, args)
@@ -97,7 +102,8 @@ type runFlags struct {
 	shell                          string
 	lease, minHold, maxHold, guard span
 	grace                          span
-	replicas                       int
+	replicas, limit                int
+	shared                         bool
 	label                          string
 	printHolder, verbose           bool
 	flags                          *pflag.FlagSet
@@ -106,7 +112,13 @@ type runFlags struct {
 // span is a duration, in Go's words or as a number of seconds, which flock(1) takes.
 type span time.Duration
 
-func (s *span) String() string { return time.Duration(*s).String() }
+// String is "0" for a flag that shows no default: the text says what is so without it.
+func (s *span) String() string {
+	if *s == 0 {
+		return "0"
+	}
+	return time.Duration(*s).String()
+}
 
 func (s *span) Type() string { return "duration" }
 
@@ -128,18 +140,20 @@ func (s *span) Set(text string) error {
 func (f *runFlags) bind(flags *pflag.FlagSet) {
 	f.flags = flags
 	f.where.bind(flags)
-	flags.SortFlags = false
 	flags.BoolVarP(&f.noWait, "no-wait", "n", false,
 		"give up at once if another has the lock (also --nonblock, --nb)")
 	flags.VarP(&f.wait, "wait", "w", "give up when the wait has taken this `duration` (seconds, or 1m30s); "+
 		"0 is --no-wait. Default: no limit")
 	flags.Var(&f.once, "once", "run at most once per this `duration` in all the fleet, without waiting: "+
 		"what is not this one's turn ends with 0, or with -E")
+	flags.IntVar(&f.limit, "limit", 0, "have the lock beside others that give a limit, at most this `number` in all")
+	flags.BoolVarP(&f.shared, "shared", "s", false, "have the lock beside all others that share it")
 	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", runConflict, "exit `code` when the lock was not had")
 	flags.StringVarP(&f.shell, "command", "c", "",
 		"run this `text` by the shell ($SHELL, else /bin/sh) in place of a command")
 	flags.Var(&f.lease, "lease",
 		"`duration` for which the lock outlives a holder that dies (default 30s); it is renewed")
+	f.grace = span(5 * time.Second)
 	flags.Var(&f.grace, "grace",
 		"`duration` between SIGTERM and SIGKILL when the lock is lost; 0: SIGKILL at once")
 	flags.Var(&f.maxHold, "max-hold", "end the command after this `duration`, with SIGTERM and SIGKILL")
@@ -159,13 +173,6 @@ func (f *runFlags) bind(flags *pflag.FlagSet) {
 		}
 		return pflag.NormalizedName(name)
 	})
-	f.grace = span(5 * time.Second)
-	flags.Lookup("grace").DefValue = f.grace.String()
-	flags.VisitAll(func(flag *pflag.Flag) {
-		if _, is := flag.Value.(*span); is && flag.DefValue == "0s" {
-			flag.DefValue = "" // the text says what is so without it
-		}
-	})
 }
 
 // check wants flags that go together.
@@ -182,6 +189,8 @@ func (f *runFlags) check(json bool) error {
 		return errors.New("--once does not wait: leave out --wait and --no-wait")
 	case f.once > 0 && (given("lease") || given("min-hold")):
 		return errors.New("--once sets the lease, and how long the lock is kept: leave out --lease and --min-hold")
+	case f.shared && given("limit"), f.once > 0 && (f.shared || given("limit")):
+		return errors.New("--limit, --shared and --once exclude each other")
 	case f.noWait && f.wait > 0:
 		return errors.New("--wait and --no-wait exclude each other")
 	}
@@ -210,23 +219,13 @@ func (f *runFlags) command(a *app, args []string) (*supervise.Command, error) {
 		if len(args) > 0 {
 			return nil, errors.New("-c takes the whole command as one text: quote it")
 		}
-		args = shell(f.shell)
+		args = supervise.Shell(f.shell)
 	}
 	if len(args) == 0 {
 		return nil, errors.New("the command is missing: holdfast run NAME -- command")
 	}
 	return &supervise.Command{Args: args, Stdin: a.stdin, Stdout: a.stdout.Writer, Stderr: a.stderr,
 		Grace: time.Duration(f.grace), Say: a.say}, nil
-}
-
-func shell(text string) []string {
-	if runtime.GOOS == "windows" {
-		return []string{"cmd", "/C", text}
-	}
-	if shell := os.Getenv("SHELL"); shell != "" {
-		return []string{shell, "-c", text}
-	}
-	return []string{"/bin/sh", "-c", text}
 }
 
 // job is a command on its way to its lock.
@@ -254,7 +253,7 @@ func (a *app) run(ctx context.Context, f *runFlags, name string, argv []string) 
 	}
 	ctx, j.stop = context.WithCancelCause(ctx)
 	defer j.stop(nil)
-	quiet := j.interruptible()
+	quiet := supervise.Interruptible(j.signals, j.stop)
 	c, err := j.open(ctx)
 	if err != nil {
 		return j.refused(ctx, nil, err)
@@ -268,46 +267,46 @@ func (a *app) run(ctx context.Context, f *runFlags, name string, argv []string) 
 		return j.refused(ctx, c, err)
 	}
 	quiet()
-	code, err := j.under(ctx, lock)
-	if err != nil {
-		return err
-	}
-	return exit(code)
+	return j.under(ctx, lock)
 }
 
 func (j *job) acquire(ctx context.Context, c *client.Client) (*client.Lock, error) {
+	var beside client.Option
+	switch {
+	case j.flags.shared:
+		beside = client.WithShared()
+	case j.flags.flags.Changed("limit"):
+		beside = client.WithLimit(j.flags.limit)
+	}
 	if !j.flags.noWait {
-		return c.Acquire(ctx, j.name)
+		return c.Acquire(ctx, j.name, client.WithOptions(beside))
 	}
 	// The lock must not end with the time for the question.
 	asking, cancel := context.WithTimeout(ctx, j.cfg.timeout)
 	defer cancel()
-	return c.TryAcquire(asking, j.name, client.WithLockContext(ctx))
+	return c.TryAcquire(asking, j.name, client.WithOptions(client.WithLockContext(ctx), beside))
 }
 
 // once is run --once. The lock that client.Once has is re-entered, which shows all of it.
 func (j *job) once(ctx context.Context, c *client.Client, quiet func()) error {
-	var code int
-	var failed error
+	var ended error
 	run, err := c.Once(ctx, j.name, time.Duration(j.flags.once), func(ctx context.Context) error {
 		quiet()
 		lock, err := c.TryAcquire(ctx, j.name)
 		if err != nil {
 			return err
 		}
-		code, failed = j.under(ctx, lock)
+		ended = j.under(ctx, lock)
 		return nil
 	})
 	var lost *client.LostError
 	switch {
-	case failed != nil:
-		return failed
 	case run.Ran && errors.As(err, &lost):
 		return exit(lostCode(lost)) // under has said why
 	case err != nil:
 		return j.refused(ctx, c, err)
 	case run.Ran:
-		return exit(code)
+		return ended
 	}
 	if j.tells() {
 		j.say(fmt.Sprintf("%s: not this one's turn: %s, for %s more", printable(j.name), holderText(run.By),
@@ -320,17 +319,17 @@ func (j *job) once(ctx context.Context, c *client.Client, quiet func()) error {
 }
 
 // under runs the command, and gives the lock back.
-func (j *job) under(ctx context.Context, lock *client.Lock) (int, error) {
+func (j *job) under(ctx context.Context, lock *client.Lock) error {
 	if j.flags.verbose {
 		j.say(fmt.Sprintf("%s: taken after %s, token %d", printable(j.name), short(time.Since(j.began)),
 			lock.Fence()))
 	}
-	if caught, ok := context.Cause(ctx).(interrupted); ok {
+	if caught, ok := context.Cause(ctx).(supervise.Interrupted); ok {
 		_ = lock.Release(ctx)
-		return supervise.Code(caught.Signal), nil
+		return exit(supervise.Code(caught.Signal))
 	}
 	j.command.Env = append(os.Environ(), "HOLDFAST_LOCK="+j.name, "HOLDFAST_OWNER="+lock.Owner(),
-		"HOLDFAST_FENCE="+strconv.FormatInt(lock.Fence(), 10))
+		"HOLDFAST_FENCE="+strconv.FormatInt(lock.Fence(), 10), "HOLDFAST_SLOT="+strconv.Itoa(lock.Slot()))
 	result, err := j.command.Run(lock, j.signals)
 	// A server that is silent must not hold up who waits for the command.
 	giveUp := time.AfterFunc(j.cfg.nodeTimeout(), func() { j.stop(nil) })
@@ -338,31 +337,27 @@ func (j *job) under(ctx context.Context, lock *client.Lock) (int, error) {
 	released := lock.Release(ctx)
 	switch {
 	case err != nil:
-		return 0, j.notStarted(err)
+		return j.notStarted(err)
 	case result.Lost != nil:
-		return lostCode(result.Lost), nil
+		return exit(lostCode(result.Lost))
 	case errors.Is(released, client.ErrLost):
 		j.say(text(released))
-		return lostCode(released), nil
+		return exit(lostCode(released))
 	case released != nil:
 		j.say(text(released) + " (the others wait until the lease ends)")
 	}
-	return result.Code, nil
+	return exit(result.Code)
 }
 
 // notStarted is a command that cannot be run.
 func (j *job) notStarted(err error) error {
 	j.say(err.Error())
-	var failed *supervise.StartError
-	if errors.As(err, &failed) {
-		return exit(failed.Code)
-	}
-	return exit(runInternal)
+	return exit(supervise.StartCode(err))
 }
 
 // refused is a lock that was not had. c is nil if there is no connection.
 func (j *job) refused(ctx context.Context, c *client.Client, err error) error {
-	if caught, ok := context.Cause(ctx).(interrupted); ok {
+	if caught, ok := context.Cause(ctx).(supervise.Interrupted); ok {
 		return exit(supervise.Code(caught.Signal))
 	}
 	var usage usageError
@@ -397,31 +392,6 @@ func (j *job) open(ctx context.Context) (*client.Client, error) {
 	return j.lockClient(ctx, j.flags.quorum, j.flags.config(j.app), false)
 }
 
-// interrupted is the cause of a wait that a signal ended.
-type interrupted struct{ os.Signal }
-
-func (i interrupted) Error() string { return "interrupted: " + i.String() }
-
-// interruptible lets signals end the wait, until the returned function is called. Signals that come
-// after that are left in the channel.
-func (j *job) interruptible() (quiet func()) {
-	enough, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			select {
-			case s := <-j.signals:
-				if supervise.Ends(s) {
-					j.stop(interrupted{s})
-				}
-			case <-enough:
-				return
-			}
-		}
-	}()
-	return sync.OnceFunc(func() { close(enough); <-ended })
-}
-
 const lookWithin = 2 * time.Second
 
 // holder says who has the lock. The server knows since when; the error has an answer too.
@@ -429,7 +399,11 @@ func (j *job) holder(ctx context.Context, c *client.Client, err error) string {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
 	if info, failed := c.Inspect(ctx, j.name); failed == nil && info.Held {
-		return fmt.Sprintf("%s: %s, %d waiting", printable(j.name), holderText(info.Holder), info.Waiters)
+		who := holderText(info.Holder)
+		if info.Holder.Owner == "" {
+			who = fmt.Sprintf("%d have it (%s)", info.Holds, info.Why)
+		}
+		return fmt.Sprintf("%s: %s, %d waiting", printable(j.name), who, info.Waiters)
 	}
 	return text(err)
 }
@@ -474,10 +448,9 @@ const runExitCodes = `Exit codes:
 
 // runCode is the exit code of an error before the command was started.
 func runCode(err error) int {
-	var usage usageError
 	var reply *rueidis.RedisError
 	switch {
-	case errors.As(err, &usage), errors.Is(err, client.ErrArgument):
+	case errors.Is(err, client.ErrArgument):
 		return runUsage
 	case errors.Is(err, client.ErrDenied):
 		return runDenied
@@ -485,17 +458,12 @@ func runCode(err error) int {
 		return runConfig
 	case errors.Is(err, client.ErrUnreachable):
 		return runUnreachable
-	case errors.As(err, &reply) && denied(reply.Error()):
+	case errors.As(err, &reply) && slices.Contains([]string{"WRONGPASS", "NOAUTH", "NOPERM"}, strings.SplitN(reply.Error(), " ", 2)[0]):
 		return runDenied
 	case errors.Is(err, errConnecting):
 		return runUnreachable
 	}
 	return runInternal
-}
-
-func denied(reply string) bool {
-	word, _, _ := strings.Cut(reply, " ")
-	return word == "WRONGPASS" || word == "NOAUTH" || word == "NOPERM"
 }
 
 // lostCode is the exit code when the command was ended, or ended after the lock was lost.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main_test
 
 import (
@@ -14,7 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-// loaded starts a server that has the library, and returns the flags that find it. The test runs beside others.
+// loaded starts a server that has the library, and returns the flags that find it. The test runs beside
+// others.
 func loaded(t *testing.T) (*server.Deployment, place) {
 	t.Helper()
 	t.Parallel()
@@ -101,7 +104,9 @@ func (r *running) code() int {
 // holding begins a command that has the lock until finish.
 func holding(t *testing.T, where place, args ...string) *running {
 	t.Helper()
-	r := begin(t, where, append(args, "--", "sh", "-c", "echo started; cat")...)
+	r := begin(t, where, append(args, "--", "cat")...)
+	_, err := io.WriteString(r.stdin, "started\n") // a shell that said so could miss a signal before it waits for cat
+	require.NoError(t, err)
 	r.hear("started")
 	return r
 }

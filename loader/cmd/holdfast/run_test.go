@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main_test
 
 import (
@@ -44,6 +46,13 @@ func TestRunEndsAsTheCommand(t *testing.T) {
 		"an unknown flag":     {[]string{"a", "--bogus", "--", "true"}, 64, ""},
 		"a bad duration":      {[]string{"a", "-w", "soon", "--", "true"}, 64, ""},
 		"a negative duration": {[]string{"a", "-w", "-1", "--", "true"}, 64, ""},
+		"a limit":             {[]string{"l", "--limit", "2", "-c", "echo $HOLDFAST_SLOT"}, 0, "1\n"},
+		"shared":              {[]string{"s", "-s", "-n", "-c", "echo $HOLDFAST_SLOT"}, 0, "1\n"},
+		"alone":               {[]string{"a", "-c", "echo $HOLDFAST_SLOT"}, 0, "0\n"},
+		"a limit of none":     {[]string{"a", "--limit", "0", "--", "true"}, 64, ""},
+		"a limit, shared":     {[]string{"a", "--limit", "2", "-s", "--", "true"}, 64, ""},
+		"once, with a limit":  {[]string{"a", "--once", "1h", "--limit", "2", "--", "true"}, 64, ""},
+		"once, shared":        {[]string{"a", "--once", "1h", "--shared", "--", "true"}, 64, ""},
 		"both":                {[]string{"a", "-n", "-w", "3", "--", "true"}, 64, ""},
 		"once, waiting":       {[]string{"a", "--once", "1h", "-w", "3", "--", "true"}, 64, ""},
 		"a short lease":       {[]string{"a", "--lease", "1ms", "--", "true"}, 64, ""},
@@ -121,8 +130,8 @@ func TestRunUnderAHeldLock(t *testing.T) {
 	do := func(args ...string) result {
 		return where.do(t, "run", append(args, "--", "echo", "ran")...)
 	}
-	// The waits are long enough for the server's answer on a busy machine: a shorter one could not tell that from
-	// silence, which is 69.
+	// The waits are long enough for the server's answer on a busy machine: a shorter one could not tell
+	// that from silence, which is 69.
 	for _, c := range []struct {
 		args []string
 		code int

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -31,13 +33,10 @@ func (a *app) serve(ctx context.Context, s *server, handler http.Handler) error 
 	if s.every < leastEvery {
 		return usageError{errors.New("--every must be at least " + leastEvery.String())}
 	}
-	opening, cancel := context.WithTimeout(ctx, a.cfg.timeout)
-	defer cancel()
-	view, end, err := a.view(opening, s.where)
-	if err != nil {
-		return err
-	}
-	defer end()
+	return a.see(ctx, s.where, func(_ context.Context, view *locks.View) error { return a.answers(ctx, view, s, handler) })
+}
+
+func (a *app) answers(ctx context.Context, view *locks.View, s *server, handler http.Handler) error {
 	listener, err := net.Listen("tcp", s.listen)
 	if err != nil {
 		return err

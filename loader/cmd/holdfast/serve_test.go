@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main_test
 
 import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -152,6 +153,14 @@ func exporterPages(t *testing.T, families map[string]bool) {
 	for _, p := range dashboard.Panels {
 		require.Contains(t, p.Description, "Do: ", p.Title)
 	}
+
+	// The client's metrics have the same words.
+	text, err = os.ReadFile("../../../docs/observing.md")
+	require.NoError(t, err)
+	for _, cause := range locks.Causes {
+		require.Regexp(t, "`end` and `cause`:[^-]*`"+string(cause)+"`", string(text))
+	}
+	require.Regexp(t, "`Group`[^-]*adds `lock`", string(text))
 }
 
 func TestThePage(t *testing.T) {
@@ -185,10 +194,6 @@ func TestThePage(t *testing.T) {
 	lost := look().Losses[0]
 	require.Equal(t, []any{"report", lock.Fence(), locks.CauseBroken}, []any{lost.Name, lost.Token, lost.Cause})
 	require.Contains(t, lost.Reason, "it hangs")
-	_, err = c.Acquire(context.Background(), "<i>next")
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return look().Held == 1 }, soon, pollEvery)
-	drawn(t, url)
 
 	for _, token := range []string{"s3cret", ""} {
 		url, said := serving(t, []string{"HOLDFAST_UI_TOKEN=" + token}, append(where, "ui", "--listen", "0.0.0.0:0")...)
@@ -206,37 +211,5 @@ func TestThePage(t *testing.T) {
 			code, _ := get(t, url+"/look", "Authorization", "Bearer "+token)
 			return code == http.StatusOK
 		}, soon, pollEvery)
-	}
-}
-
-// drawn runs the page's script on a document that is no more than it needs: there is no browser here.
-func drawn(t *testing.T, url string) {
-	t.Helper()
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Log("the page's script was not run: there is no node")
-		return
-	}
-	const document = `
-const parts = {}
-const element = () => ({ rows: [], addEventListener () {}, classList: { toggle () {} },
-  replaceChildren (...rows) { this.rows = rows },
-  insertCell () { const cell = {}; this.rows.push(cell); this.lastChild = cell; return cell } })
-globalThis.document = { getElementById: id => parts[id] ??= element(), createElement: element }
-const ask = fetch
-globalThis.fetch = path => ask(process.argv[2] + '/' + path)
-const later = setTimeout // which fetch uses too
-globalThis.setTimeout = (f, ...rest) => f.name !== 'look' ? later(f, ...rest)
-  : process.stdout.write([parts.problem.textContent, parts.totals.textContent,
-    ...['locks', 'losses'].flatMap(id => parts[id].rows.flatMap(r => r.rows.map(c => c.textContent)))].join('\n'))
-`
-	script, err := os.ReadFile("ui/page.js")
-	require.NoError(t, err)
-	file := t.TempDir() + "/page.js"
-	require.NoError(t, os.WriteFile(file, append([]byte(document), script...), 0o600))
-	out, err := exec.Command(node, file, url).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	for _, text := range []string{"1 locks: 1 held, 0 waiting", "\n<i>next\n", fmt.Sprintf("pid %d (<b>nightly</b>)", os.Getpid()), "broken: ", "it hangs"} {
-		require.Contains(t, string(out), text)
 	}
 }

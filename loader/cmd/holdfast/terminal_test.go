@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main_test
 
 import (
@@ -138,11 +140,16 @@ func TestWatchOnATerminal(t *testing.T) {
 	s.types("p")
 	s.shows("order:42")
 	require.Contains(t, s.screen(), ">  report", "the cursor stays at its lock")
+	require.NoError(t, d.Nodes()[0].Pause())
 	s.types("w")
+	s.shows("looking ...")
+	require.NoError(t, d.Nodes()[0].Resume())
 	s.shows("nobody waits")
+	require.NotContains(t, s.screen(), "looking ...")
 
 	require.NoError(t, d.Nodes()[0].Kill())
 	s.shows("not complete")
+	require.Contains(t, s.screen(), "at least 0 held")
 	s.types("q")
 	require.Equal(t, 0, s.ends())
 	require.Contains(t, s.shown(), "\x1b[?1049l", "the screen is given back")
@@ -277,7 +284,7 @@ func TestBreakAsks(t *testing.T) {
 }
 
 // A lock that is kept until the end of an interval is not taken for one that hangs: a "y" lets no job
-// run again.
+// run again, and drops no value.
 func TestBreakOfAKeptLockAsksLouder(t *testing.T) {
 	d, where := loaded(t)
 	do := func(words ...string) {
@@ -303,6 +310,23 @@ func TestBreakOfAKeptLockAsksLouder(t *testing.T) {
 	r := holdfast(t, nil, append(where, "inspect", "report")...)
 	require.Equal(t, 5, r.code, r)
 	require.Contains(t, r.out, "the lock is free")
+
+	// a value, which nobody is shown
+	do("holdfast_acquire", "1", "lock:report", "me", "600000")
+	do("holdfast_finish", "1", "lock:report", "me", "s3cret", "600000")
+	for _, looks := range []string{"ls", "ls --json", "inspect report", "inspect report --json", "queue report --json",
+		"watch --json --count 1", "doctor --json"} {
+		r = where.do(t, strings.Fields(looks)[0], strings.Fields(looks)[1:]...)
+		require.NotContains(t, r.out+r.errors, "s3cret", looks)
+		require.Equal(t, looks == "inspect report", strings.Contains(r.out, "UTC: a value that is not shown"), r)
+		require.Equal(t, strings.HasSuffix(looks, "report --json"), strings.Contains(r.out, `"has_value": true`), r)
+	}
+	s = inTerminal(t, nil, append(where, "break", "report", "--reason", "it was revoked")...)
+	s.sees("To drop it, so that the next one makes another, type the name of the lock: ")
+	s.types("report\n")
+	require.Equal(t, 0, s.ends(), "%q", s.shown())
+	require.Contains(t, s.shown(), "its value is dropped")
+	require.NotContains(t, s.shown(), "s3cret")
 }
 
 // Progress is for people who wait: after a second, on standard error, on a terminal.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -44,7 +46,7 @@ printed. The page is served without TLS: put a proxy that has it in front, if ot
 The user needs what "holdfast acl --for operator" prints.`,
 		Example: `  holdfast ui --addr redis-1:6379
   HOLDFAST_UI_TOKEN=... holdfast ui 'order:*' --listen :9472`,
-		Args:              onePattern,
+		Args:              atMost(1),
 		ValidArgsFunction: a.completeName(&s.where),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := choose(&s.filter, args); err != nil {
@@ -59,7 +61,6 @@ The user needs what "holdfast acl --for operator" prints.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.SortFlags = false
 	s.where.bind(flags)
 	bindFilter(cmd, &s.filter)
 	flags.StringVar(&s.listen, "listen", uiListen, "`address` to serve at")

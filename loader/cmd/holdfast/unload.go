@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -17,7 +19,7 @@ renew or release them any more: unload only what nobody uses.
 The user needs what "holdfast acl --for loader --unload" prints.`,
 		Example: `  holdfast unload --addr redis-1:6379 --dry-run
   holdfast unload --addr redis-1:6379`,
-		Args: noArguments,
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.tend(cmd.Context(), loader.Unload) },
 	}
 	a.cfg.bindLibrary(cmd.Flags())

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -84,24 +85,20 @@ asks no server; "holdfast --version" prints the same.`,
 		Example: `  holdfast version
   holdfast version --client --json | jq -r .client.revision
   holdfast version --addr redis-1:6379 --json`,
-		Args: noArguments,
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if client {
 				a.clientVersion()
 				return nil
 			}
-			return a.versions(cmd.Context())
+			if !a.cfg.json {
+				fmt.Fprintf(a.stdout, "holdfast %s (the library in this command)\n", functions.Version)
+			}
+			return a.tend(cmd.Context(), loader.Verify)
 		},
 	}
 	cmd.Flags().BoolVar(&client, "client", false, "ask no server")
 	return cmd
-}
-
-func (a *app) versions(ctx context.Context) error {
-	if !a.cfg.json {
-		fmt.Fprintf(a.stdout, "holdfast %s (the library in this command)\n", functions.Version)
-	}
-	return a.tend(ctx, loader.Verify)
 }
 
 func (a *app) clientVersion() {

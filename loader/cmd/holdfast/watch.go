@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -41,7 +43,7 @@ The user needs what "holdfast acl --for operator" prints.`,
 		Example: `  holdfast watch --addr redis-1:6379
   holdfast watch --waited --every 250ms
   holdfast watch --json --count 10 | jq .hand_overs_per_second`,
-		Args:              onePattern,
+		Args:              atMost(1),
 		ValidArgsFunction: a.completeName(&w),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := choose(&f, args); err != nil {
@@ -62,7 +64,6 @@ The user needs what "holdfast acl --for operator" prints.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.SortFlags = false
 	w.bind(flags)
 	bindFilter(cmd, &f)
 	flags.DurationVar(&every, "every", defaultEvery, "the `pause` between two looks")
@@ -71,30 +72,25 @@ The user needs what "holdfast acl --for operator" prints.`,
 }
 
 func (a *app) watch(ctx context.Context, w where, f locks.Filter, every time.Duration, count int) error {
-	opening, cancel := context.WithTimeout(ctx, a.cfg.timeout)
-	defer cancel()
-	view, end, err := a.view(opening, w)
-	if err != nil {
-		return err
-	}
-	defer end()
-	series := &locks.Series{View: view, Within: a.cfg.timeout}
-	if a.cfg.json {
-		return a.stream(ctx, series, f, every, count)
-	}
-	return screen.Run(ctx, screen.Config{
-		Title:         strings.Join(a.cfg.addrs, ","),
-		Series:        series,
-		Filter:        f,
-		Every:         every,
-		Painter:       terminal.PainterFor(a.stdout),
-		LockColumns:   lockColumns,
-		LockCells:     lockCells,
-		WaiterColumns: waiterColumns,
-		WaiterCells:   waiterCells,
-		Question:      question,
-		Outcome:       func(seen locks.Lock, b locks.Broken) string { text, _ := outcome(seen, b); return text },
-	}, a.stdin, a.stdout.Writer)
+	return a.see(ctx, w, func(_ context.Context, view *locks.View) error {
+		series := &locks.Series{View: view, Within: a.cfg.timeout}
+		if a.cfg.json {
+			return a.stream(ctx, series, f, every, count)
+		}
+		return screen.Run(ctx, screen.Config{
+			Title:         strings.Join(a.cfg.addrs, ","),
+			Series:        series,
+			Filter:        f,
+			Every:         every,
+			Painter:       terminal.PainterFor(a.stdout),
+			LockColumns:   lockColumns,
+			LockCells:     lockCells,
+			WaiterColumns: waiterColumns,
+			WaiterCells:   waiterCells,
+			Question:      question,
+			Outcome:       outcome,
+		}, a.stdin, a.stdout.Writer)
+	})
 }
 
 // stream prints a line for each look. To be interrupted is no failure; a last look that did not see

@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -100,7 +103,7 @@ var errSentinel = errors.New("this is a Sentinel: name the primary that it watch
 
 // greet asks what is at an address.
 func greet(ctx context.Context, cfg *config, addr string) (map[string]string, error) {
-	client, err := loader.Dialer(cfg.option(addr))(ctx, addr)
+	client, err := within(ctx, func() (rueidis.Client, error) { return loader.Dialer(cfg.option(addr))(ctx, addr) })
 	if err != nil {
 		return nil, cfg.explainConnect(err)
 	}
@@ -128,7 +131,11 @@ func hello(ctx context.Context, redis rueidis.Client) (map[string]string, error)
 func (c *config) explainConnect(err error) error {
 	reply, ok := rueidis.IsRedisErr(err)
 	if !ok {
-		return fmt.Errorf("connecting: %w (check --addr, and --tls if the server wants it)", err)
+		hint := "check --addr, and --tls if the server wants it"
+		if dialing := (*net.OpError)(nil); errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &dialing) {
+			hint = "it takes connections and does not answer: it hangs, or wants --tls"
+		}
+		return fmt.Errorf("connecting: %w (%s)", err, hint)
 	}
 	who := "--user and HOLDFAST_PASSWORD"
 	if c.master != "" {

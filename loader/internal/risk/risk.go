@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package risk knows by which of its settings a server can lose locks, or grant one twice. The table
 // "What to set on the servers" of docs/guarantees.md says why.
 package risk

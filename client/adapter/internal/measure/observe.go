@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package measure says what is measured of locks, once for all adapters: which event of a
 // [client.Observer] changes which metric, by which attributes, and what their values are. An adapter
 // only carries that to its own library.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command holdfast-test-server serves the Redis in memory of package locktest on a TCP port, with
 // the Holdfast library loaded: for the tests of other languages.
 //

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
 	"bufio"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/integration/leaks"
 	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaks.Check(m.Run())) }
@@ -21,28 +23,21 @@ func TestMain(m *testing.M) { os.Exit(leaks.Check(m.Run())) }
 // Clients lock over TCP, and the server ends with its context, whether they are still there or not.
 func TestItServesLocks(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	r, w := io.Pipe()
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx, l, w) }()
 	line, err := bufio.NewReader(r).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	addr := strings.TrimSpace(line)
 
 	a, b := open(t, addr), open(t, addr)
 	lock, err := a.Acquire(ctx, "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.TryAcquire(ctx, "x"); !errors.Is(err, client.ErrBusy) {
-		t.Errorf("a lock that is held: %v", err)
-	}
+	require.NoError(t, err)
+	_, err = b.TryAcquire(ctx, "x")
+	require.ErrorIs(t, err, client.ErrBusy)
 	got := make(chan error, 1)
 	go func() {
 		next, err := b.Acquire(ctx, "x")
@@ -53,37 +48,26 @@ func TestItServesLocks(t *testing.T) {
 	}()
 	for waiting := 0; waiting == 0; {
 		info, err := a.Inspect(ctx, "x")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		waiting = info.Waiters
 	}
-	if err := lock.Release(ctx); err != nil {
-		t.Error(err)
-	}
-	if err := <-got; err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, lock.Release(ctx))
+	require.NoError(t, <-got)
 	stop()
 	select {
 	case err := <-ended:
-		if err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, err)
 	case <-time.After(10 * time.Second):
-		t.Fatal("it does not end")
+		require.Fail(t, "it does not end")
 	}
-	if _, err := net.Dial("tcp", addr); err == nil {
-		t.Error("it still listens")
-	}
+	_, err = net.Dial("tcp", addr)
+	require.Error(t, err)
 }
 
 func open(t *testing.T, addr string) *client.Client {
 	t.Helper()
 	c, err := client.Open(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, client.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
 }

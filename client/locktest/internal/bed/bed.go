@@ -1,8 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bed is what tests of clients in virtual time stand on: a world of package redis in a
 // bubble of testing/synctest, with a watchdog.
 package bed
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -117,4 +121,18 @@ func Closing(t *testing.T, c *client.Client) *client.Client {
 	t.Helper()
 	t.Cleanup(c.Close)
 	return c
+}
+
+// kinds are those of which each error has one.
+var kinds = map[string]error{"busy": client.ErrBusy, "timeout": client.ErrTimeout, "unreachable": client.ErrUnreachable,
+	"closed": client.ErrClosed, "lost": client.ErrLost, "invalid": client.ErrInvalid, "canceled": context.Canceled}
+
+// Kinds returns those that err is of.
+func Kinds(err error) (of []string) {
+	for name, kind := range kinds {
+		if errors.Is(err, kind) {
+			of = append(of, name)
+		}
+	}
+	return of
 }

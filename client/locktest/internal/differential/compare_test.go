@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package differential
 
 import (
@@ -154,6 +156,11 @@ func relaxed(st step, v any) any {
 		case len(v) == 7: // inspect
 			at = 4
 		}
+		for i := 4; len(v)%4 == 1 && i < len(v); i += 4 { // holders
+			if left, ok := v[i].(int64); ok && left > 0 {
+				out[i] = loose(left)
+			}
+		}
 		if at > 0 {
 			if left, ok := v[at].(int64); ok && left > 0 {
 				out[at] = loose(left)
@@ -175,6 +182,9 @@ const (
 	moreDoubles  = 8
 	entryDoubles = 4
 	entryShorts  = 2
+	crowdDoubles = 3
+	slotDoubles  = 5
+	slotShorts   = 1
 	turn         = 3 // how long holders had the lock: that is real time
 )
 
@@ -189,6 +199,10 @@ func unpacked(name string, v any) any {
 		doubles = lineDoubles
 	case strings.HasPrefix(name, "w:") && len(text) >= 8*entryDoubles+2*entryShorts:
 		doubles, shorts = entryDoubles, entryShorts
+	case name == "crowd" && len(text) >= 8*crowdDoubles:
+		doubles = crowdDoubles
+	case strings.HasPrefix(name, "h:") && len(text) >= 8*slotDoubles+2*slotShorts:
+		doubles, shorts = slotDoubles, slotShorts
 	default:
 		return v
 	}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package differential
 
 import (
@@ -8,7 +10,7 @@ import (
 )
 
 // fields are what a lock's hash has, and one that it has not.
-var fields = []string{"owner", "until", "fence", "channel", "state", "holds", "w:1", "w:2", "w:3", "at:a", "at:b", "other"}
+var fields = []string{"owner", "until", "fence", "channel", "state", "holds", "w:1", "w:2", "w:3", "at:a", "at:b", "crowd", "h:1", "h:2", "other"}
 
 // value is something for a field, that fits it or not.
 func (s source) value(field, key string) string {
@@ -32,7 +34,11 @@ func (s source) value(field, key string) string {
 			entry(asked, -1, "", "", who), entry(asked, math.NaN(), "", "diff:c1", who), ">2", ">3", "<1", ">4503599627370495",
 			entry(1, 0, "", "", ""))
 	case "at:a", "at:b":
-		return pick(s, "1", "2", "3", "4503599627370495")
+		return pick(s, "1", "2", "3", "4503599627370495", "h1", "h2", "h0")
+	case "crowd":
+		return string(packed(pick[float64](s, 1, 2, 3), float64(now.UnixMilli()), float64(now.UnixMilli()+600000))) + pick(s, "", "1", "11", "01", "2")
+	case "h:1", "h:2":
+		return string(packed(float64(now.UnixMilli()+pick[int64](s, -1000, 600000)), 5, 0, pick[float64](s, 0, 500, math.NaN()), 600000)) + "\x00\x00" + pick(s, owners[:4]...)
 	case "channel":
 		return pick(s, channels...)
 	}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package differential
 
 import (
@@ -86,7 +88,7 @@ func (s *side) must(conn int, words ...string) error {
 func (s *side) end() {
 	for i, c := range s.conns {
 		if c != nil {
-			_ = c.nc.Close()
+			_ = c.Close()
 			s.conns[i] = nil
 		}
 	}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package differential
 
 import (
@@ -54,6 +56,7 @@ var (
 	leases   = []string{"600000", "600001", "600000", "600001", "31536000000"}
 	minima   = []string{"1", "1", "60000"}
 	fences   = []string{"1", fenceOf(""), fenceOf(""), "9007199254740991"}
+	limits   = []string{"1", "2", "3", "1000"}
 	blocks   = []string{"1", "2", "10", "1000", "1000000"}
 	odd      = []string{"", "0", "-1", "1.5", "1e3", "inf", "nan", "0x10", "9007199254740993", "31536000001", "a\x00", "a\nb", "\x7f", "x y", strings.Repeat("x", 513), "01", " 1"}
 )
@@ -146,15 +149,16 @@ func (s source) names() []string {
 
 // words are the options of each function, and what is good for each.
 var words = map[string]map[string][]string{
-	functions.Acquire:          {"TOKENS": blocks, "MINHOLD": minima, "GUARD": leases},
+	functions.Acquire:          {"TOKENS": blocks, "MINHOLD": minima, "GUARD": leases, "LIMIT": limits, "SHARED": nil},
 	functions.AcquireReentrant: {"GUARD": leases},
 	functions.Renew:            {"FENCE": fences, "HOLD": holds, "RAISE": fences},
 	functions.Release:          {"HOLD": holds, "ALL": nil, "LAST": fences},
 	functions.Wait: {"CHANNEL": channels, "MAXWAIT": {"31536000000", "31536000000", "1"}, "HOLD": holds, "TOKENS": blocks, "MINHOLD": minima,
-		"GUARD": leases},
+		"GUARD": leases, "LIMIT": limits, "SHARED": nil},
 	functions.Leave:   {"HOLD": holds, "FENCE": fences},
 	functions.Break:   {"OWNER": owners, "REASON": {"", "a test", "x"}, "FORGET": nil},
 	functions.Inspect: {},
+	functions.Holders: {},
 }
 
 // options are some of the words of a function, in any order and case, now and then one that it does not
@@ -173,7 +177,7 @@ func (s source) options(name, key string) (out []string) {
 		}
 	}
 	if s.IntN(60) == 0 {
-		out = append(out, pick(s, "SHARED", "FENCE", "HOLD", "", "x y", "1"))
+		out = append(out, pick(s, "RENEWABLE", "FENCE", "HOLD", "", "x y", "1"))
 	}
 	return out
 }
@@ -181,7 +185,7 @@ func (s source) options(name, key string) (out []string) {
 // function is a call of the library.
 func (s source) function(key string) []string {
 	name := pick(s, functions.Acquire, functions.Acquire, functions.AcquireReentrant, functions.Renew, functions.Renew, functions.Release, functions.Release,
-		functions.Wait, functions.Wait, functions.Wait, functions.Leave, functions.Break, functions.Inspect)
+		functions.Wait, functions.Wait, functions.Wait, functions.Leave, functions.Break, functions.Inspect, functions.Holders)
 	owner, ttl := s.word(owners[:4+s.IntN(4)]...), s.word(leases...)
 	if (name == functions.Release || name == functions.Renew || name == functions.Leave) && s.IntN(2) == 0 {
 		owner = ownerOf(key)
@@ -198,7 +202,7 @@ func (s source) function(key string) []string {
 		if s.IntN(3) > 0 {
 			return s.function(key)
 		}
-	case functions.Inspect:
+	case functions.Inspect, functions.Holders:
 		cmd[0] = pick(s, "FCALL", "FCALL_RO")
 	}
 	return append(cmd, s.options(name, key)...)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package jobs tests, in virtual time, what the client builds upon its locks: the Observer, Once, Lead
 // and AcquireAll. AcquireAll under faults of servers and networks is the simulation's.
 package jobs

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 import "fmt"
@@ -39,8 +41,6 @@ const (
 	Change      // a client hears that something has changed
 	Smash       // an operator breaks the lock
 	Fail        // a failover
-	Instant     // a microsecond passes
-	Elsewhere   // another lock is granted
 	moves
 )
 
@@ -76,8 +76,6 @@ var moveNames = [moves]string{
 	Change:      "hears of a change:",
 	Smash:       "an operator breaks the lock",
 	Fail:        "a failover",
-	Instant:     "a microsecond passes",
-	Elsewhere:   "another lock is granted",
 }
 
 // Action is a move of a client. Those of nobody have client 0.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 import (
@@ -51,8 +53,6 @@ func concretize(x *edge, us int64, m moment) *concrete {
 		c.until = 0
 	}
 	switch {
-	case x.coarse:
-		c.fence = us + int64(l.Fence) - int64(x.env.Now)
 	case l.Age > 0:
 		c.fence = us - 1000*c.since(l.Age)
 		if int8(l.Age) > x.silence { // by a microsecond

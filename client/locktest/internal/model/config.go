@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 // Level is what must be true before a client counts on a grant.
@@ -53,9 +55,6 @@ type Config struct {
 	Drops   bool  // connections of waiters may be lost, and come back
 	Odd     bool  // tries, declines, calls that are refused, clients that close
 	Ages    bool  // how long ago waiters asked, and how old a lock is, matters
-	// The server's clock may stand still from one grant to the next. Otherwise each grant has a
-	// microsecond of its own.
-	Coarse bool
 
 	Flaw   Flaw
 	server *library

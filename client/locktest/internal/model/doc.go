@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package model explores the lock's protocol exhaustively: all that a few clients, their messages
 // and one or two servers can do, breadth first, in abstract time. In each state it looks whether
 //
 //   - two clients hold one lock by their own view (Exclusion),
-//   - the token of a new holder is not above those of all before it (Tokens),
 //   - a client that waits and lives is never served, although nothing fails any more (Progress),
 //   - a key has no expiry, or goes before its lease does (Expiry),
 //   - a release or a leave ended another's lock (Ownership),
@@ -37,12 +38,12 @@
 // one has a longer provisional lease.
 //
 // A lock is one key, and a call of one touches no other: so locks are independent but for the last token
-// that the server remembers. A grant of another lock raises that, and is a move of its own where the clock
-// stands still.
+// that the server remembers. Each grant has a microsecond of its own here, so no token is ahead of the clock.
 //
 // Not modelled: several servers of which a majority decides, runs of tokens, MAXWAIT, RenewFor, minima, the
-// records of breaks (they are made with FORGET), clocks that are stepped, keys that are deleted or evicted,
-// slots that move, and more than one failover. The simulation and the contract's tests have those.
+// records of breaks (they are made with FORGET), tokens ahead of the clock, clocks that are stepped, keys that
+// are deleted or evicted, slots that move, and more than one failover. The simulation and the contract's tests
+// have those.
 //
 // # Joinable locks
 //
@@ -87,8 +88,5 @@
 //	go test -v ./internal/model    # also prints states, edges, depths and traces
 //
 // Two clients are explored to the end where each call is answered; where answers are lost too, where two
-// goroutines want one client's lock, and with three clients, it is the nearest states, some hundred thousand.
-// With HOLDFAST_MODEL=full these go to the end, which takes hours, and some ten gigabytes with GOGC=25:
-//
-//	HOLDFAST_MODEL=full go test -v -timeout 8h -run Protocol ./internal/model
+// goroutines want one client's lock, and with three clients, it is the nearest states.
 package model

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 import (
@@ -149,9 +151,6 @@ func (cfg *Config) first() State {
 	}
 	s.Clients[0].More = cfg.More
 	s.Main.Age = cfg.Guard
-	if cfg.Coarse {
-		s.Now = 1
-	}
 	cfg.normalize(&s)
 	return s
 }

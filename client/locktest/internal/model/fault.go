@@ -1,25 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 // What happens around the clients: time, replication, failovers, operators.
-
-// instant lets a microsecond pass, if tokens are ahead of the clock.
-func instant(s *State) bool {
-	if ahead(s) <= 0 && s.Now > s.Main.Last {
-		return false
-	}
-	s.Now++
-	return true
-}
-
-// elsewhere grants another lock. That is all that another one can do to this one: the last token that the
-// server remembers is of both.
-func elsewhere(s *State) bool {
-	if ahead(s) > 2 {
-		return false
-	}
-	s.Main.Last = max(s.Now, s.Main.Last+1)
-	return true
-}
 
 // replicated reports whether there is a replica.
 func (cfg *Config) replicated() bool { return cfg.Failover == Promotion || cfg.Failover == Split }
@@ -54,9 +37,6 @@ func (cfg *Config) pass(s *State) bool {
 	s.Main.Age = min(s.Main.Age+1, cfg.Guard)
 	if cfg.Contact > 0 && s.Failed == 0 {
 		s.Main.Quiet = min(s.Main.Quiet+1, cfg.Contact+1)
-	}
-	if cfg.Coarse {
-		s.Now += Token(max(ahead(s), 0)) + 1
 	}
 	if s.Linger > 0 {
 		s.Old.Age = min(s.Old.Age+1, cfg.Guard)

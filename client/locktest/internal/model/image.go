@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 import (
@@ -101,8 +103,6 @@ func (c *concrete) token(fence int64) Token {
 		return 0
 	case fence == c.fence && c.lock.Owner != 0:
 		return c.lock.Fence
-	case c.coarse:
-		return Token(fence - c.us + int64(c.env.Now))
 	case fence < c.us:
 		c.fail("gave the token %d", fence)
 	}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 // Invariant is what must be true in each state, or of each move.
@@ -6,7 +8,6 @@ type Invariant uint8
 // The invariants.
 const (
 	Exclusion Invariant = iota // no two clients hold one lock by their own view
-	Tokens                     // the token of each holder is above those of all before it
 	Progress                   // who waits and lives gets the lock when nothing fails any more
 	Expiry                     // no key is without an expiry, and none expires before its lease
 	Ownership                  // a release or a leave never ends another's lock
@@ -15,8 +16,7 @@ const (
 )
 
 func (v Invariant) String() string {
-	return [...]string{"two holders", "a token that does not grow",
-		"a waiter that is never served", "a key without an expiry", "another's lock was ended", "a waiter was overtaken"}[v]
+	return [...]string{"two holders", "a waiter that is never served", "a key without an expiry", "another's lock was ended", "a waiter was overtaken"}[v]
 }
 
 // broken returns the invariants that a state breaks, as bits.
@@ -45,16 +45,10 @@ func (l *Lock) unbounded() bool {
 	return l.Owner != 0 && (l.Exp == forever || l.Exp <= 0 || l.Exp < l.Rem)
 }
 
-// judge returns the invariants that a call breaks, and notes the token.
-func (cfg *Config) judge(s *State, before *Lock, env Env, r Request, e *Effect) (out uint8) {
-	if e.Granted != 0 {
-		if cfg.overtaken(before, env, r, e) {
-			out |= 1 << Order
-		}
-		if e.Granted <= s.Top {
-			out |= 1 << Tokens
-		}
-		s.Top = max(s.Top, e.Granted)
+// judge returns the invariants that a call breaks.
+func (cfg *Config) judge(before *Lock, env Env, r Request, e *Effect) (out uint8) {
+	if e.Granted != 0 && cfg.overtaken(before, env, r, e) {
+		out |= 1 << Order
 	}
 	if r.Kind != Release && r.Kind != Leave {
 		return out

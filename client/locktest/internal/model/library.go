@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
@@ -47,7 +48,6 @@ type Env struct {
 	Pollers uint8 // a bit for each client that waits without a channel
 	Young   bool  // the memory is younger than the guard: nothing may be granted
 	Now     Token // the server's time, as tokens count it
-	Last    Token // the greatest token that the server remembers
 }
 
 // Effect is what a call did.
@@ -58,7 +58,6 @@ type Effect struct {
 	Told    Owner // a message of the grant went to this one's channel; 0: to nobody
 	Granted Token // the token of a new holder; 0: there is none
 	Now     Token
-	Last    Token
 }
 
 // edge is one call in one state.
@@ -68,7 +67,6 @@ type edge struct {
 	request                     Request
 	lease, provisional, silence int8 // of the Config
 	guard                       int8 // 0: the lock is not guarded
-	coarse                      bool
 }
 
 // library is one on a server, with somebody who listens on each live channel.
@@ -83,7 +81,7 @@ type library struct {
 // effects are those of each library that was explored, by its source.
 var effects = map[string]map[edge]Effect{}
 
-// The tokens of an edge where the clock never stands still: only their order matters.
+// The tokens of an edge: only their order matters.
 const (
 	heldToken Token = 1
 	nowToken  Token = 2
@@ -91,7 +89,7 @@ const (
 
 // Do runs a call on a lock.
 func (cfg *Config) Do(lock Lock, env Env, r Request) Effect {
-	x := edge{lock, env, r, cfg.Lease, cfg.Provisional, cfg.Silence, 0, cfg.Coarse}
+	x := edge{lock, env, r, cfg.Lease, cfg.Provisional, cfg.Silence, 0}
 	if cfg.Level == Guarded && cfg.Guard > 0 { // one that is shorter than the lease is a memory that seems older
 		x.guard = max(cfg.Guard, cfg.Lease)
 	}
@@ -101,16 +99,14 @@ func (cfg *Config) Do(lock Lock, env Env, r Request) Effect {
 			x.env.Pollers &^= 1 << i
 		}
 	}
-	if !cfg.Coarse {
-		x.env.Now, x.env.Last = nowToken, 0
-		if lock.Owner != 0 {
-			x.lock.Fence = heldToken
-		}
-		if r.Fence != 0 {
-			x.request.Fence = stale
-			if r.Fence == lock.Fence {
-				x.request.Fence = heldToken
-			}
+	x.env.Now = nowToken
+	if lock.Owner != 0 {
+		x.lock.Fence = heldToken
+	}
+	if r.Fence != 0 {
+		x.request.Fence = stale
+		if r.Fence == lock.Fence {
+			x.request.Fence = heldToken
 		}
 	}
 	e, known := cfg.server.effects[x]
@@ -118,16 +114,13 @@ func (cfg *Config) Do(lock Lock, env Env, r Request) Effect {
 		e = cfg.server.run(&x)
 		cfg.server.effects[x] = e
 	}
-	if !cfg.Coarse {
-		for _, t := range [...]*Token{&e.Lock.Fence, &e.Fence, &e.Granted, &e.Now} {
-			switch {
-			case *t == heldToken:
-				*t = lock.Fence
-			case *t >= nowToken:
-				*t += env.Now - nowToken
-			}
+	for _, t := range [...]*Token{&e.Lock.Fence, &e.Fence, &e.Granted, &e.Now} {
+		switch {
+		case *t == heldToken:
+			*t = lock.Fence
+		case *t >= nowToken:
+			*t += env.Now - nowToken
 		}
-		e.Last = env.Last
 	}
 	return e
 }
@@ -151,11 +144,6 @@ func (l *library) play(x *edge, m moment) (e Effect) {
 	if x.guard > 0 {
 		l.remember(c)
 	}
-	if x.coarse && x.env.Last >= x.env.Now {
-		for i := range int(x.env.Last-x.env.Now) + 1 { // the server remembers that token
-			l.node.Do("FCALL", functions.Acquire, "1", "scratch"+strconv.Itoa(i), "scratch", "1000")
-		}
-	}
 	l.node.Do("DEL", key)
 	if fields := c.key(); fields != nil {
 		l.node.Do(append([]string{"HSET", key}, fields...)...)
@@ -167,21 +155,11 @@ func (l *library) play(x *edge, m moment) (e Effect) {
 	expires, _ := l.node.Do("PEXPIRETIME", key).(int64)
 	e.Lock = c.lockOf(l.node.Hash(key), expires)
 	e.Yes, e.Fence = c.answer(reply)
-	e.Now, e.Last = x.env.Now, x.env.Last
+	e.Now = x.env.Now
 	if n := &e.Lock; n.Rem > 0 && (n.Owner != x.lock.Owner || n.Fence != x.lock.Fence) {
-		e.Granted = n.Fence
-		if !x.coarse { // each grant has a microsecond of its own
-			e.Now = max(e.Now, n.Fence)
-		}
+		e.Granted, e.Now = n.Fence, max(e.Now, n.Fence) // each grant has a microsecond of its own
 	}
 	e.Told = c.told(l.node.Hash(key), told)
-	if x.coarse { // what the server remembers shows in the next token that it gives
-		next, _ := l.node.Do("FCALL", functions.Acquire, "1", "scratch", "another", "1000").(int64)
-		l.node.Do("DEL", "scratch")
-		if next > c.us {
-			e.Last = c.token(next) - 1
-		}
-	}
 	return e
 }
 

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -43,17 +44,4 @@ func serve(tb testing.TB, source string) *library {
 	go func() { _, _ = io.Copy(io.Discard, conn) }()
 	synctest.Wait()
 	return l
-}
-
-// change makes changes of a library: old, new, old, new.
-func change(tb testing.TB, changes ...string) string {
-	tb.Helper()
-	source := functions.Source
-	for i := 0; i < len(changes); i += 2 {
-		if n := strings.Count(source, changes[i]); n != 1 {
-			tb.Fatalf("the library has %q %d times, not once: change it in another way", changes[i], n)
-		}
-		source = strings.Replace(source, changes[i], changes[i+1], 1)
-	}
-	return source
 }

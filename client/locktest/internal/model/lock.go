@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 // Token is a fencing token. Only the order of tokens and whether they are ahead of the clock

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 import (
@@ -23,12 +25,8 @@ func (cfg *Config) normalize(s *State) (moved [maxClients]uint8) {
 // stale is a token that no lock has any more. Clients compare theirs with those of locks only.
 const stale Token = 63
 
-// renumber numbers the tokens. Of those that the clock has passed only the order matters; those
-// ahead of it keep their distance to it.
+// renumber numbers the tokens, of which only the order matters. The time is above all of them.
 func (cfg *Config) renumber(s *State) {
-	if !cfg.Coarse { // the time is above all tokens
-		s.Now, s.Main.Last, s.Old.Last, s.Top = 0, 0, 0, 0
-	}
 	locks := uint64(0)
 	eachFence(s, func(t *Token) { locks |= 1 << *t })
 	used := locks
@@ -41,23 +39,16 @@ func (cfg *Config) renumber(s *State) {
 		}
 	}
 	ordered(func(t *Token) { used |= 1 << *t })
-	eachMemory(s, func(t *Token) { used |= 1 << *t })
-	used |= 1 << s.Now
 	used &^= 1 | 1<<stale // 0 is none
 	to := [64]Token{stale: stale}
-	n, now := Token(0), Token(0)
+	n := Token(0)
 	for rest := used; rest != 0; rest &= rest - 1 {
 		t := Token(bits.TrailingZeros64(rest))
 		n++
-		if to[t] = n; t == s.Now {
-			now = n
-		} else if cfg.Coarse && t > s.Now {
-			to[t] = now + t - s.Now
-		}
+		to[t] = n
 	}
 	rename := func(t *Token) { *t = to[*t] }
 	eachFence(s, rename)
-	eachMemory(s, rename)
 	ordered(rename)
 	for i := range s.Clients[:cfg.Clients] {
 		c := &s.Clients[i]
@@ -71,9 +62,7 @@ func (cfg *Config) renumber(s *State) {
 			}
 		}
 	}
-	if s.Now = now; !cfg.Coarse {
-		s.Now = n
-	}
+	s.Now = n
 }
 
 // eachFence calls f for the tokens of locks.
@@ -81,13 +70,6 @@ func eachFence(s *State, f func(*Token)) {
 	for _, l := range s.locks() {
 		f(&l.Fence)
 	}
-}
-
-// eachMemory calls f for the other tokens that new ones are compared with.
-func eachMemory(s *State, f func(*Token)) {
-	f(&s.Top)
-	f(&s.Main.Last)
-	f(&s.Old.Last)
 }
 
 // forget drops what has no effect any more.
@@ -105,11 +87,9 @@ func (cfg *Config) forget(s *State) {
 		if c.Call.Status == Gone {
 			c.Call.Yes, c.Call.Got = 0, 0
 		}
-		if !cfg.Coarse { // new tokens are above all, so the last one below is as good
-			c.known.Above = s.below(c, c.known.Above)
-			if c.Call.Yes == 0 {
-				c.Call.Got = s.below(c, c.Call.Got)
-			}
+		c.known.Above = s.below(c, c.known.Above) // new tokens are above all, so the last one below is as good
+		if c.Call.Yes == 0 {
+			c.Call.Got = s.below(c, c.Call.Got)
 		}
 		if c.Call.Yes == 1 { // it is compared with those of locks and messages only
 			s.outdate(c, &c.Call.Got)

@@ -1,10 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 import (
-	"os"
 	"slices"
 	"testing"
 	"testing/synctest"
+
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/seeded"
 )
 
 // base is a configuration with three clients, of which one may die.
@@ -32,7 +36,6 @@ var nearest = atMost(200_000)
 // frequent makes the provisional lease longer than the time from one question to the next.
 func frequent(c *Config)          { c.Lease, c.Provisional = 3, 2 }
 func watched(c *Config)           { c.Progress = true }
-func coarse(c *Config)            { c.Coarse = true }
 func crowded(c *Config)           { c.More = 1 }
 func odd(c *Config)               { c.Odd = true }
 func sure(c *Config)              { c.Sure = true }
@@ -88,13 +91,10 @@ var scenarios = []scenario{
 	broken("2 clients, pollers, each asks once in a provisional lease",
 		Progress, clients(2), polling(2), watched),
 	sound("2 clients, tries, declines, errors and closed clients", clients(2), odd, healthy),
-	sound("2 clients, clock stands still", clients(2), coarse, healthy, sure),
 
 	// The default level.
 	unsound("2 clients, promotion", overlap, clients(2), fails(Promotion), healthy, sure),
 	unsound("2 clients, empty restart", overlap, clients(2), fails(Restart), healthy, sure, watched),
-	broken("2 clients, promotion, clock stands still",
-		Tokens, clients(2), fails(Promotion), coarse),
 
 	// With all replicas.
 	sound("2 clients, replicas, promotion", clients(2), replicas, fails(Promotion), healthy, sure),
@@ -129,31 +129,8 @@ var scenarios = []scenario{
 		Exclusion, clients(2), guarded(0), fenced(1, true), fails(Split)),
 }
 
-// more is explored with HOLDFAST_MODEL=full: what is bounded above, to its end, and answers that are lost.
-var more = []scenario{
-	sound("2 clients, a stray, to the end", clients(2), strays(1), healthy),
-	sound("2 clients, one of 2 goroutines, to the end", clients(2), crowded, healthy),
-	sound("3 clients, all calls are answered", sure, healthy),
-	sound("2 clients, a break, lost answers", clients(2), breaks, watched),
-	sound("2 clients, lost subscriptions and answers", clients(2), drops, watched),
-	unsound("2 clients, promotion, clock stands still, to the end", []Invariant{Exclusion, Tokens},
-		clients(2), fails(Promotion), coarse, healthy, sure),
-	unsound("2 clients, promotion, lost answers", overlap, clients(2), fails(Promotion), watched),
-	sound("2 clients, replicas, promotion, lost answers", clients(2), replicas, fails(Promotion), watched),
-	sound("2 clients, replicas, longer split brain", clients(2), replicas, fails(Split), healthy),
-	sound("2 clients, guarded, promotion, lost answers", clients(2), guarded(2), fails(Promotion), watched),
-	sound("2 clients, guarded by a lease, fenced, split brain",
-		clients(2), guarded(2), fenced(1, true), fails(Split), healthy),
-	sound("2 clients, guarded by more than a lease, fenced, split brain",
-		clients(2), guarded(3), fenced(1, true), fails(Split), healthy),
-}
-
 func TestProtocol(t *testing.T) {
-	all := scenarios
-	if os.Getenv("HOLDFAST_MODEL") == "full" {
-		all = append(all[:len(all):len(all)], more...)
-	}
-	for _, s := range all {
+	for _, s := range scenarios {
 		t.Run(s.Name, func(t *testing.T) { s.check(t) })
 	}
 }
@@ -163,7 +140,7 @@ func TestProtocol(t *testing.T) {
 func (s *scenario) check(t *testing.T) (r *Report) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s.server = serve(t, change(t, s.source...))
+		s.server = serve(t, seeded.Text(t, functions.Source, s.source...))
 		found, err := Explore(&s.Config)
 		if r = found; err != nil { // only what has a bound
 			t.Log(err)

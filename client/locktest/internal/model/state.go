@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 import "github.com/holdfast-go/holdfast/client/internal/queue"
@@ -61,9 +63,8 @@ type Client struct {
 // Server is one server.
 type Server struct {
 	Lock  Lock
-	Last  Token // the greatest token that it remembers
-	Age   int8  // of its memory, at most Config.Guard
-	Quiet int8  // ticks since it heard from its replica, at most Config.Contact+1
+	Age   int8 // of its memory, at most Config.Guard
+	Quiet int8 // ticks since it heard from its replica, at most Config.Contact+1
 }
 
 // State is everything. It is comparable, and holds nothing that does not matter.
@@ -72,7 +73,6 @@ type State struct {
 	Old     Server // the old primary of a split
 	Replica Lock   // what the replica has; it catches up by leaps
 	Now     Token  // the time, as tokens count it
-	Top     Token  // the greatest token that was ever granted, which no server knows
 	Clients [maxClients]Client
 	Failed  uint8 // failovers so far
 	Linger  int8  // the old primary goes on for so long

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 import "github.com/holdfast-go/holdfast/client/internal/queue"
@@ -60,8 +62,6 @@ func (cfg *Config) may(s *State, a Action) bool {
 		return s.Broken < cfg.Breaks && s.Main.Lock.Owner != 0
 	case Fail:
 		return cfg.Failover != Never && s.Failed == 0
-	case Instant, Elsewhere:
-		return cfg.Coarse
 	}
 	return true
 }
@@ -131,10 +131,6 @@ func (cfg *Config) happen(s *State, i int, m Move) bool {
 		return cfg.sync(s)
 	case Fail:
 		return cfg.fail(s)
-	case Instant:
-		return instant(s)
-	case Elsewhere:
-		return elsewhere(s)
 	case Tick:
 		return cfg.pass(s)
 	case Notice, Unsub:
@@ -156,10 +152,10 @@ func (cfg *Config) serve(s *State, link uint8, r Request) (served bool, e Effect
 		return false, e, 0
 	}
 	server := s.server(link)
-	if cfg.Contact > 0 && server.Quiet > cfg.Contact || cfg.Coarse && ahead(s) > 2 {
+	if cfg.Contact > 0 && server.Quiet > cfg.Contact {
 		return false, e, 0
 	}
-	env := Env{Young: cfg.Level == Guarded && server.Age < cfg.Guard, Now: s.Now, Last: server.Last}
+	env := Env{Young: cfg.Level == Guarded && server.Age < cfg.Guard, Now: s.Now}
 	for i := range s.Clients[:cfg.Clients] {
 		c := &s.Clients[i]
 		if c.Polls == 1 {
@@ -170,23 +166,14 @@ func (cfg *Config) serve(s *State, link uint8, r Request) (served bool, e Effect
 	}
 	before := server.Lock
 	e = cfg.Do(before, env, r)
-	bad = cfg.judge(s, &before, env, r, &e)
-	server.Lock, server.Last, s.Now = e.Lock, e.Last, e.Now
+	bad = cfg.judge(&before, env, r, &e)
+	server.Lock, s.Now = e.Lock, e.Now
 	if e.Told != 0 {
 		if c := &s.Clients[e.Told.client()]; c.Dead == 0 {
 			c.Note = Note{For: 1 + e.Told.past(), Left: min(e.Lock.Rem, cfg.Lease), Fence: e.Lock.Fence}
 		}
 	}
 	return true, e, bad
-}
-
-// ahead is how far the greatest token is ahead of the clock.
-func ahead(s *State) int {
-	most := Token(0)
-	look := func(t *Token) { most = max(most, *t) }
-	eachFence(s, look)
-	eachMemory(s, look)
-	return int(most) - int(s.Now)
 }
 
 // request is a call for an owner. Of a joinable lock that is a hold.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redis
 
 import (
@@ -7,10 +9,7 @@ import (
 )
 
 func init() {
-	register(
-		&spec{"ACL|SETUSER", -3, noScript | always, 0, aclSetUser},
-		&spec{"ACL|DELUSER", -3, noScript | always, 0, aclDelUser},
-	)
+	register(&spec{"ACL|SETUSER", -3, noScript | always, 0, aclSetUser})
 }
 
 // user is who a connection is. Categories but @all, selectors and %RW patterns are not modelled.
@@ -164,24 +163,6 @@ func aclSetUser(c *call) any {
 		return err
 	}
 	return Status("OK")
-}
-
-func aclDelUser(c *call) any {
-	removed := 0
-	for _, name := range c.args {
-		u := c.n.users[name]
-		if u == nil || name == "default" {
-			continue
-		}
-		delete(c.n.users, name)
-		removed++
-		for _, s := range byID(c.n.sessions) {
-			if s.user == u {
-				s.end()
-			}
-		}
-	}
-	return removed
 }
 
 func (n *Node) login(s *session, name, password string) Error {

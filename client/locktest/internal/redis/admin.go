@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redis
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -31,7 +32,6 @@ func init() {
 		&spec{"INFO", -1, always, 0, info},
 		&spec{"CONFIG|GET", -3, noScript | always, 0, configGet},
 		&spec{"CONFIG|SET", -4, noScript | always, 0, configSet},
-		&spec{"CONFIG|RESETSTAT", 2, noScript | always, 0, func(c *call) any { clear(c.n.stats); return Status("OK") }},
 		&spec{"DEBUG|SET-ACTIVE-EXPIRE", 3, noScript | always, 0, setActiveExpire},
 		&spec{"COMMAND", -1, always, 0, func(*call) any { return []any{} }},
 	)
@@ -74,8 +74,6 @@ func (n *Node) version() string {
 
 func (n *Node) mode() (mode, role string) {
 	switch {
-	case n.sentinel:
-		return "sentinel", "sentinel"
 	case n.topo != nil:
 		mode = "cluster"
 	default:
@@ -85,16 +83,6 @@ func (n *Node) mode() (mode, role string) {
 		return mode, "replica"
 	}
 	return mode, "master"
-}
-
-// commandStats are the runs of each command, those inside functions included. Times are not
-// measured.
-func (n *Node) commandStats() (lines []string) {
-	for _, name := range slices.Sorted(maps.Keys(n.stats)) {
-		lines = append(lines, fmt.Sprintf("cmdstat_%s:calls=%d,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=0",
-			strings.ToLower(name), n.stats[name]))
-	}
-	return lines
 }
 
 func info(c *call) any {
@@ -125,7 +113,7 @@ func (n *Node) infoSection(section string) ([]string, bool) {
 		mode, _ := n.mode()
 		compatible := [...]string{"7.0.15", "8.0.2", "7.2.4"}[n.world.opt.Flavour]
 		return append(lines, "redis_version:"+compatible, "redis_mode:"+mode, "run_id:"+n.runID,
-			fmt.Sprint("process_id:", os.Getpid()), "config_file:"+n.world.opt.ConfigFile, fmt.Sprint("tcp_port:", port),
+			fmt.Sprint("process_id:", os.Getpid()), fmt.Sprint("tcp_port:", port),
 			fmt.Sprint("server_time_usec:", n.clock.us()),
 			fmt.Sprint("uptime_in_seconds:", int(time.Since(n.started).Seconds()))), true
 	case "clients":
@@ -134,8 +122,6 @@ func (n *Node) infoSection(section string) ([]string, bool) {
 		return []string{"used_memory:1000000", "maxmemory:" + n.config["maxmemory"]}, true
 	case "persistence":
 		return []string{fmt.Sprintf("loading:%d", oneIf(n.conditions[Loading])), fmt.Sprint("rdb_changes_since_last_save:", n.offset)}, true
-	case "commandstats":
-		return n.commandStats(), true
 	case "replication":
 		return n.infoReplication(), true
 	case "cluster":

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redis_test
 
 import (
@@ -123,6 +125,33 @@ func TestALockIsLostWithTheTargetOfItsMove(t *testing.T) {
 		promote(w, heir)
 		require.Nil(t, heir.Hash("lock:x"))
 		require.NoError(t, second(t, b, l).Release(ctx))
+	})
+}
+
+// With replicas a value is lost with the primary if they do not have it yet. They have its lock: so nobody makes
+// another value before the lease has ended there.
+func TestAValueIsNotReplicatedWithItsLock(t *testing.T) {
+	bed.Each(t, map[string]bool{"lost": true, "kept": false}, func(t *testing.T, w *redis.World, lost bool) {
+		_, heir, a, b := replicated(t, w, client.Config{Lease: lease, Replicas: 1})
+		get := func(c *client.Client, mine string) string {
+			return string(bed.Must(c.OnceValue(ctx, "x", time.Hour, func(context.Context) ([]byte, error) {
+				if mine == "1" && lost {
+					heir.StopReplication()
+				}
+				return []byte(mine), nil
+			})))
+		}
+		require.Equal(t, "1", get(a, "1"))
+		time.Sleep(100 * time.Millisecond)
+		promote(w, heir)
+		promoted := time.Now()
+		if !lost {
+			require.Equal(t, "1", get(b, "2"))
+			require.Less(t, time.Since(promoted), moment)
+			return
+		}
+		require.Equal(t, "2", get(b, "2"))
+		require.GreaterOrEqual(t, time.Since(promoted), lease-moment)
 	})
 }
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redis
 
 import (
@@ -47,7 +49,6 @@ type clusterState struct {
 	importing map[int]*Node
 	isolated  bool // it hears no news
 	busLast   map[*Node]time.Time
-	sentinel  bool
 }
 
 // Cluster starts primaries with so many replicas each at 10.0.0.1:6379, 10.0.0.2:6379 and so on,

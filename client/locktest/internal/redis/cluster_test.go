@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redis_test
 
 import (
@@ -22,30 +24,12 @@ func TestAskAndTryAgainWhileASlotMigrates(t *testing.T) {
 		bed.Must(c.Do(ctx, c.B().Set().Key("{x}1").Value("one").Build()).ToString())
 		w.StartMigration(slot, to)
 		bed.Must(c.Do(ctx, c.B().Set().Key("{x}2").Value("two").Build()).ToString()) // ASK: it is made at the target
-		expect(t, []any{to.Do("DBSIZE"), from.Do("DBSIZE")}, []any{int64(1), int64(1)})
+		require.Equal(t, []any{int64(1), int64(1)}, []any{to.Do("DBSIZE"), from.Do("DBSIZE")})
 		both := c.B().Del().Key("{x}1", "{x}2").Build().Pin()
 		require.EqualError(t, c.Do(ctx, both).Error(), "TRYAGAIN Multiple keys request during rehashing of slot")
 		w.MoveKeys(slot)
 		w.FinishMigration(slot)
-		expect(t, bed.Must(c.Do(ctx, both).AsInt64()), int64(2))
-	})
-}
-
-func TestForcedFailoverLosesWhatWasNotReplicated(t *testing.T) {
-	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		nodes := w.Cluster(1, 1)
-		time.Sleep(time.Second)
-		nodes[1].StopReplication()
-		expect(t, nodes[0].Do("SET", "k", "v"), redis.Status("OK"))
-		w.Failover(nodes[1], redis.Failover{Force: true, Isolated: true})
-		expect(t, nodes[1].Do("GET", "k"), nil)
-		expect(t, nodes[0].Do("GET", "k"), "v") // it does not know
-		nodes[1].Do("SET", "k", "new")
-		nodes[1].StartReplication()
-		nodes[0].Isolate(false)
-		time.Sleep(time.Second)
-		expect(t, nodes[0].Do("GET", "k"), "new")
-		expect(t, nodes[0].Do("SET", "k", "x"), redis.Error("READONLY You can't write against a read only replica."))
+		require.Equal(t, int64(2), bed.Must(c.Do(ctx, both).AsInt64()))
 	})
 }
 
@@ -68,5 +52,72 @@ func TestAutoLoadEndsWithTheContext(t *testing.T) {
 		began := time.Now()
 		_, _ = c.Acquire(short, "x")
 		require.LessOrEqual(t, time.Since(began), 350*time.Millisecond)
+	})
+}
+
+// It loads it there beside a replica that is dead or silent.
+func TestAutoLoadBesideALostReplica(t *testing.T) {
+	ways := map[string]func(*redis.Node){"dead": (*redis.Node).Kill, "silent": (*redis.Node).Pause}
+	bed.Each(t, ways, func(t *testing.T, w *redis.World, lose func(*redis.Node)) {
+		nodes := w.Cluster(3, 1)
+		c := bed.Open(t, bed.Options(w, "client", nodes[0].Addr()), client.Config{AutoLoad: true})
+		l := bed.Must(c.Acquire(ctx, "held"))
+		lose(nodes[3])
+		for range 3 {
+			for _, n := range nodes[:3] {
+				n.Do("FUNCTION", "FLUSH")
+			}
+			time.Sleep(2 * time.Second)
+			require.NoError(t, l.Renew(ctx))
+			for _, n := range nodes[:3] {
+				require.Len(t, n.Do("FUNCTION", "LIST"), 1)
+			}
+			require.NoError(t, bed.Must(c.TryAcquire(ctx, "another")).Release(ctx))
+		}
+		require.NoError(t, l.Release(ctx))
+	})
+}
+
+// A slot moves to a node without the library. With AutoLoad calls go on, and so do held locks and lines.
+// Without, the error names the command, while the slot is on its way and afterwards; a held lock goes on if
+// the library comes within its lease.
+func TestASlotMovesToANodeWithoutTheLibrary(t *testing.T) {
+	bed.Each(t, map[string]bool{"AutoLoad": true, "by hand": false}, func(t *testing.T, w *redis.World, autoLoad bool) {
+		nodes, slot := w.Cluster(3, 1), int(cluster.Slot("lock:{x}held"))
+		from, to := ownerOf(w, "lock:{x}held", nodes[:3])
+		bed.Load(t, from)
+		c := bed.Open(t, bed.Options(w, "c", from.Addr()), client.Config{AutoLoad: autoLoad})
+		other := bed.Open(t, bed.Options(w, "other", from.Addr()), client.Config{AutoLoad: true})
+		l := bed.Must(c.Acquire(ctx, "{x}held"))
+		next := make(chan *client.Lock)
+		go func() { next <- bed.Must(other.Acquire(ctx, "{x}held")) }()
+		time.Sleep(time.Second)
+		take := func(opts ...client.Option) {
+			t.Helper()
+			free, err := c.TryAcquire(ctx, "{x}free", opts...)
+			if autoLoad {
+				require.NoError(t, err)
+				require.NoError(t, free.Release(ctx))
+				return
+			}
+			require.ErrorIs(t, err, client.ErrLibrary)
+			require.ErrorContains(t, err, "run: holdfast load --addr ")
+		}
+		w.StartMigration(slot, to)
+		take()
+		take(client.WithReplicas(1, time.Second))
+		w.MoveKeys(slot)
+		w.FinishMigration(slot)
+		take()
+		take(client.WithReplicas(1, time.Second))
+		if !autoLoad {
+			require.NoError(t, l.Context().Err(), "the lease stands")
+			bed.Load(t, to)
+		}
+		time.Sleep(time.Minute)
+		require.NoError(t, l.Release(ctx))
+		m := <-next
+		require.Greater(t, m.Fence(), l.Fence())
+		require.NoError(t, m.Release(ctx))
 	})
 }

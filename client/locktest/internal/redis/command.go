@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redis
 
 import (
@@ -185,7 +187,6 @@ func (n *Node) full() bool { return n.conditions[Full] || n.config["maxmemory"] 
 
 // perform runs a command that nothing forbids, for a client or a function.
 func (n *Node) perform(c *call) any {
-	c.n.stats[c.spec.name]++
 	reply := c.spec.run(c)
 	if c.spec.flags&read != 0 {
 		n.remember(c)
@@ -195,7 +196,7 @@ func (n *Node) perform(c *call) any {
 
 // keysOf returns the keys among a command's arguments.
 func (sp *spec) keysOf(args []string) []string {
-	if sp.name == "FCALL" || sp.name == "FCALL_RO" || sp.name == "EVAL" {
+	if sp.name == "FCALL" || sp.name == "FCALL_RO" {
 		keys, _, _ := splitKeys(args[1:])
 		return keys
 	}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package redis is a Redis in memory for tests. It loads function libraries unchanged (in
 // gopher-lua) and speaks RESP2 and RESP3 over in-memory links, or over TCP. It works inside a
 // testing/synctest bubble, where time is virtual, and outside.
@@ -14,22 +16,21 @@
 //
 //   - functions: FUNCTION LOAD, DELETE, FLUSH and LIST, FCALL and FCALL_RO, the flags no-writes and
 //     allow-oom, redis.call, pcall, error_reply and acl_check_cmd, struct with the formats d, I1 and I2.
-//     Time stands still in a function, but for the steps of 7.0. EVAL is there for tests.
+//     Time stands still in a function, but for the steps of 7.0.
 //   - hashes, strings, their expiry, in time and when somebody looks, and client-side caching (OPTIN).
 //   - ordinary and sharded channels, RESP2 and RESP3, MULTI and EXEC, ACLs by command, key and channel.
-//   - replication, WAIT, restarts from what was saved, failovers in a Cluster, under Sentinel and by hand,
+//   - replication, WAIT, restarts from what was saved, failovers in a Cluster and by hand,
 //     ASK and MOVED, and slots that move.
 //   - the words of errors, where clients look at them, and the order of replies, messages and invalidations.
 //
-// Package differential compares it with real servers; make test-embedded runs the contract's tests on it.
+// Package differential compares it with real servers.
 //
 // # What it does not
 //
 // A command or an option that it does not know, it refuses with an error that names it, and it calls
 // Options.Unmodelled, so that the test fails. These it answers, and simplifies:
 //
-//   - Lists, sets, sorted sets and streams have a type, and nothing else. DUMP has a format of its own.
-//     SCAN gives everything at once.
+//   - Lists have a type, and nothing else.
 //   - A replica gets what keys and libraries are after a command or a function, not the commands. Offsets
 //     count those, not bytes. Nobody replicates from a replica.
 //   - A function may touch keys and channels of other slots. The library's do not: the contract's TestCluster

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redis
 
 import (
@@ -101,13 +103,6 @@ func (w *World) Silence(p Path, on bool) { w.rule(p, func(s *pathState) { s.sile
 
 // Delay sets the latency of a path, one way. Zero makes it that of the Options again.
 func (w *World) Delay(p Path, d time.Duration) { w.rule(p, func(s *pathState) { s.delay = d }) }
-
-// Connections returns how many connections a path has, at the server's end.
-func (w *World) Connections(p Path) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(slices.DeleteFunc(w.matching(p), func(l *wire) bool { return !l.served }))
-}
 
 // matching is called with w.mu held.
 func (w *World) matching(p Path) []*wire {

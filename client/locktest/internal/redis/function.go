@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redis
 
 import (
@@ -16,7 +18,6 @@ func init() {
 		&spec{"FUNCTION|LIST", -2, noScript, 0, functionList},
 		&spec{"FCALL", -3, noScript, 0, func(c *call) any { return c.fcall(false) }},
 		&spec{"FCALL_RO", -3, noScript, 0, func(c *call) any { return c.fcall(true) }},
-		&spec{"EVAL", -3, noScript, 0, eval},
 	)
 }
 
@@ -163,13 +164,11 @@ func (n *Node) effectiveFlags(sp *spec, args []string) flag {
 	if sp.name == "FCALL" {
 		switch f := n.function(args[0]); {
 		case f == nil || f.has("no-writes"):
-			return sp.flags
 		case f.has("allow-oom"):
 			return sp.flags | write
+		default:
+			return sp.flags | write | denyOOM
 		}
-	}
-	if sp.name == "FCALL" || sp.name == "EVAL" {
-		return sp.flags | write | denyOOM
 	}
 	return sp.flags
 }

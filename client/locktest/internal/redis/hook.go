@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redis
 
 // Hooks watch the nodes. They are called with the node's mutex held: they must not block and must

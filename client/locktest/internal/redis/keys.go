@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redis
 
 import (
@@ -18,17 +20,10 @@ func init() {
 		&spec{"PEXPIREAT", -3, write, 1, func(c *call) any { return c.expire("PXAT", "pexpireat") }},
 		&spec{"PERSIST", 2, write, 1, persist},
 		&spec{"KEYS", 2, 0, 0, func(c *call) any { return c.n.living(c.args[0]) }},
-		&spec{"SCAN", -2, 0, 0, scan},
 		&spec{"DBSIZE", 1, 0, 0, func(c *call) any { return len(c.n.keys) }},
 		&spec{"FLUSHALL", -1, write, 0, flush},
-		&spec{"FLUSHDB", -1, write, 0, flush},
-		&spec{"DUMP", 2, read, 1, dump},
 		&spec{"TIME", 1, always, 0, tellTime},
-		// Values that are no lock: they have a type, and nothing else.
-		&spec{"RPUSH", -3, write | denyOOM, 1, func(c *call) any { return c.opaque("list") }},
-		&spec{"SADD", -3, write | denyOOM, 1, func(c *call) any { return c.opaque("set") }},
-		&spec{"ZADD", -4, write | denyOOM, 1, func(c *call) any { return c.opaque("zset") }},
-		&spec{"XADD", -5, write | denyOOM, 1, func(c *call) any { return c.opaque("stream") }},
+		&spec{"RPUSH", -3, write | denyOOM, 1, rpush},
 	)
 }
 
@@ -113,22 +108,6 @@ func (n *Node) living(pattern string) []any {
 	}))
 }
 
-// scan gives everything at once, whatever COUNT says.
-func scan(c *call) any {
-	pattern := "*"
-	for pair := range slices.Chunk(c.args[1:], 2) {
-		switch word := strings.ToUpper(pair[0]); {
-		case len(pair) < 2:
-			return syntaxErr
-		case word == "MATCH":
-			pattern = pair[1]
-		case word != "COUNT":
-			return c.n.world.unmodelled(c.n, "SCAN "+word)
-		}
-	}
-	return []any{"0", c.n.living(pattern)}
-}
-
 func flush(c *call) any {
 	for _, key := range sortedKeys(c.n.keys) {
 		c.n.edit(key)
@@ -138,36 +117,19 @@ func flush(c *call) any {
 	return Status("OK")
 }
 
-// dump is not Redis' format: equal values have equal dumps, that is all.
-func dump(c *call) any {
-	e := c.n.lookup(c.args[0])
-	if e == nil {
-		return nil
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %d:%s", e.kind, len(e.str), e.str)
-	for _, f := range sortedKeys(e.hash) {
-		fmt.Fprintf(&b, " %d:%s %d:%s", len(f), f, len(e.hash[f]), e.hash[f])
-	}
-	return b.String()
-}
-
-func (c *call) opaque(kind string) any {
-	e, err := c.entry(kind)
+func rpush(c *call) any {
+	e, err := c.entry("list")
 	if err != "" {
 		return err
 	}
 	c.n.edit(c.args[0])
 	if e == nil {
-		e = &entry{kind: kind}
+		e = &entry{kind: "list"}
 		c.n.keys[c.args[0]] = e
 	}
 	e.str += fmt.Sprintf("%q", c.args[1:])
-	if kind == "list" {
-		e.items += len(c.args) - 1
-		return e.items
-	}
-	return len(c.args) - 1
+	e.items += len(c.args) - 1
+	return e.items
 }
 
 func tellTime(c *call) any {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redis
 
 import (
@@ -5,10 +7,9 @@ import (
 	"time"
 )
 
-// entry is a key's value. Kinds that locks do not use are opaque: they have a type and a text, and
-// no commands.
+// entry is a key's value. A list, which locks do not use, has a type and a text, and no commands.
 type entry struct {
-	kind  string // string, hash, or an opaque one: list, set, zset, stream
+	kind  string // string, hash, list
 	str   string
 	hash  map[string]string
 	items int   // of a list

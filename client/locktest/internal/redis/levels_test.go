@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redis_test
 
 import (
@@ -234,6 +236,7 @@ func nobodyYet(t *testing.T, c *client.Client, name string) time.Duration {
 	var busy *client.BusyError
 	require.ErrorAs(t, err, &busy)
 	require.Empty(t, busy.Holder.Owner)
+	require.ErrorContains(t, err, "nobody gets it yet")
 	require.Positive(t, busy.Remaining)
 	return busy.Remaining
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redis_test
 
 import (
@@ -116,5 +118,19 @@ func TestTokensGrowAfterADeletedRunAndAStepBack(t *testing.T) {
 		n.Do("DEL", "k")
 		n.SetClock(-s.back, 0)
 		require.GreaterOrEqual(t, acquire("b"), first+600)
+	})
+}
+
+// Who waits for a short lease hears the answers of a server that is far away.
+func TestAShortLeaseIsWaitedForFromFarAway(t *testing.T) {
+	bed.In(t, redis.Options{Latency: 20 * time.Millisecond}, func(t *testing.T, w *redis.World) {
+		bed.Loaded(t, w, "a:1")
+		c := bed.Open(t, bed.Single(w, "h", "a:1"), client.Config{})
+		other := bed.Open(t, bed.Single(w, "other", "a:1"), client.Config{})
+		held, err := other.Acquire(ctx, "x")
+		require.NoError(t, err)
+		time.AfterFunc(time.Minute, func() { _ = held.Release(ctx) })
+		_, err = c.Acquire(ctx, "x", client.WithLease(150*time.Millisecond), client.WithoutRenewal())
+		require.NoError(t, err)
 	})
 }

@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redis
 
 import (
-	"crypto/sha1"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -141,27 +141,4 @@ func fromLua(v lua.LValue) any {
 		}
 	}
 	return nil
-}
-
-// eval runs a script of a test's helper. Scripts have an interpreter for each of them, and no cache
-// that is kept.
-func eval(c *call) any {
-	keys, args, err := splitKeys(c.args[1:])
-	if err != "" {
-		return err
-	}
-	sum := sha1.Sum([]byte(c.args[0]))
-	sha := hex.EncodeToString(sum[:])
-	if c.n.scripts == nil || c.n.scripts.name != sha {
-		lib := newLibrary(c.n, sha, c.args[0])
-		lib.open()
-		body, bad := compile(lib.state, "local KEYS, ARGV = ... "+c.args[0], "user_script")
-		if bad != nil {
-			return Error("ERR Error compiling script (new function): " + oneLine(bad.Error()))
-		}
-		lib.functions["main"] = &function{lib: lib, body: body}
-		c.n.scripts = lib
-	}
-	lib := c.n.scripts
-	return lib.run(lib.functions["main"].body, &script{lib: lib, name: sha, by: c.s, keys: keys}, args)
 }

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redis_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/client"
@@ -27,13 +28,6 @@ func open(t *testing.T, w *redis.World, host, addr string) *client.Client {
 func onServer(t *testing.T, w *redis.World, host, addr string, cfg client.Config) *client.Client {
 	t.Helper()
 	return bed.Open(t, bed.Single(w, host, addr), cfg)
-}
-
-func expect(t *testing.T, got, want any) {
-	t.Helper()
-	if g, w := fmt.Sprintf("%#v", got), fmt.Sprintf("%#v", want); g != w {
-		t.Fatalf("got %s, want %s", g, w)
-	}
 }
 
 var ctx = context.Background()

@@ -1,4 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redis
+
+import "time"
 
 // StartMigration begins to move a slot to another primary: from now on keys that are not at the
 // source are asked for at the target (ASK).
@@ -94,8 +98,7 @@ type Failover struct {
 	Isolated bool
 }
 
-// Failover makes a replica the primary, in a Cluster and under Sentinel. It returns the one that
-// was.
+// Failover makes a replica the primary, and returns the one that was.
 func (w *World) Failover(to *Node, f Failover) *Node {
 	w.clusterMu.Lock()
 	defer w.clusterMu.Unlock()
@@ -158,4 +161,28 @@ func (w *World) announceFailover(old, to *Node, f Failover) {
 	}
 	w.follow(old, to, false)
 	w.announce(t, to, old)
+}
+
+// switchPrimary is the end of a failover without a Cluster: the old primary is reconfigured.
+func (w *World) switchPrimary(old, to *Node, f Failover) {
+	if !f.Force {
+		w.follow(old, to, false)
+		old.KillClients()
+	} else if !f.Isolated {
+		time.AfterFunc(gossip+w.jitter(gossip), func() { w.Depose(old, to) })
+	}
+}
+
+// Depose makes a primary that was deposed by force follow its successor, as a Sentinel does: its
+// clients are disconnected.
+func (w *World) Depose(old, to *Node) {
+	old.mu.Lock()
+	up := old.up
+	old.isolated = false
+	old.mu.Unlock()
+	if !up {
+		return
+	}
+	w.follow(old, to, true)
+	old.KillClients()
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redis
 
 import (
@@ -44,17 +46,15 @@ type Node struct {
 	channels [2]map[string][]*session // subscribers, by kind
 
 	libs    map[string]*library
-	scripts *library // what EVAL runs in
 	running *script
 	saved   *image
 
 	replication
 	clusterState
-	stats map[string]int64 // runs of each command, since CONFIG RESETSTAT
 }
 
 func newNode(w *World, addr string, index uint64) *Node {
-	n := &Node{world: w, addr: addr, index: index, stats: map[string]int64{}, rng: rand.New(rand.NewPCG(w.opt.Seed, index+1000))}
+	n := &Node{world: w, addr: addr, index: index, rng: rand.New(rand.NewPCG(w.opt.Seed, index+1000))}
 	n.cond = sync.NewCond(&n.mu)
 	n.users, n.config = map[string]*user{"default": allPowerful()}, defaultConfig()
 	n.acked, n.feed = map[*Node]int64{}, &feed{node: n}
@@ -69,7 +69,7 @@ func (n *Node) start() {
 	n.sessions, n.keys, n.libs = map[int64]*session{}, map[string]*entry{}, map[string]*library{}
 	n.tracking = map[string]map[int64]*session{}
 	n.channels = [2]map[string][]*session{{}, {}}
-	n.conditions, n.scripts = [conditions]bool{}, nil
+	n.conditions = [conditions]bool{}
 }
 
 func (n *Node) hexID() string {

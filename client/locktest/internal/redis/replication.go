@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redis
 
 import (
@@ -257,10 +259,7 @@ func wait(c *call) any {
 
 func role(c *call) any {
 	n := c.n
-	switch {
-	case n.sentinel:
-		return []any{"sentinel", []any{n.world.master.name}}
-	case n.primary != nil:
+	if n.primary != nil {
 		host, port := n.primary.hostPort()
 		return []any{"slave", host, port, "connected", n.offset}
 	}

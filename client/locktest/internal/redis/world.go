@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redis
 
 import (
@@ -40,8 +42,6 @@ type Options struct {
 	// 8.0.2 may. The default is late: 1 to 101 ms after it. Commands do not see the key from the
 	// millisecond after it, either way.
 	Early bool
-	// ConfigFile is what INFO says of it.
-	ConfigFile string
 
 	// Unmodelled hears of each command or option that this package does not model; the caller gets
 	// an error reply too.
@@ -70,8 +70,6 @@ type World struct {
 
 	clusterMu sync.Mutex // orders changes of the topology; nodes' mutexes are taken below it
 	topo      *topology  // the newest
-	sentinels []*Node
-	master    *sentinelSet
 }
 
 // wire is a link in use.

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package several tests the client on several independent servers, in virtual time.
 package several
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -126,17 +127,6 @@ func (b *several) votes(name, owner string) (n int) {
 // from returns the server whose vote decides about a lock, as the client chooses it, or one after that.
 func (b *several) from(name string, after int) *redis.Node {
 	return b.nodes[(int(cluster.Slot("lock:"+name))+after)%len(b.nodes)]
-}
-
-// kinds are the kinds of errors that err is of: the contract says exactly one.
-func kinds(err error) (out []string) {
-	for name, k := range map[string]error{"busy": client.ErrBusy, "timeout": client.ErrTimeout, "unreachable": client.ErrUnreachable,
-		"closed": client.ErrClosed, "lost": client.ErrLost, "invalid": client.ErrInvalid, "canceled": context.Canceled} {
-		if errors.Is(err, k) {
-			out = append(out, name)
-		}
-	}
-	return out
 }
 
 // ways are how a server can be lost.

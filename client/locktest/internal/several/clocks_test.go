@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package several
 
 import (
@@ -8,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 )
 
 // A clock that is wrong by minutes costs a vote, and no more.
@@ -76,15 +79,15 @@ func TestAWrongClockIsNoErrorOfTheCaller(t *testing.T) {
 			first := b.from("x", 0)
 			first.Do("FCALL", "holdfast_acquire", "1", "lock:x", "another", "10000", "GUARD", "10000")
 			_, err := c.TryAcquire(b.Context(), "x")
-			assert.Equal(b, []string{"busy"}, kinds(err), "%v: %v", off, err)
+			assert.Equal(b, []string{"busy"}, bed.Kinds(err), "%v: %v", off, err)
 			first.Do("FCALL", "holdfast_release", "1", "lock:x", "another")
 			time.Sleep(2 * time.Second)
 			b.release(b.hold(c, "x"))
 			b.from("x", 2).Pause()
 			_, err = c.TryAcquire(b.Context(), "x")
-			assert.Equal(b, []string{"unreachable"}, kinds(err), "%v: %v", off, err)
+			assert.Equal(b, []string{"unreachable"}, bed.Kinds(err), "%v: %v", off, err)
 			_, err = c.Acquire(b.Context(), "x", client.WithMaxWait(3*time.Second))
-			require.Equal(b, []string{"unreachable"}, kinds(err), "%v: %v", off, err)
+			require.Equal(b, []string{"unreachable"}, bed.Kinds(err), "%v: %v", off, err)
 			b.from("x", 2).Continue()
 		})
 	}

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package several
 
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"log/slog"
 	"net"
 	"strings"
@@ -11,11 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/client/quorum"
 )
@@ -36,7 +37,7 @@ func TestATimeoutWhileTheFirstServerIsLost(t *testing.T) {
 						time.AfterFunc(wait/2, func() { ways[way](b, b.from("x", 0)) })
 					}
 					_, err := other.Acquire(b.Context(), "x", client.WithMaxWait(wait))
-					assert.Equal(b, []string{"timeout"}, kinds(err), "%s, before %v, %v: %v", way, before, wait, err)
+					assert.Equal(b, []string{"timeout"}, bed.Kinds(err), "%s, before %v, %v: %v", way, before, wait, err)
 					b.release(l)
 				})
 			}
@@ -63,7 +64,7 @@ func TestAMajorityIsGone(t *testing.T) {
 					err := call(ctx)
 					cancel()
 					assert.Less(b, time.Since(began), 2100*time.Millisecond, "%s, %s", way, what)
-					if kind := kinds(err); what != "Acquire" || len(kind) != 1 || kind[0] != "timeout" { // who hears one that answers
+					if kind := bed.Kinds(err); what != "Acquire" || len(kind) != 1 || kind[0] != "timeout" { // who hears one that answers
 						assert.Equal(b, []string{"unreachable"}, kind, "%s, %s: %v", way, what, err)
 					}
 				}
@@ -86,49 +87,8 @@ func TestServersThatAreTooYoungAreNoOutage(t *testing.T) {
 		ctx, cancel := context.WithTimeout(b.Context(), 450*time.Millisecond)
 		defer cancel()
 		_, err := b.client(client.Config{}).Acquire(ctx, "x")
-		assert.Equal(b, []string{"timeout"}, kinds(err), "%v", err)
+		assert.Equal(b, []string{"timeout"}, bed.Kinds(err), "%v", err)
 	})
-}
-
-// What is no list of servers is refused with ErrArgument, also while some of them are down.
-func TestMembersAreChecked(t *testing.T) {
-	on(t, 9, func(b *several) {
-		all := b.options("h")
-		refused := func(what string, o []rueidis.ClientOption, cfg client.Config) {
-			_, err := quorum.Open(o, cfg)
-			assert.ErrorIs(b, err, client.ErrArgument, what)
-		}
-		for _, n := range []int{0, 1, 2, 4, 6, 8} {
-			refused(fmt.Sprint(n), all[:n], client.Config{})
-		}
-		refused("eleven", append(b.options("h"), all[0], all[1]), client.Config{})
-		refused("guard", all[:3], client.Config{Lease: 10 * time.Second, Guard: 5 * time.Second})
-		refused("negative guard", all[:3], client.Config{Guard: -1})
-		refused("no address", append(b.options("h")[:2], rueidis.ClientOption{}), client.Config{})
-		b.nodes[0].Kill()
-		refused("twice, and down", []rueidis.ClientOption{all[0], all[1], all[0]}, client.Config{})
-		b.nodes[0].Restart(redis.Everything)
-		var some []rueidis.Client
-		for _, o := range all[:2] {
-			c, err := rueidis.NewClient(o)
-			require.NoError(b, err)
-			defer c.Close()
-			some = append(some, c)
-		}
-		for what, last := range map[string]rueidis.Client{"the same client twice": some[0], "a nil client": nil} {
-			_, err := quorum.New(append(some[:2:2], last), client.Config{})
-			assert.ErrorIs(b, err, client.ErrArgument, what)
-		}
-	})
-	for _, n := range []int{3, 7, 9} {
-		on(t, n, func(b *several) {
-			c := b.client(client.Config{})
-			assert.Nil(b, c.Redis())
-			l := b.hold(c, "x")
-			assert.Equal(b, n, b.votes("x", l.Owner()))
-			b.release(l)
-		})
-	}
 }
 
 // A bad option of a call is ErrArgument.
@@ -137,6 +97,7 @@ func TestOptionsOfACallAreChecked(t *testing.T) {
 		c := b.client(client.Config{})
 		for what, o := range map[string]client.Option{
 			"owner": client.WithOwner("me"), "replicas": client.WithReplicas(1, 0), "no guard": client.WithGuard(0),
+			"limit": client.WithLimit(2), "shared": client.WithShared(),
 			"short guard": client.WithGuard(time.Second), "long lease": client.WithLease(20 * time.Second),
 			"lease 1ms": client.WithLease(time.Millisecond), "negative": client.WithLease(-1),
 		} {
@@ -145,6 +106,11 @@ func TestOptionsOfACallAreChecked(t *testing.T) {
 			_, err = c.Acquire(b.Context(), "x", o)
 			assert.ErrorIs(b, err, client.ErrArgument, what)
 		}
+		_, err := c.Holders(b.Context(), "x")
+		assert.ErrorIs(b, err, client.ErrArgument)
+		_, err = c.OnceValue(b.Context(), "x", time.Minute, nil)
+		assert.ErrorIs(b, err, client.ErrArgument)
+		assert.ErrorContains(b, err, "OnceValue is not possible on several servers")
 		l := b.hold(c, "x")
 		assert.ErrorIs(b, l.RenewFor(b.Context(), 20*time.Second), client.ErrArgument, "longer than Guard")
 		time.Sleep(20 * time.Second)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package several
 
 import (
@@ -12,33 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/functions"
 )
-
-// Every server is replaced by an empty one while a lock is held and waited for: it gets the votes back,
-// and can do without another one then. The waiter is told nothing of that, and has its turn.
-func TestServersAreReplacedOneAfterTheOther(t *testing.T) {
-	for _, servers := range []int{3, 5} {
-		on(t, servers, func(b *several) {
-			c, other := b.two()
-			l := b.hold(c, "x")
-			got := b.waits(other, "x")
-			for i := range b.nodes {
-				n := b.from("x", i)
-				n.Kill()
-				time.Sleep(time.Second)
-				n.Restart(redis.Nothing)
-				b.load(n)
-				time.Sleep(3 * lease) // the guard, a lease of saying no, and a renewal
-				assert.Equal(b, servers, b.votes("x", l.Owner()))
-				_, err := other.TryAcquire(b.Context(), "x")
-				assert.ErrorIs(b, err, client.ErrBusy)
-			}
-			b.from("x", 1).Kill()
-			time.Sleep(lease)
-			b.release(l)
-			b.release(<-got)
-		})
-	}
-}
 
 // A server that was restarted empty votes again after Guard and two renewals, also if nobody takes a
 // lock meanwhile: its memory begins at the first of them.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package several
 
 import (
@@ -13,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 )
 
@@ -109,7 +112,7 @@ func TestAVoteThatComesLateIsGivenBack(t *testing.T) {
 		ctx, cancel := context.WithTimeout(b.Context(), 1500*time.Millisecond)
 		defer cancel()
 		_, err = c.Acquire(ctx, "y") // its votes are on their way
-		assert.Contains(b, [][]string{{"unreachable"}, {"timeout"}}, kinds(err), "%v", err)
+		assert.Contains(b, [][]string{{"unreachable"}, {"timeout"}}, bed.Kinds(err), "%v", err)
 		time.Sleep(5 * time.Second)
 		for _, n := range b.nodes {
 			assert.Empty(b, n.Hash("lock:y"))

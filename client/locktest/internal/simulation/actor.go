@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package simulation
 
 import (
@@ -50,7 +52,12 @@ func (a *actor) work(ctx context.Context) {
 func (a *actor) turn(ctx context.Context, p *process) {
 	name := a.run.names[a.rng.IntN(len(a.run.names))]
 	t := &turn{actor: a, process: p, name: name, ctx: ctx}
-	draw(a.rng, deeds, a.run.profile.deeds, false).do(t)
+	deed := draw(a.rng, deeds, a.run.profile.deeds, false)
+	if a.run.seen.locks[name].every > 0 && deed.name != "look" && deed.name != "break" {
+		t.value()
+		return
+	}
+	deed.do(t)
 }
 
 // turn is one use of one lock by an actor.
@@ -109,7 +116,7 @@ func (t *turn) acquire(b *bounded, try bool, opts ...client.Option) *holder {
 		c.within(t.set.maxWait)
 	}
 	o := t.run.seen
-	w := &want{process: t.process, who: t.who, line: !try && !t.set.polls, shared: t.set.owner != ""}
+	w := &want{process: t.process, who: t.who, line: !try && !t.set.polls, shared: t.set.owner != "", limit: t.set.limit}
 	o.want(t.name, w)
 	opts = append(opts, client.WithLockContext(context.Background()))
 	var l *client.Lock
@@ -131,7 +138,7 @@ func (t *turn) acquire(b *bounded, try bool, opts ...client.Option) *holder {
 
 func (t *turn) entered(l *client.Lock, began time.Time) *holder {
 	h := &holder{process: t.process, who: t.who, name: t.name, owner: l.Owner(), fence: l.Fence(), shared: t.set.owner != "", began: began, lock: l,
-		grace: t.set.grace}
+		limit: t.set.limit, slot: l.Slot(), grace: t.set.grace}
 	t.keeps(h)
 	t.run.seen.enter(h)
 	return h
@@ -174,7 +181,7 @@ func (t *turn) longest() time.Duration {
 // hold works for d, or until the lock's context ends.
 func (t *turn) hold(h *holder, d time.Duration) {
 	o, part := t.run.seen, d/2
-	alone := t.set.owner == ""
+	alone := t.set.owner == "" && t.set.limit == 0
 	version, ok := 0, false
 	if alone {
 		version, ok = o.read(h)

@@ -1,8 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package simulation
 
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
@@ -10,7 +13,7 @@ import (
 
 // all takes all of the locks of the run, works under their one context, and gives them back.
 func (t *turn) all() {
-	o, names := t.run.seen, t.run.names
+	o, names := t.run.seen, slices.DeleteFunc(slices.Clone(t.run.names), func(name string) bool { return t.run.seen.locks[name].every > 0 })
 	t.set = t.options(false)
 	b := t.bound(5*time.Millisecond, time.Minute)
 	defer b.cancel()
@@ -18,7 +21,7 @@ func (t *turn) all() {
 	c.all = true
 	c.within(t.set.maxWait)
 	// It waits for one lock at a time, and nobody outside can tell for which, and which it has.
-	w := &want{process: t.process, who: t.who, partly: true}
+	w := &want{process: t.process, who: t.who, partly: true, limit: t.set.limit}
 	for _, name := range names {
 		o.want(name, w)
 	}

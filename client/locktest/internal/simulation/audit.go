@@ -1,8 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package simulation
 
 import (
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // want is an Acquire in line that is under way.
@@ -14,6 +18,8 @@ type want struct {
 	line    bool      // it waits in line, and does not poll
 	shared  bool      // other processes may wait by the same owner string: one of them is told of a grant
 	partly  bool      // it may have the lock, and wait for another one
+	limit   int       // as of a holder
+	valued  bool      // a value will do
 }
 
 const (
@@ -85,10 +91,14 @@ func (o *observer) audit() {
 			continue
 		}
 		o.auditHolders(l, now, calmFrom)
+		o.auditValue(l, now, calmFrom.Add(recovery))
 		if l.owner == "" {
 			o.auditFree(l, now, calmFrom.Add(recovery))
-		} else {
-			o.auditKept(l, l.owner, l.since, now, calmFrom.Add(recovery))
+		}
+		for _, t := range l.terms {
+			if t.owner != "" {
+				o.auditKept(l, t.owner, t.since, now, calmFrom.Add(recovery))
+			}
 		}
 	}
 }
@@ -101,7 +111,7 @@ func (o *observer) auditHolders(l *lock, now, calmFrom time.Time) {
 			continue
 		}
 		o.report.Count(Checks, "2 noticed", 1)
-		if h.owner == l.owner || !h.alive() {
+		if l.of(h.owner) != nil || !h.alive() {
 			h.lost = time.Time{}
 			continue
 		}
@@ -115,10 +125,32 @@ func (o *observer) auditHolders(l *lock, now, calmFrom time.Time) {
 	}
 }
 
-// auditFree looks for a free lock that somebody waits for.
+// fits reports whether there is room for the first in line; if there is no line, for one of this limit.
+func (l *lock) fits(limit int, now time.Time) bool {
+	taken := 0
+	for _, t := range l.terms[1:] {
+		if t.owner != "" || t.stays.After(now) {
+			taken++
+		}
+	}
+	if l.head >= 0 {
+		limit = l.head
+	}
+	return taken == 0 || taken < limit && l.kind == oracle.Kind(limit)
+}
+
+// given reports whether the process has a slot that none of its holders works in: it is to hear of it.
+func (l *lock) given(p *process) bool {
+	return slices.ContainsFunc(l.terms[1:], func(t *term) bool {
+		return labelOf(t.owner) == p.label &&
+			!slices.ContainsFunc(l.holders, func(h *holder) bool { return h.owner == t.owner && h.alive() })
+	})
+}
+
+// auditFree looks for a free lock, or room in it, that somebody waits for.
 func (o *observer) auditFree(l *lock, now, from time.Time) {
 	for w := range l.wants {
-		if l.believedBy(w.process) {
+		if l.believedBy(w.process) && w.limit == 0 || !l.fits(w.limit, now) || l.given(w.process) {
 			w.asks = now // from now on, at the earliest
 			continue
 		}
@@ -162,7 +194,7 @@ func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Ti
 // else at its next renewal or after a second.
 func (l *lock) believedBy(p *process) bool {
 	for _, h := range l.holders {
-		if h.process == p && h.alive() {
+		if h.process == p && h.limit == 0 && h.alive() {
 			return true
 		}
 	}
@@ -187,7 +219,7 @@ func (o *observer) auditKept(l *lock, owner string, kept, now, from time.Time) {
 	}
 	since := latest(from, kept, l.wanted[p.label]) // a place in line that was left behind can be served late
 	for _, h := range l.holders {
-		if h.process != p {
+		if h.process != p || h.limit > 0 && h.owner != owner {
 			continue
 		}
 		if h.alive() {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package simulation
 
 import (
@@ -20,7 +22,7 @@ import (
 const briefly = 8
 
 // levels are what brief schedules are played at, each as often as it is here.
-var levels = []string{"default", "default", "default", "default", "sentinel", "replicated", "guarded", "guarded",
+var levels = []string{"default", "default", "default", "default", "default", "replicated", "guarded", "guarded",
 	"quorum", "quorum"}
 
 // mixOf returns the profile of a name: one of profiles, "brief" for a brief one of any level, or

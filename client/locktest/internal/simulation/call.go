@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package simulation
 
 import (
@@ -7,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 )
 
 // bounded is a context whose end is known.
@@ -32,12 +35,6 @@ func within(parent context.Context, d time.Duration, cancels bool) *bounded {
 	b.cancel = func() { timer.Stop(); cancel(nil) }
 	return b
 }
-
-var kinds = []struct {
-	name string
-	err  error
-}{{"busy", client.ErrBusy}, {"timeout", client.ErrTimeout}, {"unreachable", client.ErrUnreachable}, {"closed", client.ErrClosed},
-	{"lost", client.ErrLost}, {"invalid", client.ErrInvalid}, {"canceled", context.Canceled}}
 
 // call is one call of the client.
 type call struct {
@@ -91,12 +88,7 @@ func (o *observer) done(c *call, err error) {
 
 // checkKind looks whether an error is of one kind, and of one that can be.
 func (o *observer) checkKind(l *lock, c *call, err error, now time.Time) {
-	var of []string
-	for _, k := range kinds {
-		if errors.Is(err, k.err) {
-			of = append(of, k.name)
-		}
-	}
+	of := bed.Kinds(err)
 	o.report.Count(Checks, "7 error", 1)
 	if len(of) != 1 {
 		o.broken(l.name, 7, "%s of %s failed with an error of the kinds %v: %v", c.verb, c.who, of, err)
@@ -119,8 +111,8 @@ func (o *observer) unexpected(c *call, kind string, err error, now time.Time) st
 			return fmt.Sprintf("busy, and nothing came through for %v", c.began.Sub(host.cut))
 		}
 	case "timeout":
-		if c.all || o.locks[c.name].believedBy(c.process) {
-			return "" // its own process has the lock, or may have one of them
+		if c.all || c.verb == "value" || o.locks[c.name].believedBy(c.process) {
+			return "" // its own process has the lock, may have one of them, or asks for the value
 		}
 		if !host.cut.IsZero() && c.began.After(host.cut) && now.Sub(c.began) > 250*time.Millisecond {
 			patience := waitersAsk + time.Second

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package simulation
 
 import (
@@ -9,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/oracle"
 	"github.com/redis/rueidis"
 )
 
@@ -22,6 +25,26 @@ type set struct {
 	short   bool // the lease is not much longer than a round trip
 	polls   bool
 	joins   bool
+	limit   int // how many may have it beside one another, or oracle.Sharing; 0: nobody may
+}
+
+// kind is the option of a limit.
+func (s set) kind() []client.Option {
+	switch s.limit {
+	case 0:
+		return nil
+	case oracle.Sharing:
+		return []client.Option{client.WithShared()}
+	}
+	return []client.Option{client.WithLimit(s.limit)}
+}
+
+// limit chooses one, for a lock that is for crowds.
+func (t *turn) limit() int {
+	if !t.run.seen.locks[t.name].crowd || t.chance(20) {
+		return 0
+	}
+	return []int{1, 2, 2, 3, oracle.Sharing, oracle.Sharing}[t.rng.IntN(6)]
 }
 
 var leases = []time.Duration{10 * time.Millisecond, 30 * time.Millisecond, 120 * time.Millisecond, 500 * time.Millisecond, 2 * time.Second,
@@ -38,7 +61,8 @@ func (t *turn) options(try bool) set {
 	}
 	lease = t.run.covered(lease)
 	s.short = lease < 100*time.Millisecond || lease < 40*t.run.latency
-	s.options = append(s.options, client.WithLease(lease))
+	s.limit = t.limit()
+	s.options = append(s.kind(), client.WithLease(lease))
 	s.grace = lease / 3
 	if t.chance(30) {
 		return s
@@ -87,14 +111,14 @@ func (t *turn) do() {
 	b := t.bound(20*time.Millisecond, time.Minute)
 	defer b.cancel()
 	o := t.run.seen
-	w := &want{process: t.process, who: t.who, line: !t.set.polls}
+	w := &want{process: t.process, who: t.who, line: !t.set.polls, limit: t.set.limit}
 	o.want(t.name, w)
 	var h *holder
 	began := time.Now()
 	c := t.call("do", b)
 	c.ends = time.Now().Add(10 * time.Minute) // its work may take longer than its context
 	err := t.process.c.Do(b, t.name, func(ctx context.Context) error {
-		h = &holder{process: t.process, who: t.who, name: t.name, fence: client.Fence(ctx), began: began, done: ctx.Done()}
+		h = &holder{process: t.process, who: t.who, name: t.name, fence: client.Fence(ctx), limit: t.set.limit, began: began, done: ctx.Done()}
 		t.keeps(h)
 		o.enter(h)
 		o.unwant(t.name, w)
@@ -139,8 +163,8 @@ func (t *turn) stranger() {
 // outrun releases about when the lease ends, without renewal.
 func (t *turn) outrun() {
 	lease := leases[t.rng.IntN(5)]
-	t.set.short = true
-	h := t.acquire(t.bound(5*time.Millisecond, 20*time.Second), t.chance(30), client.WithLease(lease), client.WithoutRenewal())
+	t.set.short, t.set.limit = true, t.limit()
+	h := t.acquire(t.bound(5*time.Millisecond, 20*time.Second), t.chance(30), append(t.set.kind(), client.WithLease(lease), client.WithoutRenewal())...)
 	if h == nil {
 		return
 	}
@@ -157,13 +181,27 @@ func (t *turn) outrun() {
 func (t *turn) plain() {
 	owner := fmt.Sprintf("raw-%s-%s-%d", t.process.label, t.who, t.rng.IntN(1_000_000))
 	key, ttl := prefix+t.name, 500+t.rng.IntN(3000)
-	h := &holder{process: t.process, who: t.who, name: t.name, owner: owner, began: time.Now()}
+	h := &holder{process: t.process, who: t.who, name: t.name, owner: owner, began: time.Now(), limit: t.limit()}
+	words := []string{owner, strconv.Itoa(ttl)}
+	switch h.limit {
+	case 0:
+	case oracle.Sharing:
+		words = append(words, functions.OptShared)
+	default:
+		words = append(words, functions.OptLimit, strconv.Itoa(h.limit))
+	}
 	o := t.run.seen
 	for range 1 + t.rng.IntN(12) {
 		sent := time.Now()
-		reply, err := t.fcall(functions.Wait, key, owner, strconv.Itoa(ttl))
+		reply, err := t.fcall(functions.Wait, key, words...)
+		list, _ := reply.AsIntSlice()
 		if err == nil && reply.IsInt64() {
 			h.fence, _ = reply.AsInt64()
+			list = []int64{1}
+		} else if len(list) == 3 {
+			h.fence, h.slot = list[1], int(list[2])
+		}
+		if len(list) > 0 && list[0] == 1 {
 			h.raw = sent.Add(time.Duration(ttl)*time.Millisecond*98/100 - 3*time.Millisecond)
 			if h.alive() {
 				o.enter(h)
@@ -207,6 +245,10 @@ func (t *turn) look() {
 func (t *turn) breakLock() {
 	b := t.bound(time.Millisecond, 5*time.Second)
 	defer b.cancel()
+	if t.run.kind != onQuorum && t.chance(50) { // of one
+		_, _ = t.fcall(functions.Break, prefix+t.name, functions.OptOwner, t.run.seen.somebody(t.name))
+		return
+	}
 	c := t.call("break", b)
 	_, err := t.process.c.Break(b, t.name, "the schedule")
 	t.run.seen.done(c, err)

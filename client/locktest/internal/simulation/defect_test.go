@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package simulation_test
 
 import (
@@ -14,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/seeded"
 )
 
 // defect is something that was wrong once, put back: the simulation must find it.
@@ -32,8 +35,8 @@ var defects = []defect{
 		profile: "failovers",
 		source: []string{
 			"  return subscribers(waiter.channel) > 0\n", "  return true\n",
-			"    if type(try('SPUBLISH', lock.tell, text)) == 'number' then return end\n",
-			"    local told = try('SPUBLISH', lock.tell, text)\n    if type(told) == 'number' and told > 0 then return end\n",
+			"      if h and type(try('SPUBLISH', h.told, text)) ~= 'number' then\n",
+			"      local told = h and try('SPUBLISH', h.told, text)\n      if h and (type(told) ~= 'number' or told == 0) then\n",
 			"or w.minimum > 0 or subscribers(w.channel) == 0 then", "or w.minimum > 0 then",
 			"  if type(told) ~= 'number' then", "  if type(told) ~= 'number' or told == 0 then",
 		},
@@ -43,7 +46,7 @@ var defects = []defect{
 	{
 		name:    "a late renewal shortens a lease",
 		profile: "shared",
-		source:  []string{"  lock.ends = min(max(lock.ends, now + ttl), now + lock.longest)\n", "  lock.ends = now + ttl\n"},
+		source:  []string{"  mine.ends = min(max(mine.ends, now + ttl), now + mine.longest)\n", "  mine.ends = now + ttl\n"},
 		finds:   `invariant 2:.*own-`,
 	},
 	{
@@ -83,7 +86,7 @@ var defects = []defect{
 		name:    "a key expires in the last millisecond of its lease",
 		profile: "early expiry",
 		source: []string{
-			"  local stays = max(lock.ends, remains", "  local stays = max(lock.ends - 1, remains",
+			"  local stays = max(lock.ends, lock.kept", "  local stays = max(lock.ends - 1, lock.kept",
 			"    create(key, ends, 'owner', owner, 'until', ends, 'fence', digits(fence))",
 			"    create(key, digits(ms(us) + ttl), 'owner', owner, 'until', ends, 'fence', digits(fence))",
 			"    call('PEXPIREAT', key, text)\n  elseif", "    call('PEXPIREAT', key, digits(ends - 1))\n  elseif",
@@ -154,7 +157,7 @@ var defects = []defect{
 	{
 		name:    "a young memory grants guarded locks",
 		profile: "guarded",
-		source:  []string{"  if closed > 0 then return false end\n", ""},
+		source:  []string{"  if closed > 0 then return nil end\n", ""},
 		finds:   `invariant 1:`,
 	},
 	{
@@ -180,7 +183,7 @@ var defects = []defect{
 	{
 		name:    "a server votes twice",
 		profile: "quorum",
-		source:  []string{"  if not is_free(lock, us) then return false end\n", ""},
+		source:  []string{"  if not is_free(lock, us, w) then return nil end\n", ""},
 		finds:   `invariant 1: .* enters `,
 	},
 	{
@@ -188,6 +191,107 @@ var defects = []defect{
 		profile: "quorum",
 		client:  []string{"quorum/servers.go", "need: members/2 + 1,", "need: members / 2,"},
 		finds:   `invariant 1: .* enters `,
+	},
+	{
+		name:    "a limit is one more",
+		profile: "brief",
+		source:  []string{"lock.taken < min(w.limit, MAX_HOLDERS)", "lock.taken <= min(w.limit, MAX_HOLDERS)"},
+		finds:   `invariant 1: .* enters beside more`,
+	},
+	{
+		name:    "one shares what another has alone",
+		profile: "brief",
+		source:  []string{"  return not lock.foreign and lock.ends == 0 and", "  return not lock.foreign and (lock.ends == 0 or w.limit == SHARED) and"},
+		finds:   `invariant [12]:`,
+	},
+	{
+		name:    "a slot is not free when its lease ends",
+		profile: "brief",
+		source:  []string{"  if lock.taken == 0 or now < lock.first then return end\n", "  if true then return end\n"},
+		finds:   `invariant [58]:`,
+	},
+	{
+		name:    "a renewal revives a slot",
+		profile: "brief",
+		source: []string{
+			"  settle(lock, us)\n  local mine = holder(lock, us, owner)\n  -- A memory", "  local mine = holder(lock, us, owner)\n  -- A memory",
+			"mine.owner == owner and ms(us) < mine.ends and mine", "mine.owner == owner and mine",
+		},
+		finds: `invariant 2: .* revives`,
+		rare:  true,
+	},
+	{
+		name:    "who fits overtakes the line",
+		profile: "brief",
+		source:  []string{"ms(us) >= lock.kept and not has_line(lock)\n", "ms(us) >= lock.kept\n"},
+		finds:   `invariant 10:`,
+	},
+	{
+		name:    "a slot that is given back is nobody's",
+		profile: "brief",
+		source:  []string{"  if left == 0 then\n    pass_on(lock, us, used)", "  if left == 0 then\n    if mine == lock then pass_on(lock, us, used) end"},
+		finds:   `invariant 5:`,
+		rare:    true,
+	},
+	{
+		name:    "a minimum does not keep a slot",
+		profile: "brief",
+		source:  []string{"  if mine.kept > ms(us) then\n    mine.owner", "  if false then\n    mine.owner"},
+		finds:   `invariant 9:`,
+	},
+	{
+		name:    "a grant does not say which slot",
+		profile: "brief",
+		client:  []string{"internal/queue/entry.go", "		g.Slot, g.Top = int(a.Top-a.Token+1), a.Token\n", "		g.Slot, g.Top = 1, a.Token\n"},
+		finds:   `invariant 1: .* enters while`,
+	},
+	{
+		name:    "readers are upgraded",
+		profile: "brief",
+		client:  []string{"acquire.go", "	if has.Crowd != 0 && cmp", "	if has.Crowd > 1000 && cmp"},
+		finds:   `invariant 7: .* wants it alone`,
+	},
+	{
+		name:    "a lock that is kept with a value is handed on",
+		profile: "brief values",
+		source:  []string{"  if ms(us) < lock.kept then return end\n", ""},
+		finds:   `invariant 11: .* makes a value`,
+	},
+	{
+		name:    "the interval of a value begins at its end",
+		profile: "brief values",
+		client:  []string{"value.go", "every) - time.Since(lock.holder.Began)", "every)"},
+		finds:   `invariant 11: .* too long`,
+	},
+	{
+		name:    "a value is remembered for ever",
+		profile: "brief values",
+		client:  []string{"value.go", "(forget || lease.Past(time.Now(), ", "(forget || lease.Past(v.done.Since, "},
+		finds:   `invariant 11: .* which was over`,
+	},
+	{
+		name:    "a value whose lock was lost is given to others",
+		profile: "brief values",
+		client:  []string{"value.go", "		v.done = &fcall.Done{}\n", "		_ = err\n"},
+		finds:   `invariant 11: .* whose call failed`,
+	},
+	{
+		name:    "who waits for a value of its process does not hear of Close",
+		profile: "values",
+		client:  []string{"value.go", "		case <-c.leaving.Done():\n", ""},
+		finds:   `invariant 6: .*value of .* after its context`,
+	},
+	{
+		name:    "MaxWait begins anew behind another goroutine",
+		profile: "values",
+		client:  []string{"value.go", "c.Acquire(wait, name, opts...)", "c.Acquire(ctx, name, opts...)"},
+		finds:   `invariant 6: .*value of .* after its context`,
+	},
+	{
+		name:    "a value is released, and not kept",
+		profile: "values",
+		client:  []string{"value.go", "			lock.holder.Final = v.done\n", ""},
+		finds:   `invariant 11: .* does not have the value`,
 	},
 }
 
@@ -244,12 +348,8 @@ func level(profile string) string {
 func patched(t *testing.T, dir string, d defect) (binary, source string) {
 	t.Helper()
 	if len(d.source) > 0 {
-		text := functions.Source
-		for change := range slices.Chunk(d.source, 2) {
-			text = replace(t, "the library", text, change[0], change[1])
-		}
 		source = filepath.Join(dir, "holdfast.lua")
-		write(t, source, text)
+		write(t, source, seeded.Text(t, functions.Source, d.source...))
 	}
 	if len(d.client) == 0 {
 		return "", source
@@ -257,7 +357,7 @@ func patched(t *testing.T, dir string, d defect) (binary, source string) {
 	texts := map[string]string{}
 	for change := range slices.Chunk(d.client, 3) {
 		file := change[0]
-		texts[file] = replace(t, file, cmp.Or(texts[file], read(t, file)), change[1], change[2])
+		texts[file] = seeded.Text(t, cmp.Or(texts[file], read(t, file)), change[1:]...)
 	}
 	return compile(t, dir, texts), source
 }
@@ -298,14 +398,6 @@ func compile(t *testing.T, dir string, texts map[string]string) string {
 		t.Fatalf("go test -c: %v\n%s", err, out)
 	}
 	return binary
-}
-
-func replace(t *testing.T, name, text, before, after string) string {
-	t.Helper()
-	if n := strings.Count(text, before); n != 1 {
-		t.Fatalf("%s has %q %d times, not once: the defect must be put back in another way", name, before, n)
-	}
-	return strings.Replace(text, before, after, 1)
 }
 
 func write(t *testing.T, path, text string) {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package simulation
 
 import (
@@ -58,8 +60,10 @@ func (in *injector) forced() {
 	o.locked(func() {
 		o.stale[old] = true
 		for _, name := range names {
-			if l := o.locks[name]; l.owner != "" && way != 2 { // it may be renewed there and nowhere else
-				l.lose(l.owner, oracle.Deposed)
+			for _, t := range o.locks[name].terms {
+				if t.owner != "" && way != 2 { // it may be renewed there and nowhere else
+					o.locks[name].lose(t.owner, oracle.Deposed)
+				}
 			}
 		}
 	})
@@ -93,11 +97,7 @@ func (o *observer) strand(old, heir *redis.Node) {
 // depose makes a primary that was deposed by force a replica.
 func (in *injector) depose(old, to *redis.Node) {
 	for i := 0; old.Primary() == nil; i++ {
-		if in.run.kind == onCluster {
-			old.Isolate(false)
-		} else {
-			in.run.world.Depose(old, to)
-		}
+		old.Isolate(false)
 		time.Sleep(10*time.Millisecond + 31*time.Nanosecond)
 		if i == 1000 {
 			panic(fmt.Sprintf("seed %d: %s does not follow %s", in.run.seed, old.Addr(), to.Addr()))

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package simulation
 
 import (
@@ -17,6 +19,8 @@ type holder struct {
 	owner    string
 	fence    int64
 	shared   bool // others may hold it by the same owner string
+	limit    int  // of a limited holder, or oracle.Sharing
+	slot     int
 	began    time.Time
 	entered  time.Time
 	released bool
@@ -66,11 +70,12 @@ func (o *observer) enter(h *holder) {
 	o.mu.Lock()
 	l := o.locks[h.name]
 	if h.owner == "" {
-		h.owner = l.ownerOf(h.fence, h.process.label)
+		g := l.grantOf(h.fence, h.process.label)
+		h.owner, h.slot = g.owner, g.slot
 	}
 	h.entered = time.Now()
 	o.report.Entries++
-	o.history.add(h.name, h.who, "enters as %s with token %d", h.owner, h.fence)
+	o.history.add(h.name, h.who, "enters as %s with token %d, limit %d, slot %d", h.owner, h.fence, h.limit, h.slot)
 	if h.alive() {
 		o.checkAlone(l, h)
 		if h.done == nil {
@@ -83,13 +88,14 @@ func (o *observer) enter(h *holder) {
 }
 
 func (o *observer) checkAlone(l *lock, h *holder) {
-	live := l.holders[:0]
+	live, inside := l.holders[:0], []*oracle.Hold{o.hold(l, h)}
 	for _, other := range l.holders {
 		if other.released || !other.alive() {
 			continue
 		}
 		live = append(live, other)
-		if o.hold(l, h).Same(o.hold(l, other)) {
+		inside = append(inside, o.hold(l, other))
+		if !o.hold(l, h).Excludes(o.hold(l, other)) {
 			continue
 		}
 		invariant := 1
@@ -100,6 +106,12 @@ func (o *observer) checkAlone(l *lock, h *holder) {
 			h.who, h.owner, h.fence, other.who, other.owner, other.fence)
 	}
 	o.report.Count(Checks, "1 entry", 1)
+	if x := l.judge.Crowded(inside, stamp(time.Now())); x != nil {
+		o.broken(l.name, 1, "token %d has a limit of %d, and enters beside more: %v", x.Token, x.Limit, inside)
+	}
+	if len(inside) > 1 && h.limit > 0 {
+		o.report.Count(Checks, "1 crowd", 1)
+	}
 	l.holders = live
 	if o.need > 0 {
 		o.checkVotes(l, h, 0)
@@ -112,23 +124,22 @@ func (o *observer) checkAlone(l *lock, h *holder) {
 // checkMinimum looks whether the minimum of the one before is over, where nothing happened since. Who
 // enters by an earlier token was granted the lock before that, and goes on: admits judges that.
 func (o *observer) checkMinimum(l *lock, h *holder) {
-	before := l.keeps
-	if before != nil && h.fence < before.fence {
-		return
-	}
-	if l.keeps = nil; !h.least.IsZero() {
-		l.keeps = h
-	}
-	if before == nil || before.owner == h.owner {
-		return
-	}
 	from, calm := o.calm()
-	if !calm || from.After(before.began) || o.lost(l, before) != oracle.None {
-		return
+	for slot, before := range l.keeps {
+		if h.fence < before.fence || slot != h.slot && !o.hold(l, h).Excludes(o.hold(l, before)) {
+			continue
+		}
+		delete(l.keeps, slot)
+		if before.owner == h.owner || !calm || from.After(before.began) || o.lost(l, before) != oracle.None {
+			continue
+		}
+		o.report.Count(Checks, "9 minimum", 1)
+		if early := before.least.Sub(h.entered); early > 0 {
+			o.broken(l.name, 9, "%s enters %v before the minimum of %s is over", h.who, early, before.who)
+		}
 	}
-	o.report.Count(Checks, "9 minimum", 1)
-	if early := before.least.Sub(h.entered); early > 0 {
-		o.broken(l.name, 9, "%s enters %v before the minimum of %s is over", h.who, early, before.who)
+	if !h.least.IsZero() && l.keeps[h.slot] == nil {
+		l.keeps[h.slot] = h
 	}
 }
 
@@ -141,7 +152,7 @@ func (o *observer) hold(l *lock, h *holder) *oracle.Hold {
 	case l.level && (h.lock != nil || h.done != nil):
 		level = oracle.Replicas
 	}
-	return &oracle.Hold{Level: level, Owner: h.owner, Token: h.fence, Shared: h.shared,
+	return &oracle.Hold{Level: level, Owner: h.owner, Token: h.fence, Shared: h.shared, Limit: h.limit, Slot: h.slot,
 		Start: stamp(h.began), Enter: stamp(h.entered), Told: stamp(l.told[h.owner])}
 }
 
@@ -183,8 +194,9 @@ func (o *observer) checkOutlived(l *lock, owner, what string) {
 	}
 }
 
-// checkDeadline compares what a holder counts on with what the server keeps. It looks at the Lock before it looks at the server's lease, which
-// may be prolonged meanwhile but never shortened without the Lock's knowledge.
+// checkDeadline compares what a holder counts on with what the server keeps. It looks at the Lock
+// before it looks at the server's lease, which may be prolonged meanwhile but never shortened without
+// the Lock's knowledge.
 func (o *observer) checkDeadline(l *lock, h *holder) {
 	if h.lock == nil {
 		return
@@ -203,11 +215,15 @@ func (o *observer) checkDeadline(l *lock, h *holder) {
 		return
 	}
 	o.report.Count(Checks, "2 remaining", 1)
-	if l.owner == h.owner && !now.Add(remaining).After(l.until) {
+	t := l.of(h.owner)
+	if t != nil && !now.Add(remaining).After(t.until) {
 		return
 	}
+	if t == nil {
+		t = &l.term
+	}
 	o.unless(o.lost(l, h), l.name, 2, "%s (%s, token %d) counts on %v, and the server has it as %q's for %v",
-		h.who, h.owner, h.fence, remaining, l.owner, l.until.Sub(now))
+		h.who, h.owner, h.fence, remaining, t.owner, t.until.Sub(now))
 }
 
 // released notes that a holder has released: the server may keep the lock for its process for a while.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package simulation
 
 import (
@@ -42,27 +44,28 @@ func (o *observer) closing(l *lock, n *redis.Node, left int64) {
 type grant struct {
 	fence int64
 	owner string
+	slot  int
 }
 
 // granted notes a grant.
-func (l *lock) granted(fence int64, owner string) {
-	l.grants = append(l.grants, grant{fence, owner})
+func (l *lock) granted(fence int64, owner string, slot int) {
+	l.grants = append(l.grants, grant{fence, owner, slot})
 	if len(l.grants) > 2000 {
 		l.grants = append([]grant(nil), l.grants[1000:]...)
 	}
 }
 
-// ownerOf returns to whom of a process a server gave the token, or the run that it is in: the rest of it
+// grantOf returns to whom of a process a server gave the token, or the run that it is in: the rest of it
 // is passed on in memory. Of several servers two can give the same token to two owners, of whom one
 // gets a majority.
-func (l *lock) ownerOf(fence int64, label string) string {
+func (l *lock) grantOf(fence int64, label string) grant {
 	best := grant{}
 	for _, g := range l.grants {
 		if g.fence <= fence && g.fence >= best.fence && labelOf(g.owner) == label {
 			best = g
 		}
 	}
-	return best.owner
+	return best
 }
 
 type releaseCall struct {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package simulation
 
 import (
@@ -61,8 +63,6 @@ func (r *run) options(host string) rueidis.ClientOption {
 	switch r.kind {
 	case onSingle:
 		opt.InitAddress, opt.ForceSingleClient = []string{r.nodes[0].Addr()}, true
-	case onSentinel:
-		opt.InitAddress, opt.Sentinel = []string{"s1:26379", "s2:26379"}, rueidis.SentinelOption{MasterSet: "m"}
 	case onCluster:
 		for _, n := range r.nodes {
 			opt.InitAddress = append(opt.InitAddress, n.Addr())

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package simulation
 
 import "time"
@@ -18,6 +20,7 @@ type profile struct {
 	deeds      map[string]int
 	faults     map[string]int
 	onlyFaults bool          // no others than those
+	values     bool          // all names are for values
 	brief      bool          // few actors, short faults; see brief.go
 	calmEnd    time.Duration // no fault begins in the last part of the work
 }
@@ -38,10 +41,6 @@ func (p profile) level() string {
 // profiles are the mixes for defects that the normal one finds too seldom.
 var profiles = map[string]profile{
 	"": {},
-
-	// Sentinel is not in the normal mix: rueidis' client for it holds a mutex while it waits for
-	// the network, and then virtual time stands still. Where nothing hangs it works.
-	"sentinel": {kind: onSentinel, busy: true, onlyFaults: true, faults: map[string]int{"graceful failover": 3, "del": 1, "flush functions": 1}},
 
 	"busy": {busy: true},
 	"replicated": {kind: onCluster, replicated: true, deeds: map[string]int{"outrun": 0},
@@ -64,6 +63,7 @@ var profiles = map[string]profile{
 		faults: map[string]int{"delay": 3, "break at a grant": 1}},
 	"slow functions": {kind: onSingle, oneLock: true, busy: true, step: 3 * time.Millisecond, lease: 10 * time.Millisecond, onlyFaults: true},
 	"early expiry":   {busy: true, early: true},
+	"values":         {busy: true, values: true},
 	"deaf": {busy: true, length: 200 * time.Second, calm: 40 * time.Second, lease: 30 * time.Second, long: true, onlyFaults: true,
 		faults: map[string]int{"deaf": 1}, deeds: map[string]int{"break": 0, "end": 0, "all": 0}},
 	"lost answers": {busy: true, length: 150 * time.Second, calm: 30 * time.Second, lease: 30 * time.Second, onlyFaults: true,

@@ -1,7 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package simulation
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -12,7 +15,14 @@ import (
 func (t *turn) reenter(outer *holder) {
 	b := within(outer.lock.Context(), between(t.rng, time.Millisecond, 10*time.Second), false)
 	b.ends = time.Now().Add(time.Second)
-	t.again(b, outer, time.Microsecond, time.Second)
+	if t.set.limit > 0 && t.chance(30) {
+		if _, err := t.process.c.Acquire(b, t.name); !errors.Is(err, client.ErrArgument) && b.Err() == nil {
+			t.run.seen.breaks(t.name, 7, "%s wants it alone under its own limit of %d: %v", t.who, t.set.limit, err)
+		}
+		b.cancel()
+		return
+	}
+	t.again(b, outer, time.Microsecond, time.Second, t.set.kind()...)
 }
 
 // cross re-enters the lock about when it is released, by a context that survives it.
@@ -24,7 +34,7 @@ func (t *turn) cross(outer *holder) {
 	t.run.work.Go(func() {
 		time.Sleep(delay)
 		b := within(ctx, 10*time.Second, false)
-		inner.again(b, outer, time.Millisecond, 3*time.Second, client.WithLockContext(context.Background()))
+		inner.again(b, outer, time.Millisecond, 3*time.Second, append(t.set.kind(), client.WithLockContext(context.Background()))...)
 	})
 	time.Sleep(between(t.rng, time.Nanosecond, 10*t.run.latency))
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package simulation
 
 import (
@@ -23,13 +25,12 @@ type kind int
 const (
 	onAny kind = iota // in a profile: a single server or a Cluster
 	onSingle
-	onSentinel
 	onCluster
 	onQuorum // independent servers
 )
 
 func (k kind) String() string {
-	return [...]string{"any", "single", "sentinel", "cluster", "quorum"}[k]
+	return [...]string{"any", "single", "cluster", "quorum"}[k]
 }
 
 // Options are the settings of a schedule beside its seed.
@@ -111,9 +112,6 @@ func (r *run) build(t *testing.T) {
 	} else if opt.Flavour == redis.Redis70 {
 		opt.Step = []time.Duration{0, time.Microsecond, 10 * time.Microsecond}[r.rng.IntN(3)]
 	}
-	if r.kind == onSentinel {
-		opt.Latency = -1
-	}
 	for i := range 1 + r.rng.IntN(r.most(4, 2)) {
 		if p.oneLock && i > 0 || r.kind == onQuorum && i > 1 { // each call is several
 			break
@@ -121,6 +119,14 @@ func (r *run) build(t *testing.T) {
 		r.names = append(r.names, fmt.Sprintf("%c%d", 'a'+i, r.rng.IntN(1000)))
 	}
 	r.seen = newObserver(r.seed, r.Profile, p, r.names)
+	crowds, values := rand.New(rand.NewPCG(r.seed, 1)), rand.New(rand.NewPCG(r.seed, 2))
+	for i, name := range r.names {
+		r.seen.locks[name].crowd = r.kind != onQuorum && crowds.IntN(3*r.most(2, 1)) < 1+i
+		if r.kind != onQuorum && (values.IntN(5) == 0 || p.values) {
+			r.seen.locks[name].every = between(values, 20*time.Millisecond, 30*time.Second)
+			r.seen.locks[name].crowd = false
+		}
+	}
 	r.seen.history.trace = r.Trace
 	r.seen.slack, r.seen.latency = 30*opt.Step, max(r.latency, 0)
 	opt.Unmodelled = func(node, text string) { t.Errorf("seed %d: %s: not modelled: %s", r.seed, node, text) }
@@ -161,9 +167,6 @@ func (r *run) deploy(t *testing.T) {
 		r.replicas = 1 + r.rng.IntN(2)
 		for i := range r.replicas {
 			r.nodes = append(r.nodes, r.world.Replica(fmt.Sprintf("%c:6379", 'b'+i), r.nodes[0]))
-		}
-		if r.kind == onSentinel {
-			r.world.Sentinels("m", r.nodes[0], "s1:26379", "s2:26379")
 		}
 	}
 	for _, n := range r.nodes[:primaries] {
@@ -308,7 +311,8 @@ func (r *run) end() {
 		closing.Go(s.process().close)
 	}
 	closing.Wait()
-	time.Sleep(100 * time.Second) // leases of the last Locks, and a line's minute
+	// Leases of the last Locks, a line's minute, and the record of a break by a clock that was set back.
+	time.Sleep(10 * time.Minute)
 	for _, n := range r.nodes {
 		if n.Primary() != nil {
 			continue

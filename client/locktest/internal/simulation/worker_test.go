@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package simulation_test
 
 import (
@@ -40,7 +42,11 @@ type job struct {
 const (
 	workerVariable = "HOLDFAST_SIMULATE_WORKER"
 	resultMark     = "result: "
-	watchdog       = 120 * time.Second // of real time, for one schedule
+
+	// For one schedule: of a processor, which few of the longest need a tenth of; and by the clock, on a machine
+	// that gives this process next to nothing.
+	watchdog     = 60 * time.Second
+	lastWatchdog = 20 * time.Minute
 )
 
 // TestWorker is such a process. It says what each schedule did.
@@ -71,13 +77,10 @@ func TestWorker(t *testing.T) {
 	}
 	finds := regexp.MustCompile(j.Finds)
 	for seed := j.Seed; seed < j.End && time.Now().Before(j.Until); seed++ {
-		dog := time.AfterFunc(watchdog, func() {
-			stacks := make([]byte, 1<<20)
-			fmt.Fprintf(os.Stderr, "time stands still in seed %d\n%s\n", seed, stacks[:runtime.Stack(stacks, true)])
-			os.Exit(2)
-		})
+		ended := make(chan struct{})
+		go watch(seed, ended)
 		r := simulation.Run(t, seed, opt)
-		dog.Stop()
+		close(ended)
 		r.Broken = slices.DeleteFunc(r.Broken, func(v simulation.Violation) bool {
 			return !finds.MatchString(fmt.Sprintf("invariant %d: %s", v.Invariant, v.Text))
 		})
@@ -90,6 +93,30 @@ func TestWorker(t *testing.T) {
 			return
 		}
 	}
+}
+
+// watch ends the process if its schedule does not end.
+func watch(seed uint64, ended <-chan struct{}) {
+	began, used := time.Now(), processor()
+	for time.Since(began) < lastWatchdog && processor()-used < watchdog {
+		select {
+		case <-ended:
+			return
+		case <-time.After(10 * time.Second):
+		}
+	}
+	stacks := make([]byte, 1<<20)
+	fmt.Fprintf(os.Stderr, "time stands still in seed %d\n%s\n", seed, stacks[:runtime.Stack(stacks, true)])
+	os.Exit(2)
+}
+
+// processor is how long this process has had one.
+func processor() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // work runs one process. It returns the seed behind the last schedule that came to its end, and what

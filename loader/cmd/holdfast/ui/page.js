@@ -1,8 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 'use strict'
 
 // Names and reasons come from others: nothing here is read as HTML.
 const at = id => document.getElementById(id)
+const when = time => time.slice(0, 19) + 'Z'
 let token = ''
+let shown = '' // the time of the look that is shown
 
 function short (ms) {
   if (ms < 0) return 'no end'
@@ -22,8 +26,9 @@ function who (w) {
 }
 
 function holder (l) {
+  if (l.kind) return `${l.holds} holder${l.holds === 1 ? '' : 's'} (${l.kind})`
   if (l.held) return who(l)
-  if (l.kept_until) return 'nobody: kept until ' + l.kept_until
+  if (l.kept_until) return 'nobody: kept until ' + when(l.kept_until)
   return 'nobody: the lease has ended'
 }
 
@@ -36,13 +41,16 @@ function fill (id, rows) {
 }
 
 function show (look) {
-  const shown = look.more ? `, the first ${look.locks.length} are shown` : ''
-  at('totals').textContent = `${look.total} locks${shown}: ${look.held} held, ${look.waiting} waiting, ` +
-    `${look.hand_overs_per_second.toFixed(1)} hand-overs/s, at ${look.at.slice(0, 19)}Z`
   at('problem').textContent = look.errors ? 'not complete: ' + look.errors.join('; ') : ''
+  if (shown === look.at) return // what somebody has selected stays so
+  shown = look.at
+  const least = look.errors ? 'at least ' : ''
+  const some = look.more ? `, the first ${look.locks.length} are shown` : ''
+  at('totals').textContent = `${least}${look.total} locks${some}: ${look.held} held, ${look.waiting} waiting, ` +
+    `${look.hand_overs_per_second.toFixed(1)} hand-overs/s, at ${when(look.at)}`
   fill('locks', look.locks.map(l => [l.name, holder(l), short(l.held_ms), short(l.remaining_ms), l.token || '-', l.waiters]))
   for (const row of at('locks').rows) row.classList.toggle('warn', row.lastChild.textContent !== '0')
-  fill('losses', look.losses.map(l => [l.at.slice(0, 19) + 'Z', l.name, who(l), l.token,
+  fill('losses', look.losses.map(l => [when(l.at), l.name, who(l), l.token,
     l.cause + (l.reason ? ': ' + l.reason : '')]))
 }
 
@@ -52,7 +60,7 @@ async function look () {
     reply = await fetch('look', { headers: token ? { Authorization: 'Bearer ' + token } : {} })
     at('ask').hidden = reply.status !== 401
     if (reply.ok) show(await reply.json())
-    else at('problem').textContent = await reply.text()
+    else if (reply.status !== 503) at('problem').textContent = await reply.text() // 503: the first look takes long
   } catch (e) {
     at('problem').textContent = 'holdfast ui does not answer: ' + e.message
   }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bench measures what locks cost on a deployment, by the client that programs use.
 package bench
 

@@ -1,14 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package doctor
 
 import "context"
 
-// atNode is a look at one node. Nodes are looked at side by side.
-type atNode struct {
+// check is a look at one node, or at all deployments.
+type check[T any] struct {
 	what string
-	look func(*node, context.Context)
+	look func(T, context.Context)
 }
 
-var nodeChecks = []atNode{
+// nodeChecks are made at all nodes side by side.
+var nodeChecks = []check[*node]{
 	{"the server's version", (*node).version},
 	{"the engine that runs libraries", (*node).engine},
 	{"commands that are renamed or disabled", (*node).commands},
@@ -22,13 +25,8 @@ var nodeChecks = []atNode{
 	{"connections and their limits", (*node).connections},
 }
 
-// atAll is a look at all deployments, when the nodes have been looked at.
-type atAll struct {
-	what string
-	look func(*examination, context.Context)
-}
-
-var wholeChecks = []atAll{
+// wholeChecks are made when the nodes have been looked at.
+var wholeChecks = []check[*examination]{
 	{"keys under the prefix", (*examination).keys},
 	{"messages from waiter to waiter", (*examination).messages},
 	{"settings that a replica takes over with", (*examination).successors},

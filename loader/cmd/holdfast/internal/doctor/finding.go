@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package doctor looks for what makes locks unsafe or slow on a deployment. It writes nothing.
 //
 // kinds.go is the table of what can be found, checks.go the table of the looks, and there is a file

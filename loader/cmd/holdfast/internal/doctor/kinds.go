@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package doctor
 
 import "slices"
@@ -34,22 +36,22 @@ var Kinds = []Kind{
 	{"min-replicas-unmet", Danger, "the primary refuses all writes (NOREPLICAS): nobody gets a lock"},
 	{"min-replicas-differ", Danger, "once it is promoted, the replica goes on granting locks when it is cut off"},
 	{"no-replica", Note, "if this primary is lost, nobody takes over"},
-	{"replica-link", Danger, "the replica does not follow: if it is promoted, it grants locks that it never heard of"},
+	{"replica-link", Danger, "the replica does not follow: if it is promoted, it grants locks that others hold"},
 	{"replica-writable", Danger, "a client at the replica gets locks there that the primary does not know"},
 
 	{"cluster-down", Danger, "the node refuses calls (CLUSTERDOWN)"},
 	{"slots-uncovered", Danger, "locks of these slots cannot be taken or given back"},
-	{"slots-moving", Slow, "calls are redirected, and waiters can lose places; a move that was left open stays so"},
+	{"slots-moving", Slow, "calls are redirected, and waiters can lose places; an unfinished move does not end by itself"},
 	{"node-down", Danger, "its locks end with their leases, or the next failover finds no replica"},
 	{"full-coverage", Note, "one primary lost without a replica stops the locks of all slots"},
 	{"replica-migration", Note, "a primary can get one replica more than Config.Replicas counts on"},
 	{"sentinel-quorum", Danger, "if the primary is lost, the sentinels promote nobody"},
 	{"sentinel-lag", Danger, "the old primary may still take writes when another one is promoted"},
-	{"sentinel-unreachable", Danger, "one sentinel less to agree on a failover, and to lead clients to the primary"},
+	{"sentinel-unreachable", Danger, "one sentinel less that can agree to a failover, or lead clients to the primary"},
 
 	{"clock-tokens", Danger, "after a failover fencing tokens can fall, and on a quorum votes do not count"},
 	{"clock-leases", Danger, "leases end early, or late, by the difference when the other node takes over"},
-	{"clock-here", Note, "times that this machine logs do not fit those of the servers; leases are not touched"},
+	{"clock-here", Note, "times in this machine's logs differ from those of the servers; leases are not affected"},
 
 	{"rights-missing", Danger, "an error in the middle of a function undoes nothing: grant all of it"},
 	{"tracking-refused", Slow, "without client-side caching each try asks the server"},
@@ -57,9 +59,9 @@ var Kinds = []Kind{
 
 	{"round-trip", Slow, "each acquire and each release takes a round trip, a hand-off two"},
 	{"slow-scripts", Slow, "while a script runs, the server answers nobody"},
-	{"slow-functions", Slow, "they take less than a millisecond: something else holds the server up, and all calls with it"},
+	{"slow-functions", Slow, "they should take less than a millisecond: something else delays the server and all calls"},
 	{"latency-spikes", Slow, "while that lasted, the server answered nobody; a renewal can come too late"},
-	{"busy-reply", Slow, "clients are held up behind a script that hangs, and are not told"},
+	{"busy-reply", Slow, "clients wait behind a script that hangs, and get no error"},
 
 	{"foreign-keys", Danger, "a lock of that name can never be taken"},
 	{"keys-without-ttl", Danger, "nobody gets the lock until somebody deletes the key"},
@@ -67,7 +69,7 @@ var Kinds = []Kind{
 
 	{"maxclients", Danger, "new clients are refused, and clients that reconnect"},
 	{"idle-timeout", Slow, "idle connections are closed: the next call must connect again, or fails"},
-	{"tcp-keepalive", Slow, "the server never notices waiters whose machine is gone, and offers them the lock"},
+	{"tcp-keepalive", Slow, "the server does not notice that a waiter's machine is gone, and offers it the lock"},
 
 	{"node-unreachable", Danger, "nothing is known of it; what is promoted may lack the locks and the library"},
 	{"not-checked", Note, "the user may not look at it"},

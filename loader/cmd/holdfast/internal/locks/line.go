@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package locks
 
 import (
@@ -22,6 +24,7 @@ type Waiter struct {
 	Since   *time.Time `json:"since,omitempty"` // when it began to wait, by its own clock, if its owner string tells
 	AskedMS int64      `json:"asked_ms"`        // how long ago it asked last; most ask every 1.5 s
 	LeaseMS int64      `json:"lease_ms"`        // what it will have
+	Wants   string     `json:"wants"`           // the lock: "alone", "shared", or "limit 3"
 	Hears   Hears      `json:"hears"`
 	channel string
 }

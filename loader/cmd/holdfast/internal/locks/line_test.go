@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package locks
 
 import (
@@ -17,23 +19,11 @@ import (
 
 // The line is as the server serves it: over several pages, and over gaps, single ones and runs.
 func TestTheLineIsInOrder(t *testing.T) {
-	d := server.Single(t, server.Owned())
-	d.Load(t)
-	ctx := context.Background()
-	option := d.ClientOption()
-	option.DisableCache = true
-	redis, err := rueidis.NewClient(option)
-	require.NoError(t, err)
-	t.Cleanup(redis.Close)
+	ctx, view, call := loaded(t)
 	const key, all = "lock:busy", 2*page + 100
-	call := func(function string, args ...string) {
-		t.Helper()
-		fcall := redis.B().Fcall().Function("holdfast_" + function).Numkeys(1).Key(key).Arg(args...).Build()
-		require.NoError(t, redis.Do(ctx, fcall).Error())
-	}
-	call("acquire", "holder", "600000")
+	call("acquire", key, "holder", "600000")
 	for n := range all {
-		call("wait", "waiter "+strconv.Itoa(n), "600000")
+		call("wait", key, "waiter "+strconv.Itoa(n), "600000")
 	}
 	// who leaves: the first ones, single ones, runs (one over the edge of a page), the last ones
 	leaves := func(n int) bool {
@@ -42,14 +32,11 @@ func TestTheLineIsInOrder(t *testing.T) {
 	var want []string
 	for n := range all {
 		if leaves(n) {
-			call("leave", "waiter "+strconv.Itoa(n))
+			call("leave", key, "waiter "+strconv.Itoa(n))
 		} else {
 			want = append(want, fmt.Sprintf("waiter %d", n))
 		}
 	}
-	view, err := Open(redis, "lock:")
-	require.NoError(t, err)
-	t.Cleanup(view.Close)
 	for _, limit := range []int{0, 1, 70, page, len(want), all} {
 		line, err := view.Line(ctx, "busy", limit)
 		require.NoError(t, err)
@@ -75,12 +62,28 @@ func TestTheLineIsInOrder(t *testing.T) {
 // connected is a client of a server of its own.
 func connected(t *testing.T) rueidis.Client {
 	t.Helper()
-	option := server.Single(t, server.Owned()).ClientOption()
+	d := server.Single(t, server.Owned())
+	d.Load(t)
+	option := d.ClientOption()
 	option.DisableCache = true
 	redis, err := rueidis.NewClient(option)
 	require.NoError(t, err)
 	t.Cleanup(redis.Close)
 	return redis
+}
+
+// loaded is a view of a server of its own, and how functions are called there.
+func loaded(t *testing.T) (ctx context.Context, view *View, call func(function, key string, args ...string)) {
+	t.Helper()
+	redis := connected(t)
+	view, err := Open(redis, "lock:")
+	require.NoError(t, err)
+	t.Cleanup(view.Close)
+	return t.Context(), view, func(function, key string, args ...string) {
+		t.Helper()
+		fcall := redis.B().Fcall().Function("holdfast_" + function).Numkeys(1).Key(key).Arg(args...).Build()
+		require.NoError(t, redis.Do(t.Context(), fcall).Error())
+	}
 }
 
 // Whoever may write the key may write anything into it.
@@ -98,13 +101,18 @@ func TestHostileEntries(t *testing.T) {
 	for _, entry := range []string{"", "1", "<3", ">7", pack("", [2]uint16{}, 1, 1, 1, 0), pack("abc", [2]uint16{5, 0}, 1, 1, 1, 0),
 		pack("abc", [2]uint16{0, 3}, 1, 1, 1, 0), pack("abc", [2]uint16{65535, 65535}, 1, 1, 1, 0),
 		pack("abc", [2]uint16{}, math.NaN(), 1, 1, 0), pack("abc", [2]uint16{}, 1, 1, math.Inf(1), 0),
-		pack("abc", [2]uint16{}, -1, 1, 1, 0)} {
+		pack("abc", [2]uint16{}, -1, 1, 1, 0), pack("abc", [2]uint16{}, 1, -1002, 1, 0)} {
 		_, ok := parseWaiter(entry, time.Now())
 		require.False(t, ok, "%q", entry)
 	}
 	w, ok := parseWaiter(pack("h:1chthe owner", [2]uint16{3, 2}, 30000, 1, 5, 0), time.UnixMilli(7))
 	require.True(t, ok)
-	require.Equal(t, Waiter{Who: Who{Owner: "the owner"}, LeaseMS: 30000, AskedMS: 2, channel: "ch"}, w)
+	require.Equal(t, Waiter{Who: Who{Owner: "the owner"}, LeaseMS: 30000, AskedMS: 2, channel: "ch", Wants: "alone"}, w)
+	for tokens, wants := range map[float64]string{-1: "limit 1", -1000: "limit 1000", -1001: "shared"} {
+		w, ok := parseWaiter(pack("abc", [2]uint16{}, 1, tokens, 1, 0), time.Now())
+		require.True(t, ok)
+		require.Equal(t, wants, w.Wants)
+	}
 
 	redis := connected(t)
 	endless := pack("", [2]uint16{}, 0, 1<<52, 1<<52, 0, 0, 0)[:lineNumbers*doubleBytes]
@@ -125,22 +133,7 @@ func TestHostileEntries(t *testing.T) {
 
 // What the key of a lock promises is shown: an interval, with a holder and without, and a break.
 func TestWhatAKeyKeeps(t *testing.T) {
-	d := server.Single(t, server.Owned())
-	d.Load(t)
-	ctx := context.Background()
-	option := d.ClientOption()
-	option.DisableCache = true
-	redis, err := rueidis.NewClient(option)
-	require.NoError(t, err)
-	t.Cleanup(redis.Close)
-	view, err := Open(redis, "lock:")
-	require.NoError(t, err)
-	t.Cleanup(view.Close)
-	call := func(function string, args ...string) {
-		t.Helper()
-		fcall := redis.B().Fcall().Function("holdfast_" + function).Numkeys(1).Key("lock:job").Arg(args...).Build()
-		require.NoError(t, redis.Do(ctx, fcall).Error())
-	}
+	ctx, view, call := loaded(t)
 	look := func(held, kept bool, owner string) Lock {
 		t.Helper()
 		l, err := view.Lock(ctx, "job")
@@ -157,11 +150,11 @@ func TestWhatAKeyKeeps(t *testing.T) {
 		}
 		return names
 	}
-	call("acquire", "runner", "60000", "MINHOLD", "600000")
+	call("acquire", "lock:job", "runner", "60000", "MINHOLD", "600000")
 	held := look(true, false, "runner")
 	require.Greater(t, time.Until(*held.KeptUntil), 9*time.Minute)
 	require.Nil(t, held.Broken)
-	call("release", "runner")
+	call("release", "lock:job", "runner")
 	kept := look(false, true, "runner")
 	require.Equal(t, held.KeptUntil, kept.KeptUntil)
 	require.Greater(t, kept.Remaining(), 9*time.Minute)
@@ -172,7 +165,7 @@ func TestWhatAKeyKeeps(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, broken.Lost)
 	require.Empty(t, names(Filter{}))
-	call("acquire", "next", "60000")
+	call("acquire", "lock:job", "next", "60000")
 	held = look(true, false, "next")
 	require.Nil(t, held.KeptUntil)
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package locks
 
 import (
@@ -16,8 +18,12 @@ import (
 )
 
 const (
-	batch = 1000 // keys that a server looks at in one SCAN
-	asked = 64   // locks that are asked about at once; rueidis makes pipelines of that
+	batch  = 250       // keys that a server looks at in one SCAN: all others wait for so long
+	sparse = 4 * batch // where few of them are locks: that is as quick
+	// So many locks are asked about at once, in pipelines by rueidis: few for each server, because all
+	// others wait behind them, and one more for each step of the way there, for it holds more.
+	asked, mostAsked = 8, 64
+	askedStep        = 100 * time.Microsecond
 )
 
 // Filter says which locks List returns. The zero value is all.
@@ -35,7 +41,9 @@ type Filter struct {
 
 func (f Filter) wants(l Lock) bool {
 	return (l.Held || l.Kept() || l.Waiters > 0) && (l.Held || !f.Held) && (l.Waiters > 0 || !f.Waited) &&
-		l.HeldFor() >= f.OlderThan && strings.Contains(l.Who.String()+" "+l.Owner, f.Holder)
+		l.HeldFor() >= f.OlderThan && slices.ContainsFunc(append(l.Holders, l), func(h Lock) bool {
+		return strings.Contains(h.Who.String()+" "+h.Owner, f.Holder)
+	})
 }
 
 // Order is how locks are sorted.
@@ -94,13 +102,14 @@ func (v *View) list(ctx context.Context, l *look) (List, error) {
 	}
 	ctx, l.stop = context.WithCancel(ctx)
 	defer l.stop()
+	sent := time.Now()
 	l.view, l.seen, l.begun, l.begunHere = v, map[string]bool{}, v.Now(ctx), time.Now()
 	keys := make(chan string, batch)
 	var scans, asks sync.WaitGroup
 	for _, n := range nodes {
 		scans.Go(func() { l.failed(n.addr, l.scan(ctx, n, keys)) })
 	}
-	for range asked {
+	for range min(mostAsked, asked*len(nodes)/len(v.redis)+int(l.begunHere.Sub(sent)/askedStep)) {
 		asks.Go(func() {
 			for key := range keys {
 				l.ask(ctx, key)
@@ -144,8 +153,9 @@ func (l *look) scan(ctx context.Context, n primary, keys chan<- string) error {
 	if n.node == nil {
 		return errors.New("no connection")
 	}
+	count := int64(batch)
 	for cursor, pages := uint64(0), 1; ; pages++ {
-		page, err := n.node.Do(ctx, l.page(n.node, cursor)).AsScanEntry()
+		page, err := n.node.Do(ctx, l.page(n.node, cursor, count)).AsScanEntry()
 		if err != nil {
 			return err
 		}
@@ -156,14 +166,17 @@ func (l *look) scan(ctx context.Context, n primary, keys chan<- string) error {
 				return ctx.Err()
 			}
 		}
+		if count = batch; len(page.Elements) < batch/4 {
+			count = sparse
+		}
 		if cursor = page.Cursor; cursor == 0 || pages == l.filter.Pages {
 			return nil
 		}
 	}
 }
 
-func (l *look) page(node rueidis.Client, cursor uint64) rueidis.Completed {
-	scan := node.B().Scan().Cursor(cursor).Match(Literal(l.view.prefix) + cmp.Or(l.filter.Pattern, "*")).Count(batch)
+func (l *look) page(node rueidis.Client, cursor uint64, count int64) rueidis.Completed {
+	scan := node.B().Scan().Cursor(cursor).Match(Literal(l.view.prefix) + cmp.Or(l.filter.Pattern, "*")).Count(count)
 	if l.view.prefix == "" {
 		return scan.Type("hash").Build() // of all the strings of a database few are locks
 	}
@@ -210,6 +223,9 @@ func (l *look) ask(ctx context.Context, key string) {
 		// Inspect of a quorum does not name whom a lock is kept for, and none says who lost it.
 		if lock.Kept() && lock.Owner == "" || l.suspects != nil && l.suspects(lock) {
 			l.view.remember(ctx, &lock, asked)
+		}
+		if l.filter.Holder != "" {
+			l.failed("", l.view.ask(ctx, &lock, asked))
 		}
 		l.add(lock)
 	}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package locks
 
 import (
@@ -15,20 +17,45 @@ import (
 
 // Lock is how a lock stood, as JSON too.
 type Lock struct {
-	Name string `json:"name"`
-	Held bool   `json:"held"`
-	Who         // of the holder, or whom it is kept for
-	// when its holder got it, by the server's clock; nil of a plain string of another service
+	Name    string `json:"name"`
+	Held    bool   `json:"held"`
+	Who            // of the holder, or whom it is kept for; nobody if several have it
+	Kind    string `json:"kind,omitempty"`    // "limited" or "shared": several have it
+	Holders []Lock `json:"holders,omitempty"` // they, where it was asked for: each as it has the lock
+	Slot    int    `json:"slot,omitempty"`    // of one of several
+	// when its holder got it (of several the first), by the server's clock; nil if nobody knows
 	Since       *time.Time `json:"since,omitempty"`
 	HeldMS      int64      `json:"held_ms"`
 	RemainingMS int64      `json:"remaining_ms"` // of the lease; -1: it has none
-	Token       int64      `json:"token"`        // 0: it has none
+	Token       int64      `json:"token"`        // 0: it has none; of several the highest
 	Holds       int        `json:"holds"`
 	Waiters     int        `json:"waiters"`
-	// until when nobody else gets it, held or not: a minimum (MinHold, Once)
+	// until when nobody else gets it, held or not: a minimum (MinHold, Once), or a value
 	KeptUntil *time.Time `json:"kept_until,omitempty"`
-	Broken    *Record    `json:"broken,omitempty"` // while the key remembers it
+	HasValue  bool       `json:"has_value,omitempty"` // with which it is kept (OnceValue); nobody is shown it
+	Broken    *Record    `json:"broken,omitempty"`    // while the key remembers it
 	ends      time.Time  // the lease, by the server's clock; not later than it is
+}
+
+// String is short, for people.
+func (l Lock) String() string {
+	switch {
+	case l.Kind == "":
+		return l.Who.String()
+	case l.Holds == 1:
+		return "1 holder (" + l.Kind + ")"
+	}
+	return fmt.Sprintf("%d holders (%s)", l.Holds, l.Kind)
+}
+
+// Of is the lock as that owner has it, "" as all have. ok is false if the owner has not.
+func (l Lock) Of(owner string) (_ Lock, ok bool) {
+	for _, h := range l.Holders {
+		if h.Held && h.Owner == owner {
+			return h, true
+		}
+	}
+	return l, owner == "" || owner == l.Owner
 }
 
 // Record is what the key of a lock remembers of its last break.
@@ -81,7 +108,9 @@ func lockOf(info client.Info, now time.Time) Lock {
 	if info.Remaining < 0 {
 		l.RemainingMS = -1
 	}
-	if info.Held && info.Fence > 0 {
+	if info.Why == functions.WhyLimited || info.Why == functions.WhyShared {
+		l.Kind = info.Why
+	} else if info.Held && info.Fence > 0 {
 		since := info.Holder.Since.UTC()
 		l.Since, l.HeldMS = &since, max(0, now.Sub(since).Milliseconds())
 	}
@@ -90,6 +119,24 @@ func lockOf(info client.Info, now time.Time) Lock {
 		l.KeptUntil = &until
 	}
 	return l
+}
+
+// ask lists several that have a lock. On a quorum nobody can, and one alone has it.
+func (v *View) ask(ctx context.Context, l *Lock, now time.Time) error {
+	if l.Kind == "" || v.need > 1 {
+		return nil
+	}
+	all, err := v.Client.Holders(ctx, l.Name)
+	for _, h := range all {
+		one := lockOf(client.Info{Name: l.Name, Held: h.Holder.Owner != "", Holder: h.Holder, Holds: 1, Fence: h.Fence,
+			Remaining: h.Remaining, Waiters: l.Waiters}, now)
+		one.Slot = h.Slot
+		l.Holders = append(l.Holders, one)
+		if one.begin() < l.begin() {
+			l.Since, l.HeldMS = one.Since, one.HeldMS
+		}
+	}
+	return err
 }
 
 // Lock looks at one lock.
@@ -101,7 +148,7 @@ func (v *View) Lock(ctx context.Context, name string) (Lock, error) {
 	}
 	lock := lockOf(info, now)
 	v.remember(ctx, &lock, now)
-	return lock, nil
+	return lock, v.ask(ctx, &lock, now)
 }
 
 // Broken is what a break did.
@@ -111,9 +158,9 @@ type Broken struct {
 }
 
 // Break takes the lock from the owner that it was seen with, and from nobody else, so a repeat is
-// safe. Only an owner that no call can name, a plain string's, is not looked at again. The key
-// remembers the break and its reason; with forget it does not, and loses an older record too. Next
-// is nil if the look afterwards fails.
+// safe. Only an owner that no call can name, a plain string's, is not looked at again; of several, all
+// lose it who have it then. The key remembers the break and its reason; with forget it does not, and
+// loses an older record too. Next is nil if the look afterwards fails.
 func (v *View) Break(ctx context.Context, seen Lock, reason string, forget bool) (Broken, error) {
 	var words []string
 	if nameable(seen.Owner) {

@@ -1,38 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package locks
 
 import (
-	"context"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
-
-	"github.com/holdfast-go/holdfast/integration/server"
 )
 
 // A lease that runs out is a loss, with a next holder and without; what is given back is none.
 func TestLossesAreSeen(t *testing.T) {
-	d := server.Single(t, server.Owned())
-	d.Load(t)
-	ctx := context.Background()
-	option := d.ClientOption()
-	option.DisableCache = true
-	redis, err := rueidis.NewClient(option)
-	require.NoError(t, err)
-	t.Cleanup(redis.Close)
-	view, err := Open(redis, "lock:")
-	require.NoError(t, err)
-	t.Cleanup(view.Close)
-	call := func(function, key string, args ...string) {
-		t.Helper()
-		fcall := redis.B().Fcall().Function("holdfast_" + function).Numkeys(1).Key(key).Arg(args...).Build()
-		require.NoError(t, redis.Do(ctx, fcall).Error())
-	}
+	ctx, view, call := loaded(t)
 	series := Series{View: view, Within: time.Minute}
 	for _, key := range []string{"lock:dies", "lock:queued", "lock:broken"} {
 		call("acquire", key, "holder", "3000")
 	}
+	call("acquire", "lock:several", "holder", "3000", "SHARED") // of these nobody can tell
 	call("acquire", "lock:released", "holder", "600000")
 	call("acquire", "lock:kept", "holder", "3000", "MINHOLD", "600000")
 	call("wait", "lock:queued", "waiter", "600000")

@@ -1,9 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package locks
 
 import (
 	"context"
 	"encoding/binary"
 	"math"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client"
@@ -17,6 +21,7 @@ const (
 	moreNumbers  = 8 // holds, guard, kept, due, longest, broken, recorded, bytes of the reason: then that, owner
 	entryNumbers = 4 // ttl, tokens, asked, minimum; then the bytes of holds and of the channel, 2 bytes each
 	doubleBytes  = 8
+	shared       = -functions.MaxHolders - 1 // in place of tokens; of one with a limit that, negative
 )
 
 // packed is a text that numbers are taken from, one after the other.
@@ -34,13 +39,13 @@ func (p *packed) take(n int64) string {
 	return taken
 }
 
-func (p *packed) number() int64 {
+func (p *packed) number(least float64) int64 {
 	bytes := p.take(doubleBytes)
 	if p.bad {
 		return 0
 	}
 	n := math.Float64frombits(binary.LittleEndian.Uint64([]byte(bytes)))
-	if !(n >= 0 && n <= 1<<53) { // also NaN
+	if !(n >= least && n <= 1<<53) { // also NaN
 		p.bad = true
 		return 0
 	}
@@ -71,7 +76,7 @@ func parseState(text string) (s state, ok bool) {
 	p := packed{text: text}
 	var line [lineNumbers]int64
 	for i := range line {
-		line[i] = p.number()
+		line[i] = p.number(0)
 	}
 	s.head, s.tail, s.waiters = line[0], line[1], min(line[2], line[1]-line[0])
 	if s.head > s.tail {
@@ -80,11 +85,11 @@ func parseState(text string) (s state, ok bool) {
 	if p.text != "" {
 		var more [moreNumbers]int64
 		for i := range more {
-			more[i] = p.number()
+			more[i] = p.number(0)
 		}
 		s.kept, s.broken, s.recorded = more[2], more[5], more[6]
 		s.reason = p.take(more[7])
-		s.victim = p.text
+		s.victim = strings.TrimLeft(p.text, "\x00") // that stands for all of several
 	}
 	return s, !p.bad
 }
@@ -93,12 +98,17 @@ func parseState(text string) (s state, ok bool) {
 func parseWaiter(entry string, now time.Time) (Waiter, bool) {
 	p := packed{text: entry}
 	var numbers [entryNumbers]int64
-	for i := range numbers {
-		numbers[i] = p.number()
+	for i, least := range [entryNumbers]float64{1: shared} {
+		numbers[i] = p.number(least)
 	}
 	holds, channel := p.short(), p.short()
 	p.take(holds)
-	w := Waiter{LeaseMS: numbers[0], AskedMS: max(0, now.UnixMilli()-numbers[2]), channel: p.take(channel)}
+	w := Waiter{LeaseMS: numbers[0], AskedMS: max(0, now.UnixMilli()-numbers[2]), channel: p.take(channel), Wants: "alone"}
+	if limit := -numbers[1]; limit == -shared {
+		w.Wants = functions.WhyShared
+	} else if limit > 0 {
+		w.Wants = "limit " + strconv.FormatInt(limit, 10)
+	}
 	if p.bad || p.text == "" {
 		return Waiter{}, false
 	}
@@ -112,10 +122,10 @@ func parseWaiter(entry string, now time.Time) (Waiter, bool) {
 }
 
 // remember adds to a lock what its key keeps and no call says: a minimum that its holder does not need
-// yet, and the record of a break. Of a quorum it is what lasts longest.
+// yet, that there is a value, and the record of a break. Of a quorum it is what lasts longest.
 func (v *View) remember(ctx context.Context, l *Lock, now time.Time) {
 	for _, redis := range v.redis {
-		got, err := fields(ctx, redis, v.Key(l.Name), "owner", "state")
+		got, err := fields(ctx, redis, v.Key(l.Name), "owner", "state", "value")
 		if err != nil {
 			continue // who holds it is known all the same
 		}
@@ -126,6 +136,7 @@ func (v *View) remember(ctx context.Context, l *Lock, now time.Time) {
 				l.Who, l.RemainingMS = who(client.ParseHolder(got[0])), until.Sub(now).Milliseconds()
 			}
 		}
+		l.HasValue = l.Kept() && got[2] != "" // which has a token in front
 		if until := time.UnixMilli(s.recorded).UTC(); until.After(now) && (l.Broken == nil || until.After(l.Broken.Until)) {
 			l.Broken = &Record{who(client.ParseHolder(s.victim)), s.broken, s.reason, until}
 		}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package locks
 
 import (
@@ -12,11 +14,11 @@ type Look struct {
 	Held      int       `json:"held"`    // are held
 	Waiting   int       `json:"waiting"` // wait
 	HandOvers int       `json:"hand_overs"`
-	PerSecond float64   `json:"hand_overs_per_second"`
-	Locks     []Lock    `json:"locks"`            // in the filter's order
-	Losses    []Loss    `json:"losses"`           // the last ones that the series saw, the newest first
-	Errors    []string  `json:"errors,omitempty"` // what could not be seen
-	More      bool      `json:"more"`             // there are more locks than the limit lets in
+	PerSecond float64   `json:"hand_overs_per_second"` // counted over a second at least
+	Locks     []Lock    `json:"locks"`                 // in the filter's order
+	Losses    []Loss    `json:"losses"`                // the last ones that the series saw, the newest first
+	Errors    []string  `json:"errors,omitempty"`      // what could not be seen
+	More      bool      `json:"more"`                  // there are more locks than the limit lets in
 }
 
 // Loss is a lock that ended before its holder gave it back, as far as that can be seen from outside.
@@ -49,6 +51,8 @@ var Causes = []Cause{CauseBroken, CauseExpired}
 
 const (
 	lastLosses = 20
+	// two looks can follow each other at once, and one hand-over between them is no rate
+	rateOver = time.Second
 	// Rest is how many times as long as a look took the next one is put off, at least: looking at many
 	// locks is work for the servers.
 	Rest = 4
@@ -63,10 +67,12 @@ type Series struct {
 	Each   func(Lock)     // if not nil, is called with each lock that the filter wants
 	Lost   map[Cause]Lost // so far
 
-	last   time.Time
-	filter Filter
-	seen   map[string]holding
-	losses []Loss
+	filter    Filter
+	seen      map[string]holding
+	losses    []Loss
+	counted   time.Time // from then on handOvers are counted
+	handOvers int
+	perSecond float64 // before that
 }
 
 // holding is how a lock was seen last.
@@ -130,18 +136,21 @@ func (s *Series) Look(ctx context.Context, f Filter) Look {
 	now.Total, now.Held, now.Waiting, now.More = list.Total, list.Held, list.Waiting, list.More() > 0
 	now.Locks = append(now.Locks, list.Locks...)
 	now.Losses = append(now.Losses, s.losses...)
-	if took := now.At.Sub(s.last).Seconds(); !s.last.IsZero() && took > 0 {
-		now.PerSecond = float64(now.HandOvers) / took
-	}
 	if err == nil || len(seen) > 0 {
-		s.seen, s.last, s.filter = seen, now.At, f
+		s.seen, s.filter = seen, f
+		s.handOvers += now.HandOvers
+		if took := now.At.Sub(s.counted); took >= rateOver {
+			s.perSecond = float64(s.handOvers) / took.Seconds() // 0 at first, when that is long
+			s.counted, s.handOvers = now.At, 0
+		}
 	}
+	now.PerSecond = s.perSecond
 	return now
 }
 
 // ended notes a loss, if that is how a holding ended. after is the lock when that was seen, at a time of
 // the server's clock. A holder that renews has more than half of its lease at any time, so one that had
-// less, and was gone no sooner than its lease, did not give the lock back.
+// less, and was gone no sooner than its lease, did not give the lock back. Of several nobody can tell.
 func (s *Series) ended(before holding, after Lock, look, at time.Time) {
 	loss := Loss{look, before.Name, before.Who, before.Token, CauseExpired, ""}
 	if after.Since != nil {
@@ -150,7 +159,7 @@ func (s *Series) ended(before holding, after Lock, look, at time.Time) {
 	switch b := after.Broken; {
 	case b != nil && b.Token >= before.Token:
 		loss.Who, loss.Token, loss.Cause, loss.Reason = b.Who, b.Token, CauseBroken, b.Reason
-	case after.Kept() || before.Remaining() > before.longest/2 || at.Before(before.ends):
+	case before.Kind != "" || after.Kept() || before.Remaining() > before.longest/2 || at.Before(before.ends):
 		return
 	}
 	if s.Lost == nil {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package locks looks at the locks of a deployment for an operator: which there are, who has them,
 // and who waits.
 package locks

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rights knows the least rights that a user of Holdfast needs, and tries them on a server.
 package rights
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package screen
 
 import (
@@ -75,7 +77,7 @@ func (m *model) ask(a askMsg) tea.Cmd {
 		m.said = a.err.Error()
 		return nil
 	case !seen.Held && !seen.Kept():
-		m.said = m.cfg.Outcome(seen, locks.Broken{})
+		m.said, _ = m.cfg.Outcome(seen, locks.Broken{})
 		return nil
 	}
 	view, outcome := m.cfg.Series.View, m.cfg.Outcome
@@ -95,7 +97,8 @@ func (m *model) ask(a askMsg) tea.Cmd {
 				if err != nil {
 					return brokenMsg(err.Error())
 				}
-				return brokenMsg(outcome(seen, broken))
+				text, _ := outcome(seen, broken)
+				return brokenMsg(text)
 			})
 		}}
 		return nil

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package screen is the live view of locks on a whole terminal.
 package screen
 
@@ -27,7 +29,7 @@ type Config struct {
 	WaiterCells                func(locks.Waiter) []terminal.Cell
 	// what is asked before a lock is broken, and what is said of it then
 	Question func(locks.Lock) (text string, agrees func(answer string) bool)
-	Outcome  func(seen locks.Lock, b locks.Broken) string
+	Outcome  func(seen locks.Lock, b locks.Broken) (text string, exitCode int)
 }
 
 // Run shows it until the user quits or the context ends; neither is an error.
@@ -54,8 +56,9 @@ type model struct {
 	tick          int  // the last one that was asked for
 	looked        bool // once at least
 	now           locks.Look
-	at            string // the name of the lock that the cursor is at
-	name          string // the lock whose line is shown; "": the list is
+	chosen        locks.Filter // that it looked by
+	at            string       // the name of the lock that the cursor is at
+	name          string       // the lock whose line is shown; "": the list is
 	line          locks.Line
 	lineErr       error
 	prompt        prompt
@@ -64,8 +67,9 @@ type model struct {
 
 type (
 	lookMsg struct {
-		look locks.Look
-		took time.Duration
+		look   locks.Look
+		filter locks.Filter
+		took   time.Duration
 	}
 	lineMsg struct {
 		name string
@@ -98,7 +102,7 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return m, m.look()
 		}
 		place := m.place()
-		m.now = msg.look
+		m.now, m.chosen = msg.look, msg.filter
 		m.arrange(place)
 		m.tick++
 		tick := tickMsg(m.tick)
@@ -128,7 +132,7 @@ func (m *model) look() tea.Cmd {
 	return func() tea.Msg {
 		begun := time.Now()
 		look := series.Look(ctx, filter)
-		return lookMsg{look, time.Since(begun)}
+		return lookMsg{look, filter, time.Since(begun)}
 	}
 }
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package screen
 
 import (
@@ -70,10 +72,17 @@ func (m model) summary() string {
 	bold := func(format string, args ...any) string {
 		return m.cfg.Painter.Paint(terminal.Bold, fmt.Sprintf(format, args...))
 	}
-	text := fmt.Sprintf("%s  %s held  %s waiting  %s hand-overs/s", m.cfg.Title, bold("%d", m.now.Held),
+	least := ""
+	if len(m.now.Errors) > 0 {
+		least = "at least "
+	}
+	text := fmt.Sprintf("%s  %s%s held  %s waiting  %s hand-overs/s", m.cfg.Title, least, bold("%d", m.now.Held),
 		bold("%d", m.now.Waiting), bold("%.1f", m.now.PerSecond))
 	if m.looked {
 		text += "  " + m.now.At.Local().Format(time.TimeOnly)
+	}
+	if m.looking && m.looked && m.filter != m.chosen { // a look at many locks takes seconds
+		text += m.cfg.Painter.Paint(terminal.Yellow, "  looking ...")
 	}
 	if m.now.More {
 		text += m.cfg.Painter.Paint(terminal.Yellow, fmt.Sprintf("  shown %d of %d locks: see --limit", len(m.now.Locks), m.now.Total))
@@ -107,9 +116,7 @@ func (m model) waiters() []string {
 	var shown []string
 	for _, l := range m.now.Locks {
 		if l.Name == m.name {
-			table := terminal.Table{Painter: m.cfg.Painter}
-			table.Head(m.cfg.LockColumns.Titles...)
-			table.Row(m.cfg.LockCells(l)...)
+			table := terminal.TableOf(m.cfg.Painter, m.cfg.LockColumns, []locks.Lock{l}, m.cfg.LockCells)
 			table.Fit(m.width, m.cfg.LockColumns)
 			shown = append(table.Lines(), "")
 		}
@@ -127,11 +134,7 @@ func (m model) waiters() []string {
 	if len(m.line.Waiters) == 0 {
 		return append(shown, "nobody waits")
 	}
-	table := terminal.Table{Painter: m.cfg.Painter}
-	table.Head(m.cfg.WaiterColumns.Titles...)
-	for _, w := range m.line.Waiters {
-		table.Row(m.cfg.WaiterCells(w)...)
-	}
+	table := terminal.TableOf(m.cfg.Painter, m.cfg.WaiterColumns, m.line.Waiters, m.cfg.WaiterCells)
 	table.Fit(m.width, m.cfg.WaiterColumns)
 	return append(shown, table.Lines()...)
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sentinels asks the sentinels that watch a primary what they know of it.
 package sentinels
 

@@ -1,39 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package supervise
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"sync"
 )
 
-// StartError is why a command could not be started.
-type StartError struct {
-	Code int // as shells have it: 127, not found; 126, all else
-	Err  error
-}
-
-func (e *StartError) Error() string { return e.Err.Error() }
-
-// Unwrap returns Err.
-func (e *StartError) Unwrap() error { return e.Err }
-
-func startError(err error) error {
+// StartCode is the exit code for a command that could not be started, as shells have it.
+func StartCode(err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-		return &StartError{127, err}
+		return 127
 	}
-	return &StartError{126, err}
+	return 126
 }
 
-// Find reports whether there is such a command: before anybody waits for a lock for nothing.
-//
-// Errors: a *StartError.
+// Find says why there is no such command: before anybody waits for a lock for nothing.
 func (c *Command) Find() error {
-	if _, err := exec.LookPath(c.Args[0]); err != nil {
-		return startError(err)
-	}
-	return nil
+	_, err := exec.LookPath(c.Args[0])
+	return err
 }
 
 // process is a command that runs.
@@ -61,7 +52,7 @@ func (c *Command) start(group bool) (*process, error) {
 		}
 	}()
 	if err := <-started; err != nil {
-		return nil, startError(err)
+		return nil, err
 	}
 	return p, nil
 }
@@ -73,4 +64,29 @@ func Catch() chan os.Signal {
 	notify(caught, ends)
 	notify(caught, passed)
 	return caught
+}
+
+// Interrupted is the cause of a wait that a signal ended.
+type Interrupted struct{ os.Signal }
+
+func (i Interrupted) Error() string { return "interrupted: " + i.String() }
+
+// Interruptible lets signals end a wait, until the returned function is called. Those that come after
+// that are left in the channel.
+func Interruptible(signals <-chan os.Signal, stop context.CancelCauseFunc) (quiet func()) {
+	enough, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case s := <-signals:
+				if slices.Contains(ends, s) {
+					stop(Interrupted{s})
+				}
+			case <-enough:
+				return
+			}
+		}
+	}()
+	return sync.OnceFunc(func() { close(enough); <-ended })
 }

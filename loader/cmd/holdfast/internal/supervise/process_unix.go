@@ -1,8 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build unix
 
 package supervise
 
 import (
+	"cmp"
 	"os"
 	"os/signal"
 	"slices"
@@ -31,8 +34,10 @@ func notify(caught chan<- os.Signal, signals []os.Signal) {
 	}
 }
 
-// Ends reports whether a signal ends a wait.
-func Ends(s os.Signal) bool { return slices.Contains(ends, s) }
+// Shell is how a shell runs a text.
+func Shell(text string) []string {
+	return []string{cmp.Or(os.Getenv("SHELL"), "/bin/sh"), "-c", text}
+}
 
 // Code is the exit code of who was ended by a signal, as shells have it.
 func Code(s os.Signal) int { return 128 + int(s.(syscall.Signal)) }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package supervise
 
 import (
@@ -19,8 +21,8 @@ func notify(caught chan<- os.Signal, signals []os.Signal) {
 	}
 }
 
-// Ends reports whether a signal ends a wait.
-func Ends(s os.Signal) bool { return s == os.Interrupt }
+// Shell is how a shell runs a text.
+func Shell(text string) []string { return []string{"cmd", "/C", text} }
 
 // Code is the exit code of who was interrupted.
 func Code(os.Signal) int { return 130 }

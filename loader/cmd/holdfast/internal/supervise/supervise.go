@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package supervise runs a command for as long as a lock is held: it passes signals on to it, and ends
 // it when the lock is lost, or cannot be kept for much longer.
 package supervise
@@ -43,9 +45,7 @@ type Result struct {
 // silent, SIGTERM comes Grace (at most a third of the lease) before the lease ends, and SIGKILL when
 // it does: so an outage makes no two commands run at the same time. A command in a process group of its
 // own is signalled with all of the group, and what is left of the group when the command has ended is
-// killed. See Shared.
-//
-// Errors: a *StartError.
+// killed. See Shared. An error is that it could not be started: see StartCode.
 func (c *Command) Run(hold Hold, signals chan os.Signal) (Result, error) {
 	// All is ready before the command is: it can do at once what makes others send signals.
 	group, notice, lost := !Shared(), min(c.Grace, hold.Remaining()/3), hold.Context().Done()

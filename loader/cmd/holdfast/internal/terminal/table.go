@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package terminal
 
 import (
@@ -46,6 +48,16 @@ func (t *Table) Row(cells ...Cell) { t.rows = append(t.rows, cells) }
 type Columns struct {
 	Titles []string
 	Worth  []string // those that fall away when there is no room, the first one first
+}
+
+// TableOf has a row for each of them.
+func TableOf[T any](p Painter, c Columns, all []T, cells func(T) []Cell) *Table {
+	t := &Table{Painter: p}
+	t.Head(c.Titles...)
+	for _, one := range all {
+		t.Row(cells(one)...)
+	}
+	return t
 }
 
 // Fit lets columns fall away until the lines are not longer than that, and then shortens the widest.

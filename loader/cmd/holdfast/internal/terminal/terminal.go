@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package terminal prints for people: colours, tables and progress, where there is a terminal.
 package terminal
 

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keeper
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/client/internal/holding"
+)
+
+// Desert ends every lock's context, without giving it back, and lets no further one begin.
+func (k *Keeper) Desert() {
+	k.deserted.Store(true)
+	k.stop(func(h *holding.Holding) *holding.Ending { return h.Desert(k.Closed) })
+}
+
+// Halt ends every lock's context, lets no further one begin, and renews those that there are until they are
+// released: then over is closed, and never by Desert.
+func (k *Keeper) Halt(cause error) (over <-chan struct{}) {
+	var left atomic.Int64
+	done := make(chan struct{})
+	less := func() {
+		if left.Add(-1) == 0 {
+			close(done)
+		}
+	}
+	left.Add(1) // until all are counted
+	k.stop(func(h *holding.Holding) *holding.Ending {
+		left.Add(1)
+		h.Finally(func() {
+			if !k.deserted.Load() {
+				less()
+			}
+		})
+		return h.Halt(cause)
+	})
+	less()
+	return done
+}
+
+func (k *Keeper) stop(end func(*holding.Holding) *holding.Ending) {
+	k.mu.Lock()
+	k.closing = true
+	k.mu.Unlock()
+	var ended []*holding.Ending // first all: the context of one is the parent of another's
+	for _, x := range k.all() {
+		if h, ok := x.timed.(*holding.Holding); ok {
+			if e := end(h); e != nil {
+				ended = append(ended, e)
+			}
+			k.Update(h)
+		}
+	}
+	for _, e := range ended {
+		k.ended(e)
+	}
+}
+
+// Close is Desert. What nobody got is undone before it returns, or when patience is over lapses with its
+// lease. It waits for the scheduler and its pipelines.
+func (k *Keeper) Close(patience context.Context) {
+	k.Desert()
+	undone := make(chan struct{})
+	k.mu.Lock()
+	k.undone = undone
+	k.settled()
+	k.mu.Unlock()
+	for _, x := range k.all() {
+		if u, ok := x.timed.(*Undo); ok {
+			u.once()
+			k.Update(u)
+		}
+	}
+	k.poke()
+	select {
+	case <-undone:
+	case <-patience.Done():
+	}
+	k.mu.Lock()
+	k.cancel()
+	for _, x := range k.queue {
+		x.Timer().Index = -1
+		if u, ok := x.timed.(*Undo); ok {
+			u.drop(k.Closed)
+		}
+	}
+	k.queue = nil
+	k.mu.Unlock()
+	k.pipelines.close()
+	k.done.Wait()
+}
+
+// settled tells Close when nothing is left. k.mu is held.
+func (k *Keeper) settled() {
+	if len(k.queue) == 0 && k.undone != nil {
+		close(k.undone)
+		k.undone = nil
+	}
+}

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+// One process makes the value, those that come meanwhile wait for it, and those that come later have it
+// without waiting: until its end, from the server or from memory.
+func TestOnceValue(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		made := 0
+		mint := func(context.Context) ([]byte, error) {
+			time.Sleep(30 * time.Second) // longer than a lease
+			made++
+			return fmt.Appendf(nil, "value %d", made), nil
+		}
+		get := func(c *client.Client, want string, opts ...client.Option) {
+			value, err := c.OnceValue(ctx, "token", time.Hour, mint, opts...)
+			require.NoError(t, err)
+			require.Equal(t, want, string(value))
+			value[0] = 'x' // it is the caller's
+		}
+		fleet := []*client.Client{s.Client(client.Config{}), s.Client(client.Config{}), s.Client(client.Config{})}
+		var work sync.WaitGroup
+		for i := range 12 {
+			work.Go(func() { get(fleet[i%3], "value 1") })
+		}
+		spend(t, 30*time.Second, 31*time.Second, work.Wait)
+		late := s.Client(client.Config{})
+		spend(t, 0, time.Second, func() {
+			for range 3 {
+				get(late, "value 1")
+			}
+		})
+		s.Pause()
+		get(late, "value 1") // from memory
+		s.Resume()
+		info, err := late.Inspect(ctx, "token")
+		require.NoError(t, err)
+		require.Equal(t, "kept", info.Why)
+
+		time.Sleep(time.Hour - 32*time.Second)
+		get(late, "value 1")
+		time.Sleep(3 * time.Second)
+		get(late, "value 2")
+
+		_, err = late.Break(ctx, "token", "the key was stolen") // who remembers, remembers
+		require.NoError(t, err)
+		get(late, "value 2")
+		get(late, "value 3", client.WithFreshAnswer())
+		get(fleet[0], "value 3")
+	})
+}
+
+// Who fails keeps nobody from trying: the next one, of the same process or another, runs its own.
+func TestOnceValueFails(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		wrong := errors.New("refused")
+		c := s.Client(client.Config{Lease: 2 * time.Second})
+		fails := func(context.Context) ([]byte, error) { time.Sleep(time.Second); return []byte("no"), wrong }
+		panics := func(context.Context) ([]byte, error) { time.Sleep(time.Second); panic(wrong) }
+		long := func(context.Context) ([]byte, error) { return []byte(strings.Repeat("x", functions.MaxValue+1)), nil }
+		dies := func(ctx context.Context) ([]byte, error) {
+			s.Take("token", time.Second)
+			return []byte("lost"), nil
+		}
+		var ran atomic.Int32
+		works := func(context.Context) ([]byte, error) { ran.Add(1); return nil, nil }
+
+		var work sync.WaitGroup
+		work.Go(func() {
+			_, err := c.OnceValue(ctx, "token", time.Minute, fails)
+			require.Equal(t, wrong, err)
+		})
+		s.Await("token", func(i client.Info) bool { return i.Held })
+		work.Go(func() {
+			require.PanicsWithError(t, wrong.Error(), func() { _, _ = c.OnceValue(ctx, "token", time.Minute, panics) })
+		})
+		work.Wait()
+		_, err := c.OnceValue(ctx, "token", time.Minute, long)
+		require.ErrorIs(t, err, client.ErrArgument)
+		require.ErrorContains(t, err, "at most 65536 bytes, not 65537")
+		value, err := c.OnceValue(ctx, "token", time.Minute, dies)
+		require.ErrorIs(t, err, client.ErrLost)
+		require.Equal(t, "lost", string(value))
+		for _, c := range []*client.Client{c, s.Client(client.Config{})} {
+			value, err = c.OnceValue(ctx, "token", time.Minute, works)
+			require.NoError(t, err)
+			require.Empty(t, value)
+		}
+		require.EqualValues(t, 1, ran.Load(), "an empty value is one")
+
+		_, err = c.OnceValue(ctx, "x", time.Millisecond, works)
+		require.ErrorIs(t, err, client.ErrArgument)
+		for _, opt := range []client.Option{client.WithOwner("o"), client.WithLimit(2), client.WithShared(), client.WithPolling(2, time.Second)} {
+			_, err = c.OnceValue(ctx, "x", time.Minute, works, opt)
+			require.ErrorIs(t, err, client.ErrArgument)
+			require.ErrorContains(t, err, "OnceValue is not possible")
+		}
+	})
+}
+
+// Who waits gives up in time, whether another process makes the value or a goroutine of its own. A value
+// that took longer than it is good for is for those who waited.
+func TestOnceValueIsSlow(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		a, b := s.Client(client.Config{}), s.Client(client.Config{})
+		slow := func(context.Context) ([]byte, error) { time.Sleep(10 * time.Second); return []byte("slow"), nil }
+		none := func(context.Context) ([]byte, error) { panic("beside another") }
+		var work sync.WaitGroup
+		work.Go(func() {
+			value, err := a.OnceValue(ctx, "token", time.Second, slow)
+			require.NoError(t, err)
+			require.Equal(t, "slow", string(value))
+		})
+		s.Await("token", func(i client.Info) bool { return i.Held })
+		for _, c := range []*client.Client{a, b} {
+			work.Go(func() {
+				spend(t, time.Second, 1100*time.Millisecond, func() {
+					_, err := c.OnceValue(ctx, "token", time.Second, none, client.WithMaxWait(time.Second))
+					require.ErrorIs(t, err, client.ErrTimeout)
+				})
+				end, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				_, err := c.OnceValue(end, "token", time.Second, none)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				value, err := c.OnceValue(ctx, "token", time.Second, none)
+				require.NoError(t, err)
+				require.Equal(t, "slow", string(value))
+			})
+		}
+		work.Wait()
+		freed(s, "token")
+	})
+}
+
+// A server that does not answer for a moment keeps the value when it does; one that is full does not keep it, and
+// the next one makes another. Whoever made it has it.
+func TestOnceValueOfAServerInTrouble(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		a, b := s.Client(client.Config{Lease: 3 * time.Second}), s.Client(client.Config{})
+		ran := 0
+		get := func(c *client.Client, want string, meanwhile func()) {
+			value, err := c.OnceValue(ctx, "token", time.Minute, func(context.Context) ([]byte, error) {
+				ran++
+				meanwhile()
+				return fmt.Append(nil, ran), nil
+			})
+			require.NoError(t, err)
+			require.Equal(t, want, string(value))
+		}
+		get(a, "1", func() {
+			s.Cut(a)
+			time.AfterFunc(time.Second, func() { s.Restore(a) })
+		})
+		get(b, "1", nil)
+
+		time.Sleep(time.Minute + 2*time.Second)
+		get(a, "2", func() { s.Full(true) })
+		s.Full(false)
+		freed(s, "token")
+		get(a, "2", nil)
+		get(b, "3", func() {})
+
+		// What one of a process finds out concerns all who wait in it.
+		s.Cut(a)
+		spend(t, 100*time.Millisecond, 40*time.Second, func() {
+			var work sync.WaitGroup
+			for range 20 {
+				work.Go(func() {
+					_, err := a.OnceValue(ctx, "other", time.Minute, nil)
+					require.ErrorIs(t, err, client.ErrUnreachable)
+				})
+			}
+			work.Wait()
+		})
+	})
+}
+
+// A call ends with its context, MaxWait and Close, behind whomever it waits.
+func TestOnceValueEnds(t *testing.T) {
+	t.Parallel()
+	never := func(context.Context) ([]byte, error) { return nil, errors.New("it ran") }
+	waits := func(c *client.Client, opts ...client.Option) <-chan error {
+		over := make(chan error, 1)
+		go func() {
+			_, err := c.OnceValue(ctx, "token", time.Minute, never, opts...)
+			over <- err
+		}()
+		return over
+	}
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		c, made := s.Client(client.Config{}), make(chan error, 1)
+		go func() {
+			value, err := c.OnceValue(ctx, "token", time.Minute, func(context.Context) ([]byte, error) {
+				time.Sleep(20 * time.Second) // whatever its context says
+				return []byte("made"), nil
+			})
+			require.Equal(t, "made", string(value))
+			made <- err
+		}()
+		s.Await("token", func(i client.Info) bool { return i.Held })
+		over := waits(c)
+		time.AfterFunc(time.Second, c.Close)
+		spend(t, time.Second, 1010*time.Millisecond, func() { require.ErrorIs(t, <-over, client.ErrClosed) })
+		require.ErrorIs(t, <-made, client.ErrClosed, "nobody renewed the lock, and nobody else has the value")
+		require.ErrorContains(t, <-waits(s.Client(client.Config{})), "it ran")
+	})
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		c, other := s.Client(client.Config{}), s.Client(client.Config{})
+		runs := func(c *client.Client, d time.Duration, err error) {
+			_, _ = c.OnceValue(ctx, "token", time.Minute, func(context.Context) ([]byte, error) { time.Sleep(d); return nil, err })
+		}
+		go runs(c, 900*time.Millisecond, errors.New("fails"))
+		s.Await("token", func(i client.Info) bool { return i.Held })
+		go runs(other, 10*time.Second, nil)
+		queued(s, "token", 1)
+		spend(t, time.Second, 1010*time.Millisecond, func() { require.ErrorIs(t, <-waits(c, client.WithMaxWait(time.Second)), client.ErrTimeout) })
+		time.Sleep(11 * time.Second)
+
+		// Who is second in line has the value as soon as who is first: its turn does not matter.
+		s.Delete("token")
+		for i, err := range []error{errors.New("fails"), nil, nil} {
+			go runs(s.Client(client.Config{}), 10*time.Second, err)
+			s.Await("token", func(info client.Info) bool { return info.Held && info.Waiters == i })
+		}
+		time.Sleep(11 * time.Second) // the server knows how long a turn takes
+		require.NoError(t, <-waits(c, client.WithMaxWait(15*time.Second), client.WithGiveUpEarly()))
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		for range 100 {
+			_, err := c.OnceValue(over, "token", time.Minute, never)
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		s.Delete("token")
+		time.Sleep(time.Minute)
+
+		// MinHold keeps no value for longer than its interval, and no failure at all.
+		keeps, ran := s.Client(client.Config{MinHold: time.Hour}), 0
+		spend(t, 0, 10*time.Second, func() {
+			for range 3 {
+				runs(keeps, time.Second, errors.New("fails"))
+			}
+			runs(keeps, 0, nil)
+		})
+		time.Sleep(time.Minute + 10*time.Millisecond)
+		_, err := keeps.OnceValue(ctx, "token", time.Minute, func(context.Context) ([]byte, error) { ran++; return nil, nil })
+		require.NoError(t, err)
+		require.Equal(t, 1, ran)
+	})
+}
+
+// What a process remembers is bounded: in size, and by its own clock.
+func TestWhatIsRememberedOfValues(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		c, n := s.Client(client.Config{}), 0
+		get := func(i int) error {
+			_, err := c.OnceValue(ctx, fmt.Sprint(i), time.Hour, func(context.Context) ([]byte, error) {
+				return make([]byte, functions.MaxValue), nil
+			}, client.WithMaxWait(time.Millisecond))
+			return err
+		}
+		for i := range 300 {
+			require.NoError(t, get(i))
+		}
+		s.Pause()
+		for i := range 300 {
+			if get(i) == nil {
+				n++
+			}
+		}
+		require.InDelta(t, 255, n, 1, "in 16 MiB")
+	})
+	counted(t, 0, func(t *testing.T, w *redis.World, n *redis.Node, _ func(string) int) {
+		a, b := bed.Open(t, bed.Single(w, "a", n.Addr()), client.Config{}), bed.Open(t, bed.Single(w, "b", n.Addr()), client.Config{})
+		ran := 0
+		get := func(c *client.Client, want int) {
+			value, err := c.OnceValue(ctx, "x", time.Minute, func(context.Context) ([]byte, error) { ran++; return []byte{byte(ran)}, nil })
+			require.NoError(t, err)
+			require.Equal(t, []byte{byte(want)}, value)
+		}
+		get(a, 1)
+		n.SetClock(-time.Hour, 0) // the server keeps it for so much longer
+		get(b, 1)
+		n.Do("DEL", "lock:x")
+		time.Sleep(59 * time.Second)
+		get(b, 1)
+		time.Sleep(2 * time.Second)
+		get(b, 2)
+	})
+}
+
+// Five thousand goroutines of fifty processes: one runs, and all have the value as soon as it is there.
+func TestOnceValueOfACrowd(t *testing.T) {
+	t.Parallel()
+	counted(t, time.Millisecond, func(t *testing.T, w *redis.World, n *redis.Node, calls func(string) int) {
+		var ran, got atomic.Int32
+		var made time.Time
+		var work sync.WaitGroup
+		for i := range 50 {
+			c := bed.Open(t, bed.Single(w, fmt.Sprint("h", i), n.Addr()), client.Config{})
+			for range 100 {
+				work.Go(func() {
+					value, err := c.OnceValue(ctx, "x", time.Minute, func(context.Context) ([]byte, error) {
+						ran.Add(1)
+						time.Sleep(10 * time.Second)
+						made = time.Now()
+						return make([]byte, functions.MaxValue), nil
+					})
+					require.NoError(t, err)
+					require.Len(t, value, functions.MaxValue)
+					got.Add(1)
+				})
+			}
+		}
+		work.Wait()
+		require.EqualValues(t, 1, ran.Load())
+		require.EqualValues(t, 5000, got.Load())
+		t.Logf("all have it after %v, and by %d waits", time.Since(made), calls(functions.Wait))
+		require.Less(t, time.Since(made), 20*time.Millisecond)
+		time.Sleep(time.Second)
+		require.Zero(t, calls(functions.Leave), "who has the value is not in line any more")
+	})
+}
+
+// The function says how long its value is good for: shorter or longer than every.
+func TestAValueIsKeptForAsLongAsItIsGood(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		a, b, made := s.Client(client.Config{}), s.Client(client.Config{}), 0
+		get := func(c *client.Client, want string, good time.Duration) {
+			t.Helper()
+			value, err := c.OnceValue(ctx, "token", time.Hour, func(ctx context.Context) ([]byte, error) {
+				made++
+				client.KeepFor(ctx, good)
+				time.Sleep(time.Minute)
+				return fmt.Append(nil, made), nil
+			})
+			require.NoError(t, err)
+			require.Equal(t, want, string(value))
+		}
+		for i, good := range []time.Duration{10 * time.Minute, 5 * time.Hour, -time.Second} {
+			get(a, fmt.Sprint(i+1), good)
+			left := max(good-time.Minute, 2*time.Second)
+			time.Sleep(left - time.Second)
+			get(a, fmt.Sprint(i+1), good)
+			get(b, fmt.Sprint(i+1), good)
+			time.Sleep(2 * time.Second)
+		}
+		get(b, "4", time.Hour)
+	})
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+func TestShutdown(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	open := func(t *testing.T) *client.Client {
+		c, err := client.Open(d.ClientOption(), client.Config{AutoLoad: true, Lease: time.Minute})
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		return c
+	}
+	errOwn := errors.New("of the function")
+	// run is a way to hold a lock under a function, and returns what that returned.
+	ways := map[string]func(c *client.Client, ctx context.Context, fn func(context.Context) error) error{
+		"Do": func(c *client.Client, ctx context.Context, fn func(context.Context) error) error {
+			return c.Do(ctx, "Do", fn)
+		},
+		"Lead": func(c *client.Client, ctx context.Context, fn func(context.Context) error) error {
+			return c.Lead(ctx, "Lead", fn)
+		},
+		"Once": func(c *client.Client, ctx context.Context, fn func(context.Context) error) error {
+			_, err := c.Once(ctx, "Once", time.Minute, fn)
+			return err
+		},
+		"DoAll": func(c *client.Client, ctx context.Context, fn func(context.Context) error) error {
+			return c.DoAll(ctx, []string{"DoAll", "DoAll2"}, fn)
+		},
+	}
+	for name, way := range ways {
+		t.Run(name+" ends with its function, and the next has the lock then", func(t *testing.T) {
+			old, next := open(t), open(t)
+			began, work, returned := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+			go func() {
+				returned <- way(old, t.Context(), func(ctx context.Context) error {
+					close(began)
+					<-ctx.Done()
+					if cause := context.Cause(ctx); !errors.Is(cause, client.ErrShutdown) || !errors.Is(cause, client.ErrClosed) || errors.Is(cause, client.ErrLost) {
+						return cause
+					}
+					<-work
+					return errOwn
+				})
+			}()
+			<-began
+			down := make(chan error, 1)
+			go func() { down <- old.Shutdown(t.Context()) }()
+			require.Eventually(t, func() bool {
+				lock, err := old.TryAcquire(t.Context(), "another")
+				if err == nil { // the Shutdown has not begun, and would wait for it
+					require.NoError(t, lock.Release(t.Context()))
+				}
+				return errors.Is(err, client.ErrShutdown)
+			}, time.Second, time.Millisecond)
+			_, err := next.TryAcquire(t.Context(), name)
+			require.ErrorIs(t, err, client.ErrBusy, "the function runs")
+			require.Empty(t, down)
+			close(work)
+			require.Equal(t, errOwn, <-returned)
+			require.NoError(t, <-down)
+			if name != "Once" { // its interval goes on
+				lock, err := next.TryAcquire(t.Context(), name)
+				require.NoError(t, err)
+				require.NoError(t, lock.Release(t.Context()))
+			}
+		})
+	}
+	t.Run("what still works at the end is left to its lease", func(t *testing.T) {
+		old, other := open(t), open(t)
+		lock, err := old.Acquire(t.Context(), "works")
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		err = old.Shutdown(ctx)
+		require.ErrorIs(t, err, client.ErrTimeout)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		info, err := other.Inspect(t.Context(), "works")
+		require.NoError(t, err)
+		require.Equal(t, lock.Fence(), info.Fence, "not given back")
+		require.ErrorIs(t, lock.Release(t.Context()), client.ErrClosed)
+		ctx, cancel = context.WithCancel(t.Context())
+		cancel()
+		require.NoError(t, old.Shutdown(ctx), "nothing is held")
+	})
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/holding"
+	"github.com/holdfast-go/holdfast/client/internal/lease"
+	"github.com/holdfast-go/holdfast/client/internal/queue"
+	"github.com/holdfast-go/holdfast/functions"
+)
+
+const (
+	leastKeep  = 2 * time.Second // so long a value is kept at least: those who wait for it need a moment to ask
+	mostValues = 16 << 20        // bytes of values that a client remembers
+)
+
+// OnceValue returns a value that all processes of the fleet share: an access token, an answer that is expensive
+// to compute. It is made by fn, at most once in the interval every, and one process at a time runs its fn. A
+// call that comes meanwhile waits for that value, until ctx ends or MaxWait is over. A later call gets it from
+// the server by one command, or from memory if this client had it before. If fn fails or panics, or its process
+// dies, the next call in line runs its own fn. An error of fn goes to its own caller only.
+//
+// The interval begins when the process that makes the value gets the lock. If fn takes longer than that, its
+// value is kept for two seconds, for the calls that wait. It can be kept for longer by as long as it was under
+// way to the server: up to a lease. So let every be shorter than the value is good for. If fn learns how long that
+// is, it says so by KeepFor.
+//
+// The value stands in Redis in clear text, and has at most 64 KiB. It is gone early if the key is: after a
+// break (holdfast break), a deletion, an eviction, or a failover that loses it. The next call that asks the
+// server makes another one. Clients that have it in memory go on with it until its interval ends, and no longer
+// than their own every, unless a call has WithFreshAnswer. If the server cannot keep it (maxmemory, or no answer
+// until the lease ends), the client whose fn made it has it all the same, and the next one that asks runs its own.
+//
+// Use such a name for nothing but OnceValue. It is not possible on a quorum, nor with WithOwner, WithLimit,
+// WithShared or WithPolling; MinHold and GiveUpEarly have no effect. Of several calls in one process one asks,
+// with its own options and its own fn, and the others wait for it: so fn must not ask for its own name. If that
+// one finds no server, they fail with it.
+//
+// Errors: fn's, untouched; ErrArgument if its value is too long; *LostError, together with the value, if the
+// lock was lost while fn ran, and another fn may have run too; else as Acquire. The caller may change the bytes
+// that it gets.
+func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration, fn func(context.Context) ([]byte, error), opts ...Option) ([]byte, error) {
+	if every < minLease || every > maxLease {
+		return nil, opError("once", name, fmt.Errorf("%w: every must be from %v to %v, not %v", ErrArgument, minLease, maxLease, every))
+	}
+	opts = append(slices.Clip(opts), WithoutReentry(), func(s *settings) {
+		s.valued, s.MinHold, s.GiveUpEarly, s.parent = true, 0, false, cmp.Or(s.parent, ctx)
+	})
+	began := time.Now()
+	w, err := c.want(ctx, name, opts)
+	if err = cmp.Or(err, context.Cause(c.leaving), w.begun(ctx)); err != nil {
+		return nil, opError("once", name, err)
+	}
+	wait, cancel := w.set.within(ctx)
+	defer cancel()
+	v, mine := c.values.join(w.key, w.set.fresh)
+	for ; !mine; v, mine = c.values.join(w.key, false) {
+		select {
+		case <-v.ready:
+			if v.err == nil && v.over(false) {
+				continue
+			}
+			return []byte(v.done.Value), v.err
+		case <-wait.Done():
+		case <-c.leaving.Done():
+		}
+		return nil, w.stopped(wait, began, queue.Waited{}, wait.Err())
+	}
+	defer c.values.finish(w.key, v)
+	lock, err := c.Acquire(wait, name, opts...)
+	if errors.As(err, &v.done) {
+		v.done.Keep = min(v.done.Keep, max(leastKeep, every)) // the server's clock may have been set back
+		return []byte(v.done.Value), nil
+	} else if err != nil {
+		if errors.Is(err, ErrUnreachable) && wait.Err() == nil {
+			v.err = err // or all who wait would find that out, one after the other
+		}
+		return nil, err
+	}
+	value, err := run(ctx, lock, func(ctx context.Context) ([]byte, error) {
+		value, err := fn(ctx)
+		if err == nil && len(value) > functions.MaxValue {
+			err = opError("once", name, fmt.Errorf("%w: the value must have at most %d bytes, not %d", ErrArgument, functions.MaxValue, len(value)))
+		} else if err == nil {
+			good := cmp.Or(lock.holder.Keep, every) - time.Since(lock.holder.Began)
+			v.done = &fcall.Done{Value: string(value), Since: time.Now(), Keep: max(leastKeep, good)}
+			lock.holder.Final = v.done
+		}
+		return value, err
+	})
+	if err != nil {
+		v.done = &fcall.Done{}
+	}
+	return value, err
+}
+
+// KeepFor says, in fn of OnceValue with fn's context, how long its value is good for, where that shows only then:
+// the expires_in of a token. The interval is d in place of every; it begins when fn's process got the lock, and is
+// two seconds at least. Other clients remember the value for their own every at most, and then ask again. It is for
+// fn itself, before it returns, and not for goroutines that fn leaves behind.
+func KeepFor(ctx context.Context, d time.Duration) {
+	if t, ok := ctx.Value(holderKey{}).(*holding.Holder); ok {
+		t.Keep = min(d, maxLease)
+	}
+}
+
+// values are those that this client knows, and those that it is asking for.
+type values struct {
+	mu    sync.Mutex
+	keys  map[string]*value
+	bytes int
+}
+
+// value is written until ready is closed, and not after.
+type value struct {
+	ready chan struct{}
+	done  *fcall.Done // the zero value: there is none
+	err   error       // of all who wait for it
+}
+
+// join returns the value of a key. mine: the caller is to ask for it, and to finish.
+func (s *values) join(key string, fresh bool) (v *value, mine bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v = s.keys[key]; v != nil {
+		if !v.over(fresh) {
+			return v, false
+		}
+		s.forget(key, v)
+	}
+	v = &value{ready: make(chan struct{}), done: &fcall.Done{}}
+	s.keys[key] = v
+	return v, true
+}
+
+// finish tells those who wait. Without a value the next of them asks. If there is too much to remember, some
+// of it is forgotten.
+func (s *values) finish(key string, v *value) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(v.ready)
+	if s.bytes += v.size(key); v.over(false) {
+		s.forget(key, v)
+	}
+	for key, v := range s.keys {
+		if s.bytes <= mostValues {
+			break
+		} else if v.over(true) {
+			s.forget(key, v)
+		}
+	}
+}
+
+// over reports whether somebody got the value, and it is not to be counted on any more.
+func (v *value) over(forget bool) bool {
+	return closed(v.ready) && (forget || lease.Past(time.Now(), v.done.Since.Add(v.done.Keep)))
+}
+
+func (v *value) size(key string) int { return len(key) + len(v.done.Value) + 128 }
+
+func (s *values) forget(key string, v *value) {
+	delete(s.keys, key)
+	s.bytes -= v.size(key)
+}
