@@ -191,21 +191,25 @@ func TestAJobHearsThatItsLockIsLost(t *testing.T) {
 // Shutdown waits for its jobs in a loop that never blocks.
 func TestAJobEndsWithItsScheduler(t *testing.T) {
 	s := locktest.New(t)
-	l := locker(t, s.Client(client.Config{}), 50*time.Millisecond)
+	// A lock that is not kept: its minHold is there for how long gocron may ask, on a busy machine too.
+	l := locker(t, s.Client(client.Config{}), time.Minute, client.WithMinHold(0))
 	sched, err := gocron.NewScheduler(gocron.WithDistributedLocker(l))
 	if err != nil {
 		t.Fatal(err)
 	}
 	sched.Start()
-	started := make(chan struct{})
+	started := make(chan error, 1)
 	ended := false
 	add(t, sched, time.Hour, l.Task(func(ctx context.Context) error {
-		close(started)
+		started <- nil
 		<-ctx.Done()
 		ended = true
 		return nil
-	}), gocron.WithStartAt(gocron.WithStartImmediately()))
-	<-started
+	}), gocron.WithStartAt(gocron.WithStartImmediately()),
+		gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) { started <- err })))
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
 	if err := sched.Shutdown(); err != nil || !ended {
 		t.Errorf("%v, ended: %v", err, ended)
 	}
