@@ -30,6 +30,7 @@ local PROVISIONAL_MS = 2000       -- a lock handed over must be confirmed within
 local LINE_MS = 60000             -- how long the line outlives the lease when nobody calls
 local SLACK_MS = 20000            -- by so much that may be off before it is written again
 local POLL_MS = 5000              -- a waiter that cannot be told and has not asked for this is gone
+local LONG_TURN_US = 1000000      -- when turns take that long, waiters ask seldom
 local RECORD_MIN_MS = 10000       -- how long the record of a break stays: until the end of the
 local RECORD_MAX_MS = 600000      -- broken lease, but no shorter and no longer than this
 local MAX_TTL_MS = 31536000000    -- a year
@@ -90,28 +91,6 @@ local function fail(problem)
   error({ holdfast = problem }, 0)
 end
 
--- Nothing of Lua's own reaches the caller: an error becomes a reply with a stable first word. The
--- body gets the key, if there is one; `least` is how many it needs.
-local function shield(body, least)
-  return function(keys, args)
-    if not call then look_up() end
-    local ok, reply
-    if #keys < least or #keys > 1 then
-      reply = { holdfast = least == 1 and 'HFARG exactly one key is needed, the lock'
-        or 'HFARG at most one key is possible, to choose the node' }
-    elseif least == 1 and keys[1] == '' then
-      reply = { holdfast = 'HFARG key must not be empty' }
-    else
-      ok, reply = pcall(body, keys[1], args)
-    end
-    if ok then return reply end
-    local problem = type(reply) == 'table' and (reply.holdfast or reply.err) or reply
-    if type(reply) == 'table' and reply.holdfast then return redis.error_reply(problem) end
-    problem = tostring(problem):gsub(' script: .*$', ''):gsub('^@?user_function:%d+: ', '')
-    return redis.error_reply('HFSERVER ' .. problem:gsub('[\r\n]', ' '))
-  end
-end
-
 local function text_arg(value, name, least, most)
   if #value < least or #value > most then
     fail('HFARG ' .. name .. ' must have ' .. least .. ' to ' .. most .. ' bytes')
@@ -144,14 +123,9 @@ local function ttl_arg(value, name)
   return ttl
 end
 
--- Others publish there on the caller's behalf, so the caller must be allowed to do it itself. The
--- text of the first 1000 channels is checked once.
-local known_channel, channels = {}, 0
+-- Others publish there on the caller's behalf, so the caller must be allowed to do it itself.
 local function channel_arg(value)
-  if not known_channel[value] then
-    text_arg(value, 'CHANNEL', 1, MAX_BYTES)
-    if channels < 1000 then known_channel[value], channels = true, channels + 1 end
-  end
+  text_arg(value, 'CHANNEL', 1, MAX_BYTES)
   if not redis.acl_check_cmd('SPUBLISH', value, '') then
     fail('HFARG CHANNEL must be one that the caller may publish to with SPUBLISH')
   end
@@ -320,11 +294,10 @@ local function remove_hold(holds, id)
   if from then return holds:sub(1, from - 1) .. holds:sub(to + 1), n - 1 end
 end
 
-local function join_error(joinable, has, kind)
-  if kind then fail('HFJOIN this owner ' .. has .. ' the lock ' .. kind .. ', not as it asks here') end
-  local owner = 'HFJOIN this owner ' .. has .. ' the lock with'
-  if joinable then fail(owner .. ' a HOLD, so it needs one here') end
-  fail(owner .. 'out a HOLD, so nobody can join it')
+local JOINABLE = { [true] = 'with a HOLD', [false] = 'without a HOLD' }
+
+local function join_error(has, how)
+  fail('HFJOIN this owner ' .. has .. ' the lock ' .. how .. ', not as it asks here')
 end
 
 ---- reading a lock -------------------------------------------------------------------------------
@@ -819,6 +792,21 @@ local function grant_text(key, fence, ends, tokens, owner)
   return #key <= MAX_BYTES and text .. ' ' .. key or text
 end
 
+-- Tells holders, or waiters, to look at their lock.
+local function look_all(who)
+  for _, h in ipairs(who) do
+    if h.owner ~= '' and h.channel ~= '' and #h.channel <= MAX_BYTES then
+      try('SPUBLISH', h.channel, 'look ' .. h.owner)
+    end
+  end
+end
+
+-- Where turns are long, the next in line hears of each: a dead one before it would keep the lock.
+local function tell_next(lock)
+  local waiter, behind = look(lock, lock.head)
+  look_all({ waiter or (look(lock, behind)) })
+end
+
 -- Writes the lock, then tells who got it. An error of SPUBLISH (a channel of another slot, or one
 -- that this caller may not use) told nobody: the lock goes on. An answer, even 0, told somebody.
 local function commit(lock, us, grants)
@@ -834,7 +822,10 @@ local function commit(lock, us, grants)
         if h ~= lock then end_slot(lock, h, us) end
       end
     end
-    if not refused then return end
+    if not refused then
+      if lock.turn > LONG_TURN_US then tell_next(lock) end
+      return
+    end
     pass_on(lock, us)
     save(lock, us)
   end
@@ -919,8 +910,8 @@ end
 -- and this server not know.
 local function hold_on(lock, mine, us, w, guard)
   local joinable = lock.holds > 0
-  if lock.kind ~= kind_of(w.limit) then join_error(joinable, 'has', KINDS[lock.kind]) end
-  if joinable ~= (w.holds ~= '') then join_error(joinable, 'has') end
+  if lock.kind ~= kind_of(w.limit) then join_error('has', KINDS[lock.kind]) end
+  if joinable ~= (w.holds ~= '') then join_error('has', JOINABLE[joinable]) end
   guard = longest_guard(lock, guard, w.ttl)
   if joinable then
     local holds, n = add_hold(read_holds(lock), w.hold)
@@ -1003,8 +994,8 @@ local function stay(lock, w)
   local old, n = find_caller(lock)
   if not old then return nil end
   local kind = kind_of(old.limit)
-  if kind ~= kind_of(w.limit) then join_error(false, 'waits for', KINDS[kind]) end
-  if (old.holds ~= '') ~= (w.holds ~= '') then join_error(old.holds ~= '', 'waits for') end
+  if kind ~= kind_of(w.limit) then join_error('waits for', KINDS[kind]) end
+  if (old.holds ~= '') ~= (w.holds ~= '') then join_error('waits for', JOINABLE[old.holds ~= '']) end
   if w.hold then w.holds = add_hold(old.holds, w.hold) end
   put(lock, place(n), pack_waiter(w))
   return n
@@ -1027,18 +1018,10 @@ local function queue(lock, us, w, max_wait)
   return lock.count
 end
 
--- Tells holders, or waiters, to look at their lock.
-local function look_all(who)
-  for _, h in ipairs(who) do
-    if h.owner ~= '' and h.channel ~= '' and #h.channel <= MAX_BYTES then
-      try('SPUBLISH', h.channel, 'look ' .. h.owner)
-    end
-  end
-end
-
 ---- the functions --------------------------------------------------------------------------------
 
-local function is_owner(value) return #value <= MAX_BYTES and find(value, '^%C+$') end
+-- Whether it can be an owner, or a channel.
+local function is_name(value) return #value <= MAX_BYTES and find(value, '^%C+$') end
 
 -- What a call that takes the lock asks for.
 local function wanted(args, hold)
@@ -1108,7 +1091,7 @@ local ACQUIRE = form(2, 'owner ttl_ms [LIMIT n | SHARED] [TOKENS n] [GUARD ms] [
 local function holdfast_acquire(key, args)
   local owner, ttl = args[1], known_ttl[args[2]]
   local guard = #args == 4 and args[3] == 'GUARD' and known_ttl[args[4]]
-  if ttl and (guard or #args == 2) and is_owner(owner) then
+  if ttl and (guard or #args == 2) and is_name(owner) then
     local reply = try('HLEN', key) == 0 and plain_take(key, owner, ttl, guard)
       or not guard and plain_busy(key, owner)
     if reply then return reply end
@@ -1241,6 +1224,7 @@ local function plain_hand_over(key, v)
     if moves then call('PEXPIREAT', key, digits(expires)) end
   end
   local told = try('SPUBLISH', w.channel, grant_text(key, fence, ends, top - fence + 1, w.owner))
+  if turn > LONG_TURN_US then tell_next({ key = key, head = head + 1, tail = tail }) end
   if type(told) ~= 'number' then -- nobody was told: it goes on to the next
     local lock = read(key)
     pass_on(lock, us)
@@ -1299,7 +1283,7 @@ local function holdfast_release(key, args)
     commit(lock, us)
     return disown(lock, us, owner)
   end
-  if not all and (lock.holds > 0) ~= (hold ~= nil) then join_error(lock.holds > 0, 'has') end
+  if not all and (lock.holds > 0) ~= (hold ~= nil) then join_error('has', JOINABLE[lock.holds > 0]) end
   confirm(mine)
   local left = give_back(lock, mine, us, hold, all, used)
   commit(lock, us)
@@ -1325,8 +1309,8 @@ local function plain_join(key, v, args)
   local tokens = #args == 4 and 1
     or #args == 6 and args[5] == 'TOKENS' and integer_arg(args[6], 'TOKENS', MAX_TOKENS)
   if not tokens or args[3] ~= 'CHANNEL' or not ttl or tokens > 1000 * ttl
-    or not known_channel[channel] or not v[1] or v[1] == owner or #v[1] > MAX_BYTES
-    or not ends or not fence or state and #state ~= LINE_BYTES or not is_owner(owner)
+    or not is_name(channel) or not v[1] or v[1] == owner or #v[1] > MAX_BYTES
+    or not ends or not fence or state and #state ~= LINE_BYTES or not is_name(owner)
     or not redis.acl_check_cmd('SPUBLISH', channel, '') then
     return nil
   end
@@ -1601,9 +1585,27 @@ local function holdfast_version(_, args)
   return VERSION
 end
 
--- `keys` is how many it needs: the lock, or none.
-local function register(name, body, keys, ...)
-  redis.register_function{ function_name = name, callback = shield(body, keys), flags = { ... } }
+-- Nothing of Lua's own reaches the caller: an error becomes a reply with a stable first word. The
+-- body gets the key, if there is one; `least` is how many it needs.
+local function register(name, body, least, ...)
+  local function run(keys, args)
+    if not call then look_up() end
+    local ok, reply
+    if #keys < least or #keys > 1 then
+      reply = { holdfast = least == 1 and 'HFARG exactly one key is needed, the lock'
+        or 'HFARG at most one key is possible, to choose the node' }
+    elseif least == 1 and keys[1] == '' then
+      reply = { holdfast = 'HFARG key must not be empty' }
+    else
+      ok, reply = pcall(body, keys[1], args)
+    end
+    if ok then return reply end
+    local problem = type(reply) == 'table' and (reply.holdfast or reply.err) or reply
+    if type(reply) == 'table' and reply.holdfast then return redis.error_reply(problem) end
+    problem = tostring(problem):gsub(' script: .*$', ''):gsub('^@?user_function:%d+: ', '')
+    return redis.error_reply('HFSERVER ' .. problem:gsub('[\r\n]', ' '))
+  end
+  redis.register_function{ function_name = name, callback = run, flags = { ... } }
 end
 
 register('holdfast_acquire', holdfast_acquire, 1)

@@ -27,6 +27,7 @@ var promises = map[string]func(b *bed, k string){
 	"a record has its time":                    recordHasItsTime,
 	"who leaves for a while hears of its turn": leaveIsTold,
 	"bounded waiting by measured turns":        measuredTurns,
+	"the next in line hears of long turns":     longTurns,
 	"a grant names a key of bounded length":    grantNamesItsLock,
 	"big fields are read once":                 bigFields,
 	"a run is told to the last in line":        handOverToARun,
@@ -153,6 +154,42 @@ func measuredTurns(b *bed, k string) {
 	want(b.tb, b.call(functions.Wait, k, "d", long, "MAXWAIT", "50").([]any)[3], -2)
 	want(b.tb, b.call(functions.Wait, k, "c", long, "MAXWAIT", "1").([]any)[3], 1) // in line already
 	want(b.tb, b.call(functions.Wait, k, "d", long, "MAXWAIT", long).([]any)[3], 2)
+}
+
+// Where turns are long waiters ask seldom. So the next one is told to, whatever hole is before it, in case the
+// one that has the lock now is dead.
+func longTurns(b *bed, k string) {
+	channels := []string{b.key("first"), b.key("next")}
+	subs := []*conn{b.subscribe(channels[0]), b.subscribe(channels[1])}
+	for _, turn := range []float64{2_000_000, 500_000} {
+		for _, how := range []string{functions.Release, functions.Break, functions.Inspect} {
+			b.take(k, "a", long)
+			b.wait(k, "b", channels[0], 1)
+			b.wait(k, "gone", channels[0], 2)
+			b.wait(k, "c", channels[1], 3)
+			b.wait(k, "d", channels[1], 4)
+			b.call(functions.Leave, k, "gone")
+			state := b.c.do("HGET", k, "state").(string)
+			b.c.do("HSET", k, "state", state[:24]+doubles(turn)+state[32:])
+			switch how {
+			case functions.Release:
+				b.call(how, k, "a")
+			case functions.Break:
+				b.call(how, k)
+			default: // the lease ends, and somebody asks
+				b.c.do("HSET", k, "until", "1")
+				b.call(functions.Acquire, k, "e", long)
+			}
+			want(b.tb, grant(b.tb, subs[0].message()).owner, "b")
+			if turn > 1_000_000 {
+				want(b.tb, subs[1].message(), "look c")
+			}
+			for _, sub := range subs {
+				want(b.tb, sub.do("PING"), []any{"pong", ""})
+			}
+			b.c.do("DEL", k)
+		}
+	}
 }
 
 func grantNamesItsLock(b *bed, k string) {

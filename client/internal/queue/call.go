@@ -150,6 +150,9 @@ func (e *entry) answered(a Action, o fcall.Outcome, over error, sent time.Time, 
 
 // no is an answer that the lock is somebody else's, or that its turn would come too late.
 func (e *entry) no(a Action, r fcall.Reply) Kind {
+	if e.look = min(2*e.look, longestLook); e.last == nil || e.last.Fence != r.Fence {
+		e.look = lookPause
+	}
 	e.last = &r
 	e.remember(func(refused map[string]time.Duration) {
 		if len(refused) >= mostRefused {
@@ -217,7 +220,7 @@ func (e *entry) grant(owner string, g inbox.Grant) {
 
 // pause is how long to wait before asking again, after a call that failed a short time. Else a moment after
 // the holder's lease, and about a second, so that those who live notice a dead one within its
-// provisional lease; far down the line less often.
+// provisional lease; less often while nothing changes.
 func (e *entry) pause() time.Duration {
 	r := e.last
 	switch {
@@ -226,10 +229,7 @@ func (e *entry) pause() time.Duration {
 	case r.Again > 0:
 		return r.Again
 	}
-	pause := lookPause + e.Jitter(lookPause/2)
-	if far := r.Waiters / 64; far > 1 {
-		pause *= time.Duration(min(far, 8))
-	}
+	pause := e.look + e.Jitter(e.look/2)
 	pause += beat - (e.now()+pause)%beat // with others, in one pipeline
 	polls := e.heard == nil || e.heard.Channel == "" || r.Subscribers == 0
 	switch {

@@ -36,10 +36,11 @@ type entry struct {
 	granted time.Time    // when it was heard of: not before the server's clock had the token
 	last    *fcall.Reply // the last refusal, when it was asked for, and by which subscription
 	asked   time.Time
-	heard   *inbox.State // nil: by none
-	err     error        // of the last call; nil: it was answered
-	short   error        // too few replicas had the last grant; nil: they did, or there was none
-	unheard int          // answers in a row that found no subscriber on our channel
+	heard   *inbox.State  // nil: by none
+	err     error         // of the last call; nil: it was answered
+	short   error         // too few replicas had the last grant; nil: they did, or there was none
+	unheard int           // answers in a row that found no subscriber on our channel
+	look    time.Duration // the next pause of a waiter that can be notified
 }
 
 // ended is what a Waiter's goroutine gets.

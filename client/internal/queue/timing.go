@@ -22,6 +22,9 @@ const (
 	// Between two questions of a waiter that can be notified: less than lease.Handover, so that a dead
 	// one is noticed by the next.
 	lookPause = time.Second
+	// While nothing changes each is twice as long, up to this: where turns are long, the library tells the
+	// next one to look.
+	longestLook = 8 * time.Second
 	// Such pauses end in time with this.
 	beat = 20 * time.Millisecond
 	// Of one that cannot, or of a lock that no message tells of.
@@ -39,7 +42,6 @@ const (
 	// So many answers in a row that find no subscriber are logged.
 	unheardOf = 4
 
-	// For so long after an answer a try is refused from memory: as long as waiters of the line ask once a
-	// second, and no longer than an outage may go unseen.
+	// For so long after an answer a try is refused from memory: no longer than an outage may go unseen.
 	memory = time.Second
 )

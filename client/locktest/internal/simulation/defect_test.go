@@ -52,7 +52,7 @@ var defects = []defect{
 	{
 		name:    "a plain lock can be joined",
 		profile: "strangers",
-		source:  []string{"  if joinable ~= (w.holds ~= '') then join_error(joinable, 'has') end\n", ""},
+		source:  []string{"  if joinable ~= (w.holds ~= '') then join_error('has', JOINABLE[joinable]) end\n", ""},
 		finds:   `invariant [123]:`,
 		rare:    true,
 	},
