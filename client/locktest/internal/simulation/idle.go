@@ -52,7 +52,7 @@ func (a *actor) lead(ctx context.Context, name string, waits bool) {
 		t.set.grace = lease / 3
 		b := within(ctx, 24*time.Hour, false)
 		opts := []client.Option{client.WithLease(lease)}
-		if waits { // not for hours: who waits asks each second, and that is dear
+		if waits { // not for hours: who waits asks each ten seconds, and that is dear
 			t.set.maxWait = between(a.rng, time.Second, 5*time.Minute)
 			opts = append(opts, client.WithMaxWait(t.set.maxWait))
 		}

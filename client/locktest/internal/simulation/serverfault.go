@@ -221,6 +221,9 @@ func (in *injector) gone(name string) {
 		o.locked(func() {
 			o.moving[name] = true
 			o.locks[name].lose(everybody, oracle.Deleted)
+			for w := range o.locks[name].wants { // nobody tells them
+				w.asks = time.Now().Add(waitersSleep)
+			}
 		})
 		n.Do("DEL", prefix+name)
 		o.movingNow([]string{name}, false)
