@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// entry is a key's value. A list, which locks do not use, has a type and a text, and no commands.
+// entry is a key's value.
 type entry struct {
-	kind  string // string, hash, list
-	str   string
-	hash  map[string]string
-	items int   // of a list
-	end   int64 // ms; 0: never
+	kind string // string, hash
+	str  string
+	hash map[string]string
+	end  int64 // ms; 0: never
 }
 
 func (e *entry) clone() *entry {
@@ -48,10 +47,7 @@ type unit struct {
 }
 
 // message is one that replicas deliver too.
-type message struct {
-	kind          kind
-	channel, text string
-}
+type message struct{ channel, text string }
 
 // changed reports whether replicas have to hear of the unit.
 func (u *unit) changed() bool { return len(u.keys)+len(u.libs)+len(u.messages) > 0 }

@@ -33,9 +33,9 @@ type Node struct {
 	refuse     func([]string) Error
 	loseReply  func([]string) bool
 
-	sessions map[int64]*session
-	users    map[string]*user
-	config   map[string]string
+	sessions  map[int64]*session
+	users     map[string]*user
+	maxmemory string // of CONFIG
 
 	keys     map[string]*entry
 	unit     *unit
@@ -43,7 +43,7 @@ type Node struct {
 	sweepAt  int64
 	lazy     bool // keys whose time is over are deleted only when somebody looks at them
 	tracking map[string]map[int64]*session
-	channels [2]map[string][]*session // subscribers, by kind
+	channels map[string][]*session // subscribers
 
 	libs    map[string]*library
 	running *script
@@ -56,7 +56,7 @@ type Node struct {
 func newNode(w *World, addr string, index uint64) *Node {
 	n := &Node{world: w, addr: addr, index: index, rng: rand.New(rand.NewPCG(w.opt.Seed, index+1000))}
 	n.cond = sync.NewCond(&n.mu)
-	n.users, n.config = map[string]*user{"default": allPowerful()}, defaultConfig()
+	n.users, n.maxmemory = map[string]*user{"default": allPowerful()}, "0"
 	n.acked, n.feed = map[*Node]int64{}, &feed{node: n}
 	n.start()
 	return n
@@ -68,7 +68,7 @@ func (n *Node) start() {
 	n.runID, n.replID = n.hexID(), n.hexID()
 	n.sessions, n.keys, n.libs = map[int64]*session{}, map[string]*entry{}, map[string]*library{}
 	n.tracking = map[string]map[int64]*session{}
-	n.channels = [2]map[string][]*session{{}, {}}
+	n.channels = map[string][]*session{}
 	n.conditions = [conditions]bool{}
 }
 

@@ -5,17 +5,13 @@ package redis
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
 func init() {
-	register(
-		&spec{"WAIT", 3, noScript, 0, wait},
-		&spec{"ROLE", 1, noScript | always, 0, role},
-	)
+	register(&spec{"WAIT", 3, noScript, 0, wait})
 }
 
 // replication is a node's part of it. It is guarded by the node's mutex.
@@ -162,7 +158,7 @@ func (n *Node) apply(shipments []shipment) {
 		n.begin()
 		n.take(p.data)
 		for _, m := range p.messages {
-			n.deliver(m.kind, m.channel, m.text, false)
+			n.deliver(m.channel, m.text, false)
 		}
 		n.commit()
 	}
@@ -255,20 +251,6 @@ func wait(c *call) any {
 		offset = c.n.offset
 	}
 	return waitAcks{c.n, offset, int(replicas), time.Duration(timeout) * time.Millisecond}
-}
-
-func role(c *call) any {
-	n := c.n
-	if n.primary != nil {
-		host, port := n.primary.hostPort()
-		return []any{"slave", host, port, "connected", n.offset}
-	}
-	replicas := []any{}
-	for _, r := range n.replicas {
-		host, port := r.hostPort()
-		replicas = append(replicas, []any{host, strconv.Itoa(port), strconv.FormatInt(n.acked[r], 10)})
-	}
-	return []any{"master", n.offset, replicas}
 }
 
 func (n *Node) infoReplication() []string {
