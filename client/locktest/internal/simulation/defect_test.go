@@ -44,12 +44,6 @@ var defects = []defect{
 		rare:  true,
 	},
 	{
-		name:    "a late renewal shortens a lease",
-		profile: "shared",
-		source:  []string{"  mine.ends = min(max(mine.ends, now + ttl), now + mine.longest)\n", "  mine.ends = now + ttl\n"},
-		finds:   `invariant 2:.*own-`,
-	},
-	{
 		name:    "a plain lock can be joined",
 		profile: "strangers",
 		source:  []string{"  if joinable ~= (w.holds ~= '') then join_error(joinable, 'has') end\n", ""},
@@ -125,12 +119,6 @@ var defects = []defect{
 		finds: `Release of .* returned nil`,
 	},
 	{
-		name:    "a place in line that nobody wants is kept",
-		profile: "busy",
-		client:  []string{"internal/queue/machine.go", "	if m.owner != \"\" && m.owes {", "	if m.owner == \"never\" {"},
-		finds:   `invariant [58]:`,
-	},
-	{
 		name:    "too few replicas are enough",
 		profile: "replicated",
 		client: []string{
@@ -161,24 +149,10 @@ var defects = []defect{
 		finds:   `invariant 1:`,
 	},
 	{
-		name:    "a young memory hands guarded locks over",
-		profile: "guarded",
-		source:  []string{"lock.closed = has_line(lock) and too_young(lock.guard, us) or 0", "lock.closed = 0"},
-		finds:   `invariant 1:`,
-		rare:    true,
-	},
-	{
 		name:    "a token that no majority knows is enough",
 		profile: "quorum",
 		client:  []string{"quorum/votes.go", "	return token > 0 && nth(p.tokens(), len(p.yes)-p.need+1) >= token", "	return token > 0"},
 		finds:   `invariant 3:`,
-	},
-	{
-		name:    "a server votes before it is old enough",
-		profile: "quorum",
-		source:  []string{"return max(0, guard - ms(age(us)))", "return 0"},
-		finds:   `invariant [13]: .* enters `,
-		rare:    true,
 	},
 	{
 		name:    "a server votes twice",
@@ -232,12 +206,6 @@ var defects = []defect{
 		source:  []string{"  if left == 0 then\n    pass_on(lock, us, used)", "  if left == 0 then\n    if mine == lock then pass_on(lock, us, used) end"},
 		finds:   `invariant 5:`,
 		rare:    true,
-	},
-	{
-		name:    "a minimum does not keep a slot",
-		profile: "brief",
-		source:  []string{"  if mine.kept > ms(us) then\n    mine.owner", "  if false then\n    mine.owner"},
-		finds:   `invariant 9:`,
 	},
 	{
 		name:    "a grant does not say which slot",
