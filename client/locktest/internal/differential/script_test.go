@@ -40,6 +40,9 @@ var bodies = map[string]string{
 		end
 		for _, n in ipairs({ -7, 2^60 + 512, 0 }) do out[#out + 1] = ('%d'):format(n) end
 		return out`,
+	"packed fields": `local s = struct.pack('<ddI1I2', 1.5, 0/0, 255, 65535)
+		local a, nan, c, d, at = struct.unpack('<ddI1I2', s)
+		return { #s, tostring(a), tostring(nan == nan), tostring(nan > 1), tostring(nan < 1), c, d, at }`,
 	// Those that the embedded Redis matches by itself, and others.
 	"patterns": `local out = {}
 		for _, pattern in ipairs({ '^%C*$', '^%C+$', '^%d+$', '^%w+$', '^[1-9]%d*$', '^%s*$' }) do
