@@ -19,7 +19,7 @@
 //     Time stands still in a function, but for the steps of 7.0.
 //   - hashes, strings, their expiry, in time and when somebody looks, and client-side caching (OPTIN).
 //   - sharded channels, RESP2 and RESP3, ACLs by command, key and channel.
-//   - replication, WAIT, restarts from what was saved, failovers in a Cluster and by hand,
+//   - replication, WAIT, restarts from what was saved, failovers in a Cluster,
 //     ASK and MOVED, and slots that move.
 //   - the words of errors, where clients look at them, and the order of replies, messages and invalidations.
 //
@@ -31,7 +31,7 @@
 // Options.Unmodelled, so that the test fails. These it answers, and simplifies:
 //
 //   - A replica gets what keys and libraries are after a command or a function, not the commands. Offsets
-//     count those, not bytes. Nobody replicates from a replica.
+//     count those, not bytes. Nobody replicates from a replica. Messages go to replicas in a Cluster only.
 //   - A function may touch keys and channels of other slots. The library's do not: the contract's TestCluster
 //     asks a real one.
 //   - Users have no categories but @all, no selectors, and no patterns of one way (%R~). A SETUSER that is

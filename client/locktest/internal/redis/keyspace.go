@@ -38,19 +38,15 @@ func (e *entry) fields() map[string]string {
 // unit is what one command, function or transaction changes: it is replicated and shown to the
 // hooks as a whole.
 type unit struct {
-	keys     []string                     // changed, in the order of their first change
-	before   map[string]map[string]string // what they were, if the hooks want to know
-	expired  map[string]bool
-	libs     []string // changed
-	messages []message
-	told     []*session // have messages to send
+	keys    []string                     // changed, in the order of their first change
+	before  map[string]map[string]string // what they were, if the hooks want to know
+	expired map[string]bool
+	libs    []string   // changed
+	told    []*session // have messages to send
 }
 
-// message is one that replicas deliver too.
-type message struct{ channel, text string }
-
 // changed reports whether replicas have to hear of the unit.
-func (u *unit) changed() bool { return len(u.keys)+len(u.libs)+len(u.messages) > 0 }
+func (u *unit) changed() bool { return len(u.keys)+len(u.libs) > 0 }
 
 // begin starts a unit and freezes the time.
 func (n *Node) begin() {

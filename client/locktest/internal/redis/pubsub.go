@@ -58,15 +58,13 @@ func (s *session) unsubscribe(channel string) {
 
 func (s *session) subscribed() bool { return len(s.channels) > 0 }
 
-// publish delivers a message here, and sends it on: to the replicas, or over the cluster's bus. It
-// returns how many connections of this node got it.
+// publish delivers a message here, and in a Cluster sends it on over the bus. It returns how many
+// connections of this node got it.
 func publish(c *call) any {
 	n, channel, text := c.n, c.args[0], c.args[1]
 	got := n.deliver(channel, text, false)
 	if n.topo != nil {
 		n.forward(channel, text)
-	} else if len(n.replicas) > 0 {
-		n.unit.messages = append(n.unit.messages, message{channel, text})
 	}
 	return got
 }
