@@ -5,6 +5,7 @@ package redis
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ func init() {
 		&spec{"CLIENT|NO-TOUCH", 3, noScript | always, 0, ok},
 		&spec{"CLIENT|CAPA", -3, noScript | always, 0, ok},
 		&spec{"INFO", -1, always, 0, info},
+		&spec{"CONFIG|GET", -3, noScript | always, 0, configGet},
 		&spec{"CONFIG|SET", -4, noScript | always, 0, configSet},
 		&spec{"DEBUG|SET-ACTIVE-EXPIRE", 3, noScript | always, 0, setActiveExpire},
 		&spec{"COMMAND", -1, always, 0, func(*call) any { return []any{} }},
@@ -112,7 +114,7 @@ func (n *Node) infoSection(section string) ([]string, bool) {
 	case "clients":
 		return []string{fmt.Sprint("connected_clients:", len(n.sessions))}, true
 	case "memory":
-		return []string{"used_memory:1000000", "maxmemory:" + n.maxmemory}, true
+		return []string{"used_memory:1000000", "maxmemory:" + n.config["maxmemory"]}, true
 	case "persistence":
 		return []string{fmt.Sprintf("loading:%d", oneIf(n.conditions[Loading])), fmt.Sprint("rdb_changes_since_last_save:", n.offset)}, true
 	case "replication":
@@ -121,6 +123,21 @@ func (n *Node) infoSection(section string) ([]string, bool) {
 		return []string{fmt.Sprintf("cluster_enabled:%d", oneIf(n.topo != nil))}, true
 	}
 	return nil, false
+}
+
+func defaultConfig() map[string]string {
+	return map[string]string{"maxmemory": "0", "maxmemory-policy": "noeviction", "appendonly": "no", "appendfsync": "everysec", "save": "",
+		"min-replicas-to-write": "0", "min-replicas-max-lag": "10", "maxclients": "10000", "notify-keyspace-events": "", "busy-reply-threshold": "5000"}
+}
+
+func configGet(c *call) any {
+	out := pairs{}
+	for _, name := range sortedKeys(c.n.config) {
+		if slices.ContainsFunc(c.args, func(p string) bool { return glob(strings.ToLower(p), name) }) {
+			out = append(out, name, c.n.config[name])
+		}
+	}
+	return out
 }
 
 // configSet changes maxmemory: anything but 0 is too little.
@@ -132,6 +149,6 @@ func configSet(c *call) any {
 	case bad != nil:
 		return Error("ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be a memory value")
 	}
-	c.n.maxmemory = c.args[1]
+	c.n.config["maxmemory"] = c.args[1]
 	return Status("OK")
 }

@@ -158,7 +158,7 @@ func (n *Node) condition(sp *spec, args []string) Error {
 	return ""
 }
 
-func (n *Node) full() bool { return n.conditions[Full] || n.maxmemory != "0" }
+func (n *Node) full() bool { return n.conditions[Full] || n.config["maxmemory"] != "0" }
 
 // perform runs a command that nothing forbids, for a client or a function.
 func (n *Node) perform(c *call) any {

@@ -14,7 +14,7 @@
 // Redis 7.0, Redis 8.0 and Valkey 8.1, where they differ ([Flavour]), as a client and a function library
 // see them:
 //
-//   - functions: FUNCTION LOAD, FLUSH and LIST, FCALL and FCALL_RO, the flags no-writes and
+//   - functions: FUNCTION LOAD, DELETE, FLUSH and LIST, FCALL and FCALL_RO, the flags no-writes and
 //     allow-oom, redis.call, pcall, error_reply and acl_check_cmd, struct with the formats d, I1 and I2.
 //     Time stands still in a function, but for the steps of 7.0.
 //   - hashes, strings, their expiry, in time and when somebody looks, and client-side caching (OPTIN).

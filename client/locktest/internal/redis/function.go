@@ -13,6 +13,7 @@ import (
 func init() {
 	register(
 		&spec{"FUNCTION|LOAD", -3, write | denyOOM | noScript, 0, functionLoad},
+		&spec{"FUNCTION|DELETE", 3, write | noScript, 0, functionDelete},
 		&spec{"FUNCTION|FLUSH", -2, write | noScript, 0, functionFlush},
 		&spec{"FUNCTION|LIST", -2, noScript, 0, functionList},
 		&spec{"FCALL", -3, noScript, 0, func(c *call) any { return c.fcall(false) }},
@@ -101,6 +102,15 @@ func functionLoad(c *call) any {
 	}
 	c.n.unit.libs = append(c.n.unit.libs, name)
 	return name
+}
+
+func functionDelete(c *call) any {
+	if c.n.libs[c.args[0]] == nil {
+		return Error("ERR Library not found")
+	}
+	delete(c.n.libs, c.args[0])
+	c.n.unit.libs = c.args
+	return Status("OK")
 }
 
 func functionFlush(c *call) any {

@@ -33,9 +33,9 @@ type Node struct {
 	refuse     func([]string) Error
 	loseReply  func([]string) bool
 
-	sessions  map[int64]*session
-	users     map[string]*user
-	maxmemory string // of CONFIG
+	sessions map[int64]*session
+	users    map[string]*user
+	config   map[string]string
 
 	keys     map[string]*entry
 	unit     *unit
@@ -56,7 +56,7 @@ type Node struct {
 func newNode(w *World, addr string, index uint64) *Node {
 	n := &Node{world: w, addr: addr, index: index, rng: rand.New(rand.NewPCG(w.opt.Seed, index+1000))}
 	n.cond = sync.NewCond(&n.mu)
-	n.users, n.maxmemory = map[string]*user{"default": allPowerful()}, "0"
+	n.users, n.config = map[string]*user{"default": allPowerful()}, defaultConfig()
 	n.acked, n.feed = map[*Node]int64{}, &feed{node: n}
 	n.start()
 	return n

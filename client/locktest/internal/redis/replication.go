@@ -5,13 +5,17 @@ package redis
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
 func init() {
-	register(&spec{"WAIT", 3, noScript, 0, wait})
+	register(
+		&spec{"WAIT", 3, noScript, 0, wait},
+		&spec{"ROLE", 1, noScript | always, 0, role},
+	)
 }
 
 // replication is a node's part of it. It is guarded by the node's mutex.
@@ -247,6 +251,20 @@ func wait(c *call) any {
 		offset = c.n.offset
 	}
 	return waitAcks{c.n, offset, int(replicas), time.Duration(timeout) * time.Millisecond}
+}
+
+func role(c *call) any {
+	n := c.n
+	if n.primary != nil {
+		host, port := n.primary.hostPort()
+		return []any{"slave", host, port, "connected", n.offset}
+	}
+	replicas := []any{}
+	for _, r := range n.replicas {
+		host, port := r.hostPort()
+		replicas = append(replicas, []any{host, strconv.Itoa(port), strconv.FormatInt(n.acked[r], 10)})
+	}
+	return []any{"master", n.offset, replicas}
 }
 
 func (n *Node) infoReplication() []string {
