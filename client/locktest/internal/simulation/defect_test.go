@@ -264,19 +264,13 @@ var defects = []defect{
 }
 
 // TestDefectsAreFound puts each defect back and runs schedules until one finds it, for
-// HOLDFAST_DEFECTS (default 8m) at the most, in HOLDFAST_PROCESSES processes. With HOLDFAST_PROFILE
-// it looks for all of them in that way, and need not find them: that tells what a profile is worth.
-// A '*' in it stands for the level that the defect is of, as in "brief *".
+// HOLDFAST_DEFECTS (default 8m) at the most, in HOLDFAST_PROCESSES processes.
 func TestDefectsAreFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles the client several times")
 	}
 	limit := setting(t, "HOLDFAST_DEFECTS", 8*time.Minute, time.ParseDuration)
-	other, tries := os.LookupEnv("HOLDFAST_PROFILE")
 	for _, d := range defects {
-		if tries {
-			d.profile = strings.ReplaceAll(other, "*", level(d.profile))
-		}
 		t.Run(strings.ReplaceAll(d.name, " ", "-"), func(t *testing.T) {
 			binary, source := patched(t, t.TempDir(), d) // also of a rare one, which is not to rot
 			if d.rare && os.Getenv("HOLDFAST_DEFECTS") == "" {
@@ -287,9 +281,6 @@ func TestDefectsAreFound(t *testing.T) {
 				First: true, Finds: d.finds}}
 			s.play(t.Context(), processes(t))
 			r, took := s.total, time.Since(began).Round(time.Millisecond)
-			if len(r.Broken) == 0 && tries {
-				t.Skipf("not found in %d schedules and %v", r.Schedules, took)
-			}
 			if len(r.Broken) == 0 {
 				t.Fatalf("not found in %d schedules and %v\n%s", r.Schedules, took, strings.Join(s.crashes, "\n"))
 			}
@@ -300,15 +291,6 @@ func TestDefectsAreFound(t *testing.T) {
 			t.Logf("found after %d schedules and %v, by %q: invariant %d: %s", r.Schedules, took, d.profile, r.Broken[0].Invariant, r.Broken[0].Text)
 		})
 	}
-}
-
-// level is the level of a profile.
-func level(profile string) string {
-	switch profile {
-	case "replicated", "guarded", "quorum":
-		return profile
-	}
-	return "default"
 }
 
 // patched returns a test binary with the defect in the client, and a file with the library that has
