@@ -93,17 +93,6 @@ func TestFaultsThatALockSurvives(t *testing.T) {
 	}
 }
 
-func TestAFullServerRefusesNewLocks(t *testing.T) {
-	bubble(t, func(t *testing.T, s *locktest.Server) {
-		c := s.Client(client.Config{})
-		s.Full(true)
-		_, err := c.TryAcquire(ctx, "x")
-		require.ErrorIs(t, err, client.ErrUnreachable)
-		s.Full(false)
-		s.HeldBy(must(c.TryAcquire(ctx, "x")))
-	})
-}
-
 func TestSomebodyElse(t *testing.T) {
 	bubble(t, func(t *testing.T, s *locktest.Server) {
 		s.Prefix = "shop:"

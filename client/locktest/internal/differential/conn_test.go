@@ -44,7 +44,7 @@ func (c *conn) ask(cmds ...[]string) ([]any, error) {
 	}
 }
 
-// one sends a command and returns what arrives first. It does not disturb a transaction.
+// one sends a command and returns what arrives first.
 func (c *conn) one(cmd ...string) (any, error) {
 	if err := c.Send(cmd); err != nil {
 		return nil, err

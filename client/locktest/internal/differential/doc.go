@@ -8,5 +8,5 @@
 // What ends in a sequence has ended before anybody looks. When a lease ends by itself is shown by
 // the tests of package redis.
 //
-// Transactions that are refused, functions and patterns are compared one by one.
+// A server without memory, functions and patterns are compared one by one.
 package differential

@@ -92,41 +92,6 @@ func counted(t *testing.T, latency time.Duration, test func(t *testing.T, w *red
 	})
 }
 
-// A slot that is given back goes to the first in line by message, at once; without a subscription by the next
-// question.
-func TestASlotIsHandedOver(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		acl  string
-		most time.Duration
-	}{"by message": {"allchannels", 3 * time.Millisecond}, "by poll": {"resetchannels", 60 * time.Millisecond}} {
-		t.Run(name, func(t *testing.T) {
-			counted(t, 0, func(t *testing.T, w *redis.World, n *redis.Node, _ func(string) int) {
-				n.Do("ACL", "SETUSER", "default", c.acl)
-				a, b := bed.Open(t, bed.Single(w, "a", n.Addr()), client.Config{}), bed.Open(t, bed.Single(w, "b", n.Addr()), client.Config{})
-				first, second := holding(t, a, "x", client.WithLimit(2)), holding(t, a, "x", client.WithLimit(2))
-				require.Equal(t, []int{1, 2}, []int{first.Slot(), second.Slot()})
-				got := make(chan *client.Lock)
-				go func() { got <- holding(t, b, "x", client.WithLimit(2)) }()
-				time.Sleep(10500 * time.Millisecond)
-				spend(t, 0, c.most, func() {
-					require.NoError(t, first.Release(ctx))
-					third := <-got
-					require.Equal(t, 1, third.Slot())
-					require.Greater(t, third.Fence(), second.Fence())
-					time.AfterFunc(time.Hour, func() {
-						require.Equal(t, 1, third.Slot(), "renewals keep it")
-						require.NoError(t, third.Release(ctx))
-					})
-				})
-				time.Sleep(time.Hour + time.Second)
-				require.Equal(t, []int{2}, slots(t, a, "x"))
-				require.NoError(t, second.Release(ctx))
-			})
-		})
-	}
-}
-
 // The limit is the request's, and the line is one for all: one that does not fit keeps those behind it
 // waiting.
 func TestOneLineForAll(t *testing.T) {

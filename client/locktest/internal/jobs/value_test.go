@@ -119,41 +119,6 @@ func TestOnceValueFails(t *testing.T) {
 	})
 }
 
-// Who waits gives up in time, whether another process makes the value or a goroutine of its own. A value
-// that took longer than it is good for is for those who waited.
-func TestOnceValueIsSlow(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(t *testing.T, s *locktest.Server) {
-		a, b := s.Client(client.Config{}), s.Client(client.Config{})
-		slow := func(context.Context) ([]byte, error) { time.Sleep(10 * time.Second); return []byte("slow"), nil }
-		none := func(context.Context) ([]byte, error) { panic("beside another") }
-		var work sync.WaitGroup
-		work.Go(func() {
-			value, err := a.OnceValue(ctx, "token", time.Second, slow)
-			require.NoError(t, err)
-			require.Equal(t, "slow", string(value))
-		})
-		s.Await("token", func(i client.Info) bool { return i.Held })
-		for _, c := range []*client.Client{a, b} {
-			work.Go(func() {
-				spend(t, time.Second, 1100*time.Millisecond, func() {
-					_, err := c.OnceValue(ctx, "token", time.Second, none, client.WithMaxWait(time.Second))
-					require.ErrorIs(t, err, client.ErrTimeout)
-				})
-				end, cancel := context.WithTimeout(ctx, time.Second)
-				defer cancel()
-				_, err := c.OnceValue(end, "token", time.Second, none)
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				value, err := c.OnceValue(ctx, "token", time.Second, none)
-				require.NoError(t, err)
-				require.Equal(t, "slow", string(value))
-			})
-		}
-		work.Wait()
-		freed(s, "token")
-	})
-}
-
 // A server that does not answer for a moment keeps the value when it does; one that is full does not keep it, and
 // the next one makes another. Whoever made it has it.
 func TestOnceValueOfAServerInTrouble(t *testing.T) {

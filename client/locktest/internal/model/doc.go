@@ -28,8 +28,8 @@
 //
 // A machine's clock stands still: nobody needs to want the lock any longer, at any time, which is all that
 // deadlines and verdicts over a silent server do. So these are not modelled, nor are runs of tokens, which
-// are passed on inside a process: the machines' own walks have them. TestCells prints which cells of the
-// queue machine's table are reached, and wants each in which an event does something.
+// are passed on inside a process: the machines' own walks have them, and reach each cell of the queue
+// machine's table.
 //
 // Time is ticks. A lease is two of them and a provisional one is one, so that the two differ; a
 // client's deadline is as late as it may be, in the same tick as the server's end of the lease.

@@ -52,9 +52,6 @@ var flaws = []flawed{
 	{"a lock without an expiry", Expiry, nil, []string{
 		"  local done = try('PEXPIREAT', key, expires)\n", "  local done = 1\n",
 	}},
-	{"the key goes before the lease", Expiry, nil, []string{
-		"    call('PEXPIREAT', key, text)\n  elseif", "  elseif",
-	}},
 	{"acquire past the line", Order, []func(*Config){clients(3), healthy}, []string{
 		"  settle(lock, us)\n  local mine, reply = try_take(",
 		"  if ms(us) >= lock.ends then lock.ends = 0 end\n  local mine, reply = try_take(",
@@ -66,9 +63,6 @@ var flaws = []flawed{
 	}},
 	{"a young memory grants a free lock", Exclusion, []func(*Config){fails(Restart), guarded(2)}, []string{
 		"  if closed > 0 then return nil end\n", "",
-	}},
-	{"a young memory hands over", Exclusion, []func(*Config){fails(Promotion), guarded(2)}, []string{
-		"  lock.closed = has_line(lock) and too_young(lock.guard, us) or 0\n", "  lock.closed = 0\n",
 	}},
 	{"a memory does not begin anew with a replication id", Exclusion, []func(*Config){fails(Promotion), guarded(2)}, []string{
 		"  if id ~= history or us < born then", "  if history == '' or us < born then",

@@ -77,9 +77,6 @@ func noQueues() *queues {
 	return q
 }
 
-// cells count the events, by the state that a queue machine was in.
-var cells [queue.Confirming + 1][queue.Close + 1]int
-
 // puppet is a queue machine that goes along a way of events.
 type puppet struct {
 	queue.Machine
@@ -221,7 +218,6 @@ func (q *queues) number(p *puppet, from uint16, by cue) uint16 {
 func (c *Client) step(e cue, heard Token) (acts []act, token func(int64) Token) {
 	l := &machines.all[c.Queue]
 	e.token = between(l.tokens, c.known, heard)
-	cells[l.state][e.kind]++
 	s := l.next[e]
 	if s == nil {
 		p := machines.at(c.Queue)

@@ -85,6 +85,7 @@ var scenarios = []scenario{
 	sound("3 clients", nearest),
 	sound("2 clients, one of 2 goroutines", clients(2), crowded, healthy, nearest),
 	sound("2 clients, a stray", clients(2), strays(1), nearest),
+	sound("2 clients, one of 2 goroutines, odd, a stray", clients(2), crowded, odd, strays(1), nearest),
 	sound("2 clients, lost subscriptions", clients(2), drops, healthy, sure, watched),
 	sound("2 clients, a break", clients(2), breaks, healthy, sure, watched),
 	sound("2 clients, pollers", clients(2), polling(2), watched, frequent),

@@ -211,15 +211,9 @@ func (n *Node) whileMigrating(slot int, keys []string) Error {
 	return tryAgain
 }
 
-// forward sends a message over the cluster's bus: to the shard, or to all nodes.
-func (n *Node) forward(k kind, channel, message string) {
-	var to []*Node
-	for i, s := range n.topo.shards {
-		if k == ordinary || i == n.topo.shardOf(n) {
-			to = append(to, s.nodes()...)
-		}
-	}
-	for _, m := range to {
+// forward sends a message over the cluster's bus, to the shard.
+func (n *Node) forward(channel, message string) {
+	for _, m := range n.topo.shards[n.topo.shardOf(n)].nodes() {
 		if m == n {
 			continue
 		}
@@ -232,7 +226,7 @@ func (n *Node) forward(k kind, channel, message string) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			if m.up && !m.isolated {
-				m.deliver(k, channel, message, true)
+				m.deliver(channel, message, true)
 			}
 		})
 	}

@@ -17,7 +17,6 @@ const (
 	noAuth          // before AUTH
 	subOK           // by a RESP2 connection that is subscribed
 	always          // while loading or busy
-	noMulti         // not queued, not in MULTI
 	channelArg      // its first word is a channel
 	channelAll      // all its words are channels
 	sharded         // its channels belong to slots
@@ -86,20 +85,8 @@ func (n *Node) execute(s *session, cmd []string) any {
 		err = n.check(s, sp, cmd, args)
 	}
 	if err != "" {
-		s.dirty = s.dirty || s.multi
 		s.asking = false
-		if sp != nil && sp.name == "EXEC" { // what may not be executed is over
-			s.multi, s.queue, s.dirty = false, nil, false
-			return "EXECABORT Transaction discarded because of: " + Error(strings.TrimPrefix(string(err), "ERR "))
-		}
 		return err
-	}
-	if s.multi && sp.flags&noMulti == 0 {
-		s.queue = append(s.queue, cmd)
-		return Status("QUEUED")
-	}
-	if sp.name == "EXEC" {
-		return n.exec(s)
 	}
 	n.begin()
 	defer n.commit()
@@ -113,7 +100,7 @@ func (n *Node) afterCommand(s *session, sp *spec) {
 	if sp.name != "ASKING" {
 		s.asking = false
 	}
-	if sp.name != "CLIENT|CACHING" && sp.name != "MULTI" {
+	if sp.name != "CLIENT|CACHING" {
 		s.caching = false
 	}
 	if sp.flags&write != 0 || sp.name == "FCALL" {
@@ -142,11 +129,8 @@ func (n *Node) check(s *session, sp *spec, cmd, args []string) Error {
 	if err := n.redirect(s, sp, args); err != "" {
 		return err
 	}
-	if err := n.condition(s, sp, args); err != "" {
+	if err := n.condition(sp, args); err != "" {
 		return err
-	}
-	if s.multi && sp.name == "MULTI" && n.world.opt.Flavour == Valkey { // the others refuse it as they run it
-		return "ERR Command not allowed inside a transaction"
 	}
 	if !s.enc.resp3 && !s.internal && s.subscribed() && sp.flags&subOK == 0 {
 		return Error(fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", strings.ToLower(sp.name)))
@@ -155,19 +139,10 @@ func (n *Node) check(s *session, sp *spec, cmd, args []string) Error {
 }
 
 // condition refuses what the server's state forbids.
-func (n *Node) condition(s *session, sp *spec, args []string) Error {
+func (n *Node) condition(sp *spec, args []string) Error {
 	flags := n.effectiveFlags(sp, args)
-	if sp.name == "EXEC" { // all of its commands or none
-		for _, cmd := range s.queue {
-			queued, words, _ := find(cmd)
-			one := n.effectiveFlags(queued, words)
-			flags = (flags|one)&^always | flags&one&always
-		}
-	}
-	// A queue needs memory, whatever is in it: that is what 7.0 says.
-	queued := s.multi && sp.flags&noMulti == 0 && n.world.opt.Flavour == Redis70
 	switch {
-	case (flags&denyOOM != 0 || queued) && n.full():
+	case flags&denyOOM != 0 && n.full():
 		return "OOM command not allowed when used memory > 'maxmemory'."
 	case flags&write != 0 && n.primary == nil && n.conditions[SaveFailed]:
 		return "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that may modify the data set are disabled, because this instance is configured to report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error."
@@ -225,51 +200,4 @@ func (sp *spec) channelsOf(args []string) []string {
 		return args[:1]
 	}
 	return nil
-}
-
-func multi(c *call) any {
-	if c.s.multi {
-		return Error("ERR MULTI calls can not be nested")
-	}
-	c.s.multi, c.s.queue, c.s.dirty = true, nil, false
-	return Status("OK")
-}
-
-func discard(c *call) any {
-	if !c.s.multi {
-		return Error("ERR DISCARD without MULTI")
-	}
-	c.s.multi, c.s.queue = false, nil
-	return Status("OK")
-}
-
-// exec runs a transaction as one unit. CLIENT CACHING before MULTI counts for all of it.
-func (n *Node) exec(s *session) any {
-	if !s.multi {
-		return Error("ERR EXEC without MULTI")
-	}
-	queue, dirty := s.queue, s.dirty
-	s.multi, s.queue, s.dirty = false, nil, false
-	if dirty {
-		s.caching = false
-		return Error("EXECABORT Transaction discarded because of previous errors.")
-	}
-	n.begin()
-	defer n.commit()
-	caching := s.caching
-	out := make([]any, len(queue))
-	for i, cmd := range queue {
-		sp, args, _ := find(cmd)
-		out[i] = n.perform(&call{n: n, s: s, spec: sp, args: args})
-		if w, ok := out[i].(waitAcks); ok { // it does not block in a transaction
-			out[i] = n.ackedBy(w.offset)
-		}
-		if sp.name == "CLIENT|CACHING" {
-			caching = s.caching
-		}
-		n.afterCommand(s, sp)
-		s.caching = caching
-	}
-	s.caching = false
-	return out
 }

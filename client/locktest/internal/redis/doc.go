@@ -18,8 +18,8 @@
 //     allow-oom, redis.call, pcall, error_reply and acl_check_cmd, struct with the formats d, I1 and I2.
 //     Time stands still in a function, but for the steps of 7.0.
 //   - hashes, strings, their expiry, in time and when somebody looks, and client-side caching (OPTIN).
-//   - ordinary and sharded channels, RESP2 and RESP3, MULTI and EXEC, ACLs by command, key and channel.
-//   - replication, WAIT, restarts from what was saved, failovers in a Cluster and by hand,
+//   - sharded channels, RESP2 and RESP3, ACLs by command, key and channel.
+//   - replication, WAIT, restarts from what was saved, failovers in a Cluster,
 //     ASK and MOVED, and slots that move.
 //   - the words of errors, where clients look at them, and the order of replies, messages and invalidations.
 //
@@ -30,14 +30,13 @@
 // A command or an option that it does not know, it refuses with an error that names it, and it calls
 // Options.Unmodelled, so that the test fails. These it answers, and simplifies:
 //
-//   - Lists have a type, and nothing else.
 //   - A replica gets what keys and libraries are after a command or a function, not the commands. Offsets
-//     count those, not bytes. Nobody replicates from a replica.
+//     count those, not bytes. Nobody replicates from a replica. Messages go to replicas in a Cluster only.
 //   - A function may touch keys and channels of other slots. The library's do not: the contract's TestCluster
 //     asks a real one.
 //   - Users have no categories but @all, no selectors, and no patterns of one way (%R~). A SETUSER that is
 //     refused has made the words before the wrong one.
-//   - Elections, evictions, blocking commands, WATCH and databases are missing. A test says who takes over,
+//   - Elections, evictions, blocking commands, transactions and databases are missing. A test says who takes over,
 //     and when the memory is full.
 //   - Lua is gopher-lua, several times slower. A script is never too slow: [Busy] says that one is.
 //

@@ -202,7 +202,7 @@ func (c *call) fcall(readOnly bool) any {
 	}
 	reply := f.lib.run(f.body, &script{lib: f.lib, name: name, by: c.s, keys: keys, noWrites: f.has("no-writes")}, args)
 	if h := n.world.opt.Hooks.Call; h != nil {
-		h(Call{n, c.s.id, name, slices.Clone(keys), slices.Clone(args), plainReply(reply), n.frozenUS})
+		h(Call{n, name, slices.Clone(keys), slices.Clone(args), plainReply(reply), n.frozenUS})
 	}
 	return reply
 }

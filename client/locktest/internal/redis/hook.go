@@ -30,7 +30,6 @@ type Write struct {
 // Call is a run of a function.
 type Call struct {
 	Node       *Node
-	Client     int64 // the connection's id, 0 for Node.Do
 	Function   string
 	Keys, Args []string
 	Reply      any

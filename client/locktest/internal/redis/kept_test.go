@@ -66,17 +66,3 @@ func TestTheKeyKeepsTheMinimum(t *testing.T) {
 		})
 	}
 }
-
-// What nobody worked under keeps nobody out.
-func TestWhatIsGivenUpIsNotKept(t *testing.T) {
-	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		bed.Loaded(t, w, "a:1")
-		c, other := open(t, w, "client", "a:1"), open(t, w, "other", "a:1")
-		over, cancel := context.WithCancel(ctx)
-		cancel()
-		_, err := c.Acquire(ctx, "x", client.WithMinHold(time.Minute), client.WithLockContext(over))
-		require.ErrorIs(t, err, context.Canceled)
-		time.Sleep(100 * time.Millisecond)
-		require.NoError(t, bed.Must(other.TryAcquire(ctx, "x")).Release(ctx))
-	})
-}

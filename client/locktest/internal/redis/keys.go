@@ -3,8 +3,6 @@
 package redis
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -18,12 +16,9 @@ func init() {
 		&spec{"PEXPIRETIME", 2, read, 1, func(c *call) any { return c.ttl(true) }},
 		&spec{"PEXPIRE", -3, write, 1, func(c *call) any { return c.expire("PX", "pexpire") }},
 		&spec{"PEXPIREAT", -3, write, 1, func(c *call) any { return c.expire("PXAT", "pexpireat") }},
-		&spec{"PERSIST", 2, write, 1, persist},
-		&spec{"KEYS", 2, 0, 0, func(c *call) any { return c.n.living(c.args[0]) }},
 		&spec{"DBSIZE", 1, 0, 0, func(c *call) any { return len(c.n.keys) }},
 		&spec{"FLUSHALL", -1, write, 0, flush},
 		&spec{"TIME", 1, always, 0, tellTime},
-		&spec{"RPUSH", -3, write | denyOOM, 1, rpush},
 	)
 }
 
@@ -92,22 +87,6 @@ func (c *call) expire(word, command string) any {
 	return 1
 }
 
-func persist(c *call) any {
-	e := c.n.lookup(c.args[0])
-	if e == nil || e.end == 0 {
-		return 0
-	}
-	c.n.edit(c.args[0])
-	e.end = 0
-	return 1
-}
-
-func (n *Node) living(pattern string) []any {
-	return list(slices.DeleteFunc(sortedKeys(n.keys), func(key string) bool {
-		return !glob(pattern, key) || n.lookup(key) == nil
-	}))
-}
-
 func flush(c *call) any {
 	for _, key := range sortedKeys(c.n.keys) {
 		c.n.edit(key)
@@ -115,21 +94,6 @@ func flush(c *call) any {
 	c.n.keys = map[string]*entry{}
 	c.n.invalidateAll()
 	return Status("OK")
-}
-
-func rpush(c *call) any {
-	e, err := c.entry("list")
-	if err != "" {
-		return err
-	}
-	c.n.edit(c.args[0])
-	if e == nil {
-		e = &entry{kind: "list"}
-		c.n.keys[c.args[0]] = e
-	}
-	e.str += fmt.Sprintf("%q", c.args[1:])
-	e.items += len(c.args) - 1
-	return e.items
 }
 
 func tellTime(c *call) any {

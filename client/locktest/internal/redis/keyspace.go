@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// entry is a key's value. A list, which locks do not use, has a type and a text, and no commands.
+// entry is a key's value.
 type entry struct {
-	kind  string // string, hash, list
-	str   string
-	hash  map[string]string
-	items int   // of a list
-	end   int64 // ms; 0: never
+	kind string // string, hash
+	str  string
+	hash map[string]string
+	end  int64 // ms; 0: never
 }
 
 func (e *entry) clone() *entry {
@@ -39,22 +38,15 @@ func (e *entry) fields() map[string]string {
 // unit is what one command, function or transaction changes: it is replicated and shown to the
 // hooks as a whole.
 type unit struct {
-	keys     []string                     // changed, in the order of their first change
-	before   map[string]map[string]string // what they were, if the hooks want to know
-	expired  map[string]bool
-	libs     []string // changed
-	messages []message
-	told     []*session // have messages to send
-}
-
-// message is one that replicas deliver too.
-type message struct {
-	kind          kind
-	channel, text string
+	keys    []string                     // changed, in the order of their first change
+	before  map[string]map[string]string // what they were, if the hooks want to know
+	expired map[string]bool
+	libs    []string   // changed
+	told    []*session // have messages to send
 }
 
 // changed reports whether replicas have to hear of the unit.
-func (u *unit) changed() bool { return len(u.keys)+len(u.libs)+len(u.messages) > 0 }
+func (u *unit) changed() bool { return len(u.keys)+len(u.libs) > 0 }
 
 // begin starts a unit and freezes the time.
 func (n *Node) begin() {

@@ -2,8 +2,6 @@
 
 package redis
 
-import "time"
-
 // StartMigration begins to move a slot to another primary: from now on keys that are not at the
 // source are asked for at the target (ASK).
 func (w *World) StartMigration(slot int, to *Node) {
@@ -93,13 +91,12 @@ type Failover struct {
 	// Force takes over without asking the primary: what was not replicated is lost, and the primary
 	// goes on until it hears. Without it the primary stops first and the replica catches up.
 	Force bool
-	// Isolated keeps a primary that was deposed by force from hearing of it, until
-	// Node.Isolate(false) for a node of a Cluster, or World.Depose elsewhere.
+	// Isolated keeps a primary that was deposed by force from hearing of it, until Node.Isolate(false).
 	Isolated bool
 }
 
-// Failover makes a replica the primary, and returns the one that was.
-func (w *World) Failover(to *Node, f Failover) *Node {
+// Failover makes a replica of a Cluster the primary.
+func (w *World) Failover(to *Node, f Failover) {
 	w.clusterMu.Lock()
 	defer w.clusterMu.Unlock()
 	old := to.Primary()
@@ -121,12 +118,7 @@ func (w *World) Failover(to *Node, f Failover) *Node {
 		old.isolated = true
 		old.mu.Unlock()
 	}
-	if w.topo != nil {
-		w.announceFailover(old, to, f)
-	} else {
-		w.switchPrimary(old, to, f)
-	}
-	return old
+	w.announceFailover(old, to, f)
 }
 
 // stepDown takes the replicas from a primary. If it is asked, it writes no more from here on.
@@ -161,28 +153,4 @@ func (w *World) announceFailover(old, to *Node, f Failover) {
 	}
 	w.follow(old, to, false)
 	w.announce(t, to, old)
-}
-
-// switchPrimary is the end of a failover without a Cluster: the old primary is reconfigured.
-func (w *World) switchPrimary(old, to *Node, f Failover) {
-	if !f.Force {
-		w.follow(old, to, false)
-		old.KillClients()
-	} else if !f.Isolated {
-		time.AfterFunc(gossip+w.jitter(gossip), func() { w.Depose(old, to) })
-	}
-}
-
-// Depose makes a primary that was deposed by force follow its successor, as a Sentinel does: its
-// clients are disconnected.
-func (w *World) Depose(old, to *Node) {
-	old.mu.Lock()
-	up := old.up
-	old.isolated = false
-	old.mu.Unlock()
-	if !up {
-		return
-	}
-	w.follow(old, to, true)
-	old.KillClients()
 }

@@ -43,7 +43,7 @@ type Node struct {
 	sweepAt  int64
 	lazy     bool // keys whose time is over are deleted only when somebody looks at them
 	tracking map[string]map[int64]*session
-	channels [2]map[string][]*session // subscribers, by kind
+	channels map[string][]*session // subscribers
 
 	libs    map[string]*library
 	running *script
@@ -68,7 +68,7 @@ func (n *Node) start() {
 	n.runID, n.replID = n.hexID(), n.hexID()
 	n.sessions, n.keys, n.libs = map[int64]*session{}, map[string]*entry{}, map[string]*library{}
 	n.tracking = map[string]map[int64]*session{}
-	n.channels = [2]map[string][]*session{{}, {}}
+	n.channels = map[string][]*session{}
 	n.conditions = [conditions]bool{}
 }
 

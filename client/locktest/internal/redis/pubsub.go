@@ -7,90 +7,73 @@ import (
 	"strings"
 )
 
-// kind is that of a channel. They are counted apart.
-type kind int
-
-const (
-	ordinary kind = iota
-	ofShard
-)
-
-// word is a word of replies and messages for this kind.
-func (k kind) word(w string) string { return [...]string{"", "s"}[k] + w }
-
 func init() {
-	for k, prefix := range []string{ordinary: "", ofShard: "S"} {
-		k, belongs, infix := kind(k), []flag{0, sharded}[k], []string{"", "SHARD"}[k]
-		of := func(run func(*call, kind) any) func(*call) any { return func(c *call) any { return run(c, k) } }
-		register(
-			&spec{prefix + "SUBSCRIBE", -2, noScript | subOK | channelAll | belongs, 0, of((*call).subscribe)},
-			&spec{prefix + "UNSUBSCRIBE", -1, noScript | subOK | belongs, 0, of((*call).unsubscribe)},
-			&spec{prefix + "PUBLISH", 3, channelArg | belongs, 0, of((*call).publish)},
-			&spec{"PUBSUB|" + infix + "NUMSUB", -2, 0, 0, of((*call).numsub)},
-		)
-	}
+	register(
+		&spec{"SSUBSCRIBE", -2, noScript | subOK | channelAll | sharded, 0, subscribe},
+		&spec{"SUNSUBSCRIBE", -1, noScript | subOK | sharded, 0, unsubscribe},
+		&spec{"SPUBLISH", 3, channelArg | sharded, 0, publish},
+		&spec{"PUBSUB|SHARDNUMSUB", -2, 0, 0, numsub},
+	)
 }
 
-func (c *call) subscribe(k kind) any {
+func subscribe(c *call) any {
 	if c.s.internal {
 		return Error("ERR Node.Do cannot subscribe: it has no connection")
 	}
-	mine, all := c.s.channels[k], c.n.channels[k]
+	mine, all := c.s.channels, c.n.channels
 	var out several
 	for _, ch := range c.args {
 		if !mine[ch] {
 			mine[ch] = true
 			all[ch] = append(all[ch], c.s)
 		}
-		out = append(out, push{k.word("subscribe"), ch, len(mine)})
+		out = append(out, push{"ssubscribe", ch, len(mine)})
 	}
 	return out
 }
 
-func (c *call) unsubscribe(k kind) any {
+func unsubscribe(c *call) any {
 	names := c.args
 	if len(names) == 0 {
-		names = sortedKeys(c.s.channels[k])
+		names = sortedKeys(c.s.channels)
 	}
 	var out several
 	for _, ch := range names {
-		c.s.unsubscribe(k, ch)
-		out = append(out, push{k.word("unsubscribe"), ch, len(c.s.channels[k])})
+		c.s.unsubscribe(ch)
+		out = append(out, push{"sunsubscribe", ch, len(c.s.channels)})
 	}
 	if len(out) == 0 {
-		out = several{push{k.word("unsubscribe"), nil, 0}}
+		out = several{push{"sunsubscribe", nil, 0}}
 	}
 	return out
 }
 
-func (s *session) unsubscribe(k kind, channel string) {
-	delete(s.channels[k], channel)
-	all := s.node.channels[k]
+func (s *session) unsubscribe(channel string) {
+	delete(s.channels, channel)
+	all := s.node.channels
 	if all[channel] = without(all[channel], s); len(all[channel]) == 0 {
 		delete(all, channel)
 	}
 }
 
-func (s *session) subscribed() bool { return len(s.channels[ordinary])+len(s.channels[ofShard]) > 0 }
+func (s *session) subscribed() bool { return len(s.channels) > 0 }
 
-// publish delivers a message here, and sends it on: to the replicas, or over the cluster's bus. It
-// returns how many connections of this node got it.
-func (c *call) publish(k kind) any {
+// publish delivers a message here, and in a Cluster sends it on over the bus. It returns how many
+// connections of this node got it.
+func publish(c *call) any {
 	n, channel, text := c.n, c.args[0], c.args[1]
-	got := n.deliver(k, channel, text, false)
+	got := n.deliver(channel, text, false)
 	if n.topo != nil {
-		n.forward(k, channel, text)
-	} else if len(n.replicas) > 0 {
-		n.unit.messages = append(n.unit.messages, message{k, channel, text})
+		n.forward(channel, text)
 	}
 	return got
 }
 
 // deliver sends a message to the subscribers here.
-func (n *Node) deliver(k kind, channel, message string, forwarded bool) int {
-	subscribers := n.channels[k][channel]
+func (n *Node) deliver(channel, message string, forwarded bool) int {
+	subscribers := n.channels[channel]
 	for _, s := range subscribers {
-		s.pushMessage(push{k.word("message"), channel, message})
+		s.pushMessage(push{"smessage", channel, message})
 	}
 	if f := n.world.opt.Hooks.Publish; f != nil {
 		f(Published{n, channel, message, len(subscribers), forwarded})
@@ -98,23 +81,23 @@ func (n *Node) deliver(k kind, channel, message string, forwarded bool) int {
 	return len(subscribers)
 }
 
-func (c *call) numsub(k kind) any {
+func numsub(c *call) any {
 	out := []any{}
 	for _, ch := range c.args {
-		out = append(out, ch, len(c.n.channels[k][ch]))
+		out = append(out, ch, len(c.n.channels[ch]))
 	}
 	return out
 }
 
 // dropShardChannels tells the subscribers of slots that this node does not serve any more.
 func (n *Node) dropShardChannels(gone func(slot int) bool) {
-	for _, ch := range sortedKeys(n.channels[ofShard]) {
+	for _, ch := range sortedKeys(n.channels) {
 		if !gone(slotOf(ch)) {
 			continue
 		}
-		for _, s := range slices.Clone(n.channels[ofShard][ch]) {
-			s.unsubscribe(ofShard, ch)
-			s.push(push{"sunsubscribe", ch, len(s.channels[ofShard])})
+		for _, s := range slices.Clone(n.channels[ch]) {
+			s.unsubscribe(ch)
+			s.push(push{"sunsubscribe", ch, len(s.channels)})
 		}
 	}
 }

@@ -41,13 +41,12 @@ type feed struct {
 
 // shipment is a unit, or a full synchronisation.
 type shipment struct {
-	at       time.Time
-	from     *Node
-	offset   int64
-	data     *image
-	messages []message
-	full     bool
-	replID   string
+	at     time.Time
+	from   *Node
+	offset int64
+	data   *image
+	full   bool
+	replID string
 }
 
 func (f *feed) send(p shipment) {
@@ -124,7 +123,7 @@ func (n *Node) propagate(u *unit) {
 	if len(n.replicas) == 0 {
 		return
 	}
-	s := shipment{from: n, offset: n.offset, data: n.copied(slices.Values(u.keys), slices.Values(u.libs)), messages: u.messages}
+	s := shipment{from: n, offset: n.offset, data: n.copied(slices.Values(u.keys), slices.Values(u.libs))}
 	for _, r := range n.replicas {
 		r.feed.send(s)
 	}
@@ -161,9 +160,6 @@ func (n *Node) apply(shipments []shipment) {
 		}
 		n.begin()
 		n.take(p.data)
-		for _, m := range p.messages {
-			n.deliver(m.kind, m.channel, m.text, false)
-		}
 		n.commit()
 	}
 }

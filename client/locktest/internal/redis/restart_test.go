@@ -3,13 +3,11 @@
 package redis_test
 
 import (
-	"io"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
-	"github.com/holdfast-go/holdfast/integration/resp"
 	"github.com/stretchr/testify/require"
 )
 
@@ -32,28 +30,4 @@ func TestDrift(t *testing.T) {
 			require.InDelta(t, float64(100*time.Second)/(1+drift), gone.Sub(start), float64(2*time.Millisecond))
 		})
 	}
-}
-
-// A primary that was deposed behind its back goes on, until it is told: then its writes are gone.
-func TestDepose(t *testing.T) {
-	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		p := w.Node("a:1")
-		r := w.Replica("b:1", p)
-		time.Sleep(time.Second)
-		c := dial(t, w, "h", "a:1")
-		require.Same(t, p, w.Failover(r, redis.Failover{Force: true, Isolated: true}))
-		time.Sleep(time.Minute)
-		c.send("SET", "k", "old")
-		require.Equal(t, resp.Status("OK"), bed.Must(c.Receive(time.Second)))
-		require.Equal(t, redis.Status("OK"), r.Do("SET", "k", "new"))
-		w.Depose(p, r)
-		_, err := c.Receive(time.Second)
-		require.ErrorIs(t, err, io.EOF)
-		time.Sleep(time.Second)
-		require.Equal(t, "new", p.Do("GET", "k"))
-		require.Same(t, r, p.Primary())
-		r.Do("SET", "k", "newer")
-		time.Sleep(time.Second)
-		require.Equal(t, "newer", p.Do("GET", "k"))
-	})
 }

@@ -26,11 +26,9 @@ func whenExpired(at *time.Time) redis.Hooks {
 
 // A message reaches subscribers at replicas, and counts only those here.
 func TestMessagesReachReplicas(t *testing.T) {
-	bed.Each(t, map[string]func(w *redis.World) (p, r *redis.Node){
-		"replica": func(w *redis.World) (p, r *redis.Node) { p = w.Node("a:1"); return p, w.Replica("b:1", p) },
-		"cluster": func(w *redis.World) (p, r *redis.Node) { both := w.Cluster(1, 1); return both[0], both[1] },
-	}, func(t *testing.T, w *redis.World, nodes func(w *redis.World) (p, r *redis.Node)) {
-		p, r := nodes(w)
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		nodes := w.Cluster(1, 1)
+		p, r := nodes[0], nodes[1]
 		c := dial(t, w, "h", r.Addr())
 		c.send("SSUBSCRIBE", "ch")
 		time.Sleep(time.Second)

@@ -15,7 +15,6 @@ type session struct {
 	node     *Node
 	conn     net.Conn
 	id       int64
-	name     any   // nil: none
 	user     *user // nil: not authenticated
 	internal bool  // Node.Do, scripts of the test: no network, no redirects
 	enc      encoder
@@ -26,16 +25,12 @@ type session struct {
 
 	ended, quit bool
 
-	multi bool
-	queue [][]string
-	dirty bool // an error while queueing
-
 	asking, readonly bool
 
 	tracked, optin, noloop bool
-	caching                bool               // CLIENT CACHING YES said so of the next command
-	channels               [2]map[string]bool // subscriptions, by kind
-	offset                 int64              // of its last write, for WAIT
+	caching                bool            // CLIENT CACHING YES said so of the next command
+	channels               map[string]bool // subscriptions
+	offset                 int64           // of its last write, for WAIT
 }
 
 // serve starts a connection. It returns false if the node takes none.
@@ -45,7 +40,7 @@ func (n *Node) serve(conn net.Conn, serial uint64, done func()) bool {
 	if !n.up {
 		return false
 	}
-	s := &session{node: n, conn: conn, id: int64(serial), channels: [2]map[string]bool{{}, {}}}
+	s := &session{node: n, conn: conn, id: int64(serial), channels: map[string]bool{}}
 	if u := n.users["default"]; u.on && u.nopass {
 		s.user = u
 	}
@@ -174,10 +169,8 @@ func (s *session) leave() {
 	if n.sessions[s.id] == s {
 		delete(n.sessions, s.id)
 	}
-	for k, mine := range s.channels {
-		for _, ch := range sortedKeys(mine) {
-			s.unsubscribe(kind(k), ch)
-		}
+	for _, ch := range sortedKeys(s.channels) {
+		s.unsubscribe(ch)
 	}
 	s.untrack()
 }
@@ -230,7 +223,7 @@ func hello(c *call) any {
 			}
 			a = a[3:]
 		case strings.EqualFold(a[0], "SETNAME") && len(a) >= 2:
-			c.s.name, a = a[1], a[2:]
+			a = a[2:]
 		default:
 			return Error("ERR Syntax error in HELLO option '" + a[0] + "'")
 		}
