@@ -6,13 +6,9 @@
 //
 // A round is one deployment: a single server with or without persistence, Sentinel, Cluster, or five
 // independent servers, as processes of this machine. Processes of clients want a few locks all the
-// time: Go clients at the default level and at the level Replicas with all replicas, and raw callers
-// at both, which know nothing but functions/README.md and have owner strings of their own: they send
-// WAIT themselves.
-// In rounds of the level Guard all of them ask for the same guard, and are at no other level. Locks
-// on a majority of independent servers are had by Go clients only: a raw caller of a quorum would be
-// a second implementation of it, with defects of its own. In about every other round the Go clients
-// load the library where it is missing, if they come first.
+// time: Go clients at the default level and at the level Replicas with all replicas. In rounds of the
+// level Guard all of them ask for the same guard, and are at no other level. In about every other round
+// they load the library where it is missing, if they come first.
 // Meanwhile faults strike, several at once, chosen by generators that the round's seed starts: of
 // the network between each client and each server (through proxies), of the network between servers,
 // of the client processes, of the servers, and by the hands of operators. After the storm all faults
@@ -89,4 +85,6 @@
 //   - Clocks that are stepped, or wrong all the time: the simulation has them.
 //   - Members of a quorum that are primaries with replicas.
 //   - Other servers than local processes.
+//   - Callers that are no Go clients: the simulation has some, and integration/polyglot those of
+//     each language.
 package main

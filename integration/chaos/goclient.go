@@ -31,7 +31,11 @@ func (w *worker) lease() time.Duration {
 	return list[w.random.IntN(len(list))]
 }
 
-// startGo opens a client at each level. The workers take turns with them.
+// replicaWait is how long a client lets the server wait for the replicas.
+const replicaWait = 500 * time.Millisecond
+
+// startGo opens a client at each level, and gives each worker its turn with one. The func that it returns
+// closes them.
 func startGo(j *job, workers []*worker) (func(), error) {
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	config := client.Config{Logger: quiet, AutoLoad: j.AutoLoad}
@@ -44,7 +48,9 @@ func startGo(j *job, workers []*worker) (func(), error) {
 	}
 	replicated := plain
 	if j.Replicas > 0 && j.Guard == 0 {
-		config.Replicas, config.ReplicaWait = j.Replicas, replicaWait
+		if j.Defect != defectUnheard {
+			config.Replicas, config.ReplicaWait = j.Replicas, replicaWait
+		}
 		if replicated, err = j.open(config); err != nil {
 			plain.Close()
 			return nil, err

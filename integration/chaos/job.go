@@ -34,11 +34,10 @@ type job struct {
 
 // The defects of client processes.
 const (
-	defectOverstay = "overstay" // raw callers go on after their lease
-	defectLeak     = "leak"     // a goroutine is left
-	defectHoard    = "hoard"    // each turn leaves some
-	defectFew      = "few"      // each process counts on three servers of five
-	defectUnheard  = "unheard"  // raw callers do not look how many replicas have it, and stay for long
+	defectLeak    = "leak"    // a goroutine is left
+	defectHoard   = "hoard"   // each turn leaves some
+	defectFew     = "few"     // each process counts on three servers of five
+	defectUnheard = "unheard" // those at the level Replicas do not ask how many have it
 )
 
 // prefix is what the Go client puts before a lock's name.

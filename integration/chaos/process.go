@@ -17,16 +17,10 @@ import (
 	"github.com/holdfast-go/holdfast/integration/reexec"
 )
 
-// The roles of this program's other processes.
-const (
-	roleGo  = "go"  // clients of the Go package
-	roleRaw = "raw" // raw callers
-)
+// clients is the role of this program's other processes.
+const clients = "go"
 
-var roles = map[string]reexec.Role{
-	roleGo:  func(p *reexec.Parent) error { return play(p, startGo) },
-	roleRaw: func(p *reexec.Parent) error { return play(p, startRaw) },
-}
+var roles = map[string]reexec.Role{clients: play}
 
 // worker is one goroutine that wants locks.
 type worker struct {
@@ -41,15 +35,11 @@ type worker struct {
 	turn     func(lock string, got func())
 }
 
-// starter connects the clients of a process and gives each worker its turn. The func that it
-// returns closes the clients.
-type starter func(j *job, workers []*worker) (func(), error)
-
 // closing is what the clients of a process may take to close: each a second, and they are two.
 const closing = 2*time.Second + lateness
 
 // play is the life of a process: its workers take locks until it is told to stop.
-func play(p *reexec.Parent, start starter) error {
+func play(p *reexec.Parent) error {
 	var j job
 	if err := p.Job(&j); err != nil {
 		return err
@@ -72,7 +62,7 @@ func play(p *reexec.Parent, start starter) error {
 		}
 		workers[i] = &w
 	}
-	closeClients := connect(stopping, &j, workers, start)
+	closeClients := connect(stopping, &j, workers)
 	all.say(message{Ready: true})
 	var working sync.WaitGroup
 	for _, w := range workers {
@@ -125,9 +115,9 @@ func (w *worker) obey(p *reexec.Parent, cancel func()) {
 
 // connect tries until the servers can be reached: a process also starts in the storm. It gives up
 // when it is to stop.
-func connect(ctx context.Context, j *job, workers []*worker, start starter) (done func()) {
+func connect(ctx context.Context, j *job, workers []*worker) (done func()) {
 	for {
-		done, err := start(j, workers)
+		done, err := startGo(j, workers)
 		if err == nil || ctx.Err() != nil {
 			return done
 		}

@@ -24,7 +24,6 @@ type round struct {
 	Storm   time.Duration
 	Soak    bool          // the storm is a long one, and what grows in it is found
 	Only    string        // kinds of faults that begin with it; "": all
-	Playing []string      // the roles of the client processes; nil: as the deployment has them
 	Defect  string        // of the client processes, for a test
 	Calm    time.Duration // until everybody has had every lock after it, at most; 0: calmWithin
 
@@ -61,9 +60,6 @@ func (r *round) run(ctx context.Context) (*result, error) {
 		return nil, errors.Join(err, record.close(false))
 	}
 	r.terms = termsOf(s, r.Profile)
-	if r.Playing == nil {
-		r.Playing = s.playing()
-	}
 	record.write("round", r)
 	h := newHistory(record)
 	err = r.play(ctx, s, h)
@@ -95,7 +91,7 @@ func (r *round) play(ctx context.Context, s shape, h *history) (err error) {
 	crew, err := newCrew(h, r.out, d, job{Seed: r.Seed, Addrs: servers.addrs(), Master: d.SentinelMaster,
 		Register: register.addr(), Locks: lockNames, Workers: 4, Replicas: s.replicas, terms: r.terms,
 		Breaks: r.Profile == profileAll || r.Profile == profileGuardAll, Quorum: s.quorum(), Long: r.long(),
-		Alone: s.replicas > 0 && r.alone(), AutoLoad: r.autoLoad(), Defect: r.Defect}, r.Playing)
+		Alone: s.replicas > 0 && r.alone(), AutoLoad: r.autoLoad(), Defect: r.Defect})
 	defer func() { err = errors.Join(err, crew.close()) }()
 	if err != nil {
 		return err
