@@ -32,11 +32,6 @@ func TestDefectsAreFound(t *testing.T) {
 				"if v[1] and (#args == 1 or plain_used) then",
 				"  local mine = holder(lock, us, owner)\n  if not mine then\n    commit", "  local mine = lock.ends > 0 and lock\n  if not mine then\n    commit"},
 			rules: []string{"exclusion"}},
-		"a renewal does not look at the owner": {shape: "durable", profile: profileStrict, storm: 12 * time.Second,
-			change: []string{
-				"if mine and fence and fence ~= mine.fence and raise ~= mine.fence then mine = nil end",
-				"mine = lock.ends > 0 and lock"},
-			rules: []string{"exclusion", "token"}},
 		"an acquire does not look whether it is held": {shape: "durable", profile: profileStrict,
 			storm: 6 * time.Second,
 			change: []string{
