@@ -144,7 +144,7 @@ func (g *goWorker) want(verb string, acquire func(context.Context, string, ...cl
 	if l.see() {
 		got()
 	}
-	l.deposit(g.some(10 * time.Millisecond))
+	l.stay(g.some(10 * time.Millisecond))
 	switch x := g.random.Float64(); {
 	case x < 0.1:
 		g.does("renew", name, context.Background(), time.Second, func(ctx context.Context) (int64, error) {
@@ -152,7 +152,6 @@ func (g *goWorker) want(verb string, acquire func(context.Context, string, ...cl
 		})
 	case g.long:
 		l.stay(time.Duration(g.random.Float64() * 1.5 * float64(lease)))
-		l.deposit(0)
 	}
 	l.see()
 	at := now()

@@ -19,7 +19,6 @@ type job struct {
 	Addrs    []string
 	Master   string            // of Sentinel
 	Proxies  map[string]string // by the address of the server behind it
-	Register string
 	Locks    []string
 	Quorum   bool // Addrs are servers of a quorum
 	Workers  int

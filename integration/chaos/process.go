@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"math/rand/v2"
-	"net/rpc"
 	"slices"
 	"sync"
 	"time"
@@ -28,7 +27,6 @@ type worker struct {
 	*job
 	number   int
 	random   *rand.Rand
-	register *rpc.Client
 	stopping context.Context
 	calm     chan struct{} // closed when the storm is over
 	gate     *gate
@@ -56,10 +54,6 @@ func play(p *reexec.Parent) error {
 	for i := range workers {
 		w := all
 		w.number, w.random = i+1, rand.New(rand.NewPCG(j.Seed, uint64(i)))
-		var err error
-		if w.register, err = rpc.Dial("tcp", j.Register); err != nil {
-			return err
-		}
 		workers[i] = &w
 	}
 	closeClients := connect(stopping, &j, workers)
@@ -75,9 +69,6 @@ func play(p *reexec.Parent) error {
 	}
 	if took := now().Sub(began); took > closing {
 		all.trouble("hang", "", began, "closing the clients took %v", took)
-	}
-	for _, w := range workers {
-		w.register.Close()
 	}
 	if err := goleak.Find(append(leaks.Late(), left)...); err != nil {
 		all.trouble("leak", "", now(), "%v", err)

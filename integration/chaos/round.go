@@ -82,14 +82,9 @@ func (r *round) play(ctx context.Context, s shape, h *history) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, servers.close()) }()
-	register, err := openRegister(h)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, register.close()) }()
 	d := servers.deployment
 	crew, err := newCrew(h, r.out, d, job{Seed: r.Seed, Addrs: servers.addrs(), Master: d.SentinelMaster,
-		Register: register.addr(), Locks: lockNames, Workers: 4, Replicas: s.replicas, terms: r.terms,
+		Locks: lockNames, Workers: 4, Replicas: s.replicas, terms: r.terms,
 		Breaks: r.Profile == profileAll || r.Profile == profileGuardAll, Quorum: s.quorum(), Long: r.long(),
 		Alone: s.replicas > 0 && r.alone(), AutoLoad: r.autoLoad(), Defect: r.Defect})
 	defer func() { err = errors.Join(err, crew.close()) }()
@@ -181,7 +176,6 @@ func (r *round) judge(h *history) *result {
 	found := judge(append(slices.Clone(h.faults), breaks(h.calls)...)).Exclusion(h.holds)
 	res := &result{round: r, counts: counts{admitted: found.Admitted}, violations: slices.Clone(h.troubles)}
 	res.count(numbers, holds, len(h.holds))
-	res.count(numbers, updates, h.updates)
 	if r.terms.Guard > 0 {
 		res.count(numbers, guarded, 1)
 		res.count(numbers, entries, entered(h.holds, h.calm))
