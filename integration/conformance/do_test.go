@@ -127,26 +127,3 @@ func TestDoReportsALostLock(t *testing.T) {
 		}
 	})
 }
-
-// Locks that are free take one call each.
-func TestAcquireAllTakesACallEach(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		c, other := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
-		e.Release(e.Take(c, "{1}:warm"))
-		for _, names := range [][]string{{"{1}:c", "{1}:a", "{1}:b"}, {"c", "a", "b"}} {
-			before := e.calls()
-			all, err := c.AcquireAll(e.Ctx, names)
-			require.NoError(t, err)
-			require.Equal(t, before+3, e.calls())
-			for _, name := range names {
-				_, err := other.TryAcquire(e.Ctx, name, client.WithFreshAnswer())
-				require.ErrorIs(t, err, client.ErrBusy)
-				require.NoError(t, all.Lock(name).Renew(e.Ctx))
-			}
-			require.NoError(t, all.Release(e.Ctx))
-			for _, name := range names {
-				require.False(t, e.Exists(name))
-			}
-		}
-	})
-}
