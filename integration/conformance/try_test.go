@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
-	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
@@ -51,29 +50,5 @@ func TestInspect(t *testing.T) {
 		require.ErrorIs(t, err, client.ErrArgument)
 		_, err = c.Break(e.Ctx, "", "")
 		require.ErrorIs(t, err, client.ErrArgument)
-	})
-}
-
-func TestPrefixes(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		plain := e.Prefix
-		tagged := "{" + e.Prefix + "}:"
-		for _, prefix := range []string{plain, tagged, plain + "{x}:"} {
-			e.Prefix = prefix
-			a, b := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
-			for _, name := range []string{"a", "b", "c:{tag}", "with space", "ü\x00\n", "{}odd"} {
-				l := e.Take(a, name)
-				require.True(t, e.Exists(name), "%q", prefix+name)
-				waiting := e.Acquire(e.Ctx, b, name)
-				e.Line(a, name, 1)
-				e.Release(l)
-				e.Release(e.Locked(waiting).Lock)
-			}
-		}
-		e.Prefix = plain
-		e.Take(e.open(client.Config{NoPrefix: true}), plain+"whole")
-		_, err := e.open(client.Config{}).TryAcquire(e.Ctx, "whole")
-		only(t, client.ErrBusy, err, "the same lock by another name")
-		require.Equal(t, cluster.Slot(tagged+"a"), cluster.Slot(tagged+"b"), "one slot")
 	})
 }
