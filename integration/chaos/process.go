@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/integration/leaks"
 	"github.com/holdfast-go/holdfast/integration/oracle"
 	"github.com/holdfast-go/holdfast/integration/reexec"
@@ -21,7 +22,8 @@ const clients = "go"
 
 var roles = map[string]reexec.Role{clients: play}
 
-// worker is one goroutine that wants locks.
+// worker is one goroutine that wants locks, and uses the client as a program would that wants everything
+// of it.
 type worker struct {
 	*teller
 	*job
@@ -30,7 +32,11 @@ type worker struct {
 	stopping context.Context
 	calm     chan struct{} // closed when the storm is over
 	gate     *gate
-	turn     func(lock string, got func())
+
+	client *client.Client
+	level  oracle.Level
+	long   bool // what it takes now it holds for long
+	limit  int  // and with whom beside it
 }
 
 // closing is what the clients of a process may take to close: each a second, and they are two.
@@ -121,7 +127,7 @@ func connect(ctx context.Context, j *job, workers []*worker) (done func()) {
 
 // work takes locks: any one in the storm, and then each in turn.
 func (w *worker) work() {
-	if w.turn == nil { // never connected
+	if w.client == nil { // never connected
 		return
 	}
 	had := map[string]bool{}
@@ -140,7 +146,7 @@ func (w *worker) work() {
 				go func() { select {} }()
 			}
 		}
-		w.turn(lock, func() {
+		w.take(lock, func() {
 			if calm {
 				had[lock] = true
 			}
@@ -152,9 +158,9 @@ func (w *worker) work() {
 	}
 }
 
-// limit chooses how many may have a lock beside one another, or oracle.Sharing; 0: nobody may. Only the last
+// choose says how many may have a lock beside one another, or oracle.Sharing; 0: nobody may. Only the last
 // locks are for crowds.
-func (w *worker) limit(lock string) int {
+func (w *worker) choose(lock string) int {
 	if w.Quorum || !slices.Contains(w.Locks[4:], lock) || w.chance(0.2) {
 		return 0
 	}

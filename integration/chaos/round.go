@@ -30,7 +30,6 @@ type round struct {
 	terms  terms // of Shape and Profile, set by run
 	out    string
 	source string // of the library; "": the real one
-	keep   bool   // the whole history, whatever is found
 }
 
 var lockNames = []string{"alpha", "beta", "gamma", "delta", "epsilon", "zeta"}
@@ -73,7 +72,7 @@ func (r *round) run(ctx context.Context) (*result, error) {
 	if len(res.violations) > 0 {
 		res.kept = record.file.Name()
 	}
-	return res, errors.Join(err, record.close(res.kept != "" || r.keep || err != nil))
+	return res, errors.Join(err, record.close(res.kept != "" || err != nil))
 }
 
 func (r *round) play(ctx context.Context, s shape, h *history) (err error) {
