@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures Holdfast beside its rivals, on servers that it starts itself. README.md says how to run it and how to read its report.
+// Command bench measures Holdfast beside its rivals, on servers that it starts itself. README.md says how to
+// run it and how to read its report.
 package main
 
 import (
