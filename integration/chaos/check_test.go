@@ -3,7 +3,6 @@
 package main
 
 import (
-	"net/rpc"
 	"slices"
 	"testing"
 	"time"
@@ -76,28 +75,6 @@ func TestALockThatIsStuckIsFound(t *testing.T) {
 	require.Empty(t, checkStuck([]*call{wait}, holds, second(0.5), idle+guard), "nobody gets it so soon")
 	wait.Start = second(9)
 	require.Empty(t, checkStuck([]*call{wait}, holds, second(0.5), idle), "nobody waited for long")
-}
-
-func TestTheRegisterRefusesAndFindsLostUpdates(t *testing.T) {
-	h := newHistory(nil)
-	server, err := openRegister(h)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, server.close()) }()
-	r, err := rpc.Dial("tcp", server.addr())
-	require.NoError(t, err)
-	defer r.Close()
-	at := func(token int64, write bool, want int64) (ok bool) {
-		value, err := use(r, Access{Write: write, Lock: "a", Token: token, Value: want})
-		require.True(t, err != nil || value == want)
-		return err == nil
-	}
-	require.True(t, at(5, false, 0))
-	require.True(t, at(6, false, 0))
-	require.False(t, at(5, true, 1), "an older token")
-	require.True(t, at(6, true, 1))
-	require.Empty(t, h.troubles)
-	require.True(t, at(6, true, 1), "two with one token")
-	require.Equal(t, "register", rules(h.troubles))
 }
 
 func TestWhatHasGrownIsFound(t *testing.T) {

@@ -26,7 +26,6 @@ const (
 	rounds  = "rounds"
 	bad     = "rounds with violations"
 	holds   = "holds"
-	updates = "updates"
 	guarded = "rounds with a guard" // and in these
 	entries = "holds in the storm"
 )
@@ -71,8 +70,8 @@ func (c counts) String() string {
 func (r *result) String() string {
 	var b strings.Builder
 	n := r.counts[numbers]
-	fmt.Fprintf(&b, "%-22s %5d faults, %6d calls, %6d holds, %6d updates, %d meetings admitted",
-		r.round.name(), r.sum(faults), r.sum(outcomes), n[holds], n[updates], r.sum(admitted))
+	fmt.Fprintf(&b, "%-22s %5d faults, %6d calls, %6d holds, %d meetings admitted",
+		r.round.name(), r.sum(faults), r.sum(outcomes), n[holds], r.sum(admitted))
 	if n[guarded] > 0 {
 		fmt.Fprintf(&b, ", %d entries in the storm", n[entries])
 	}

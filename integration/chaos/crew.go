@@ -30,7 +30,6 @@ type crew struct {
 
 // place is one client process after the other.
 type place struct {
-	role  string
 	wires *wires
 
 	mu   sync.Mutex // held while the process is paused or replaced
@@ -41,17 +40,20 @@ type place struct {
 	bad  error         // how it ended, when over is closed
 }
 
+// processes is how many places there are.
+const processes = 5
+
 // patient is how long a process may take to end when it is told to.
 const patient = 30 * time.Second
 
-func newCrew(h *history, dir string, d *server.Deployment, j job, playing []string) (*crew, error) {
+func newCrew(h *history, dir string, d *server.Deployment, j job) (*crew, error) {
 	c := &crew{history: h, dir: dir, job: j, killed: map[string]bool{}}
-	for _, role := range playing {
+	for range processes {
 		w, err := newWires(d)
 		if err != nil {
 			return c, err
 		}
-		p := &place{role: role, wires: w}
+		p := &place{wires: w}
 		c.places = append(c.places, p)
 		if err := c.start(p); err != nil {
 			return c, err
@@ -71,7 +73,7 @@ func newCrew(h *history, dir string, d *server.Deployment, j job, playing []stri
 func (c *crew) start(p *place) error {
 	c.mu.Lock()
 	c.count++
-	p.name = fmt.Sprintf("%s%d", p.role, c.count)
+	p.name = fmt.Sprintf("%s%d", clients, c.count)
 	seed := c.job.Seed<<16 + uint64(c.count)
 	c.mu.Unlock()
 	j := c.job
@@ -81,7 +83,7 @@ func (c *crew) start(p *place) error {
 		return err
 	}
 	defer stderr.Close() // the process has its own
-	one, err := reexec.Start(p.role, j, func(cmd *exec.Cmd) { cmd.Stderr = stderr })
+	one, err := reexec.Start(clients, j, func(cmd *exec.Cmd) { cmd.Stderr = stderr })
 	if err != nil {
 		return err
 	}

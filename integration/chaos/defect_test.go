@@ -22,7 +22,6 @@ func TestDefectsAreFound(t *testing.T) {
 		shape, profile string
 		storm          time.Duration
 		only           string   // kinds of faults
-		playing        []string // nil: as the deployment has them
 		change         []string // of the library: old, new, ...
 		defect         string
 		rules          []string
@@ -33,11 +32,6 @@ func TestDefectsAreFound(t *testing.T) {
 				"if v[1] and (#args == 1 or plain_used) then",
 				"  local mine = holder(lock, us, owner)\n  if not mine then\n    commit", "  local mine = lock.ends > 0 and lock\n  if not mine then\n    commit"},
 			rules: []string{"exclusion"}},
-		"a renewal does not look at the owner": {shape: "durable", profile: profileStrict, storm: 12 * time.Second,
-			change: []string{
-				"if mine and fence and fence ~= mine.fence and raise ~= mine.fence then mine = nil end",
-				"mine = lock.ends > 0 and lock"},
-			rules: []string{"exclusion", "token"}},
 		"an acquire does not look whether it is held": {shape: "durable", profile: profileStrict,
 			storm: 6 * time.Second,
 			change: []string{
@@ -64,8 +58,7 @@ func TestDefectsAreFound(t *testing.T) {
 		// Sentinel takes ten to thirty seconds from a cut until all follow one again, and a cut counts
 		// only if somebody got a lock in the two seconds before the promotion.
 		"callers count on a primary that is cut off": {shape: "sentinel", profile: profileReplicas,
-			storm: 80 * time.Second, only: "cut.off", playing: slices.Repeat([]string{roleRaw}, 4),
-			defect: defectUnheard, rules: []string{"exclusion"}},
+			storm: 80 * time.Second, only: "cut.off", defect: defectUnheard, rules: []string{"exclusion"}},
 		"a server that comes back empty votes at once": {shape: "quorum",
 			profile: profileGuard, storm: 50 * time.Second,
 			change: []string{
@@ -81,8 +74,6 @@ func TestDefectsAreFound(t *testing.T) {
 				"while lock.closed == 0 and has_line(lock) and lock.steps < STEPS do",
 				"while false do"},
 			rules: []string{"stuck"}},
-		"a raw caller goes on after its lease": {shape: "durable", profile: profileStrict, storm: 8 * time.Second,
-			defect: defectOverstay, rules: []string{"exclusion"}},
 		"a process leaves a goroutine": {shape: "memory", profile: profileStrict, storm: time.Second,
 			defect: defectLeak, rules: []string{"leak"}},
 	} {
@@ -92,7 +83,7 @@ func TestDefectsAreFound(t *testing.T) {
 				t.Skip("it can be put in; make chaos-defects looks whether it is found")
 			}
 			r := &round{Shape: c.shape, Profile: c.profile, Seed: 1, Storm: c.storm,
-				Only: c.only, Playing: c.playing, Calm: 12 * time.Second, Defect: c.defect,
+				Only: c.only, Calm: 12 * time.Second, Defect: c.defect,
 				out: t.TempDir(), source: source}
 			res, err := r.run(t.Context())
 			require.NoError(t, err)
@@ -114,7 +105,7 @@ func TestASoakFindsGrowth(t *testing.T) {
 		t.Skip("make chaos-defects plays it")
 	}
 	r := &round{Shape: "memory", Profile: profileStrict, Seed: 1, Storm: 10 * time.Second,
-		Soak: true, Playing: []string{roleRaw}, Defect: defectHoard, out: t.TempDir()}
+		Soak: true, Defect: defectHoard, out: t.TempDir()}
 	res, err := r.run(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, rules(res.violations), "growth")

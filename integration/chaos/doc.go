@@ -6,13 +6,9 @@
 //
 // A round is one deployment: a single server with or without persistence, Sentinel, Cluster, or five
 // independent servers, as processes of this machine. Processes of clients want a few locks all the
-// time: Go clients at the default level and at the level Replicas with all replicas, and raw callers
-// at both, which know nothing but functions/README.md and have owner strings of their own: they send
-// WAIT themselves.
-// In rounds of the level Guard all of them ask for the same guard, and are at no other level. Locks
-// on a majority of independent servers are had by Go clients only: a raw caller of a quorum would be
-// a second implementation of it, with defects of its own. In about every other round the Go clients
-// load the library where it is missing, if they come first.
+// time: Go clients at the default level and at the level Replicas with all replicas. In rounds of the
+// level Guard all of them ask for the same guard, and are at no other level. In about every other round
+// they load the library where it is missing, if they come first.
 // Meanwhile faults strike, several at once, chosen by generators that the round's seed starts: of
 // the network between each client and each server (through proxies), of the network between servers,
 // of the client processes, of the servers, and by the hands of operators. After the storm all faults
@@ -40,7 +36,7 @@
 // # The record
 //
 // Each line of a record is JSON: when it was written, in seconds since the round began, what it is
-// ("round", "fault", "fault over", "fault role", "call", "hold", "update", "violation"), and the data.
+// ("round", "fault", "fault over", "fault role", "call", "hold", "violation"), and the data.
 // Times in the data are nanoseconds of the machine's monotonic clock. A call without an End was never
 // answered. Start, Enter, Last and End of a hold are when its call began, when it was first seen
 // live, when last, and when it was over. A role is that of a server that was another one 0.3 s before.
@@ -55,12 +51,12 @@
 //
 //  1. Two are never inside one lock, but where the guarantees' page admits it for a fault that was
 //     under way. integration/oracle decides that, by what admits.go says of each fault.
-//  2. Tokens grow with every holder. No fault here is an exception, because all servers share one clock.
-//  3. A register that refuses older tokens never loses an update (register.go). Never excepted.
-//  4. Nothing hangs: each call returns within its time (hang.go). Never excepted.
-//  5. Nothing is stuck: after the storm everybody gets every lock, and no lock stays free while
+//  2. Tokens grow with every holder, and no two have the same: so a resource that refuses older ones
+//     loses no update. No fault here is an exception, because all servers share one clock.
+//  3. Nothing hangs: each call returns within its time (hang.go). Never excepted.
+//  4. Nothing is stuck: after the storm everybody gets every lock, and no lock stays free while
 //     somebody waits for it (stuck.go). Never excepted.
-//  6. No goroutine is left when a process has closed its clients. Never excepted.
+//  5. No goroutine is left when a process has closed its clients. Never excepted.
 //
 // A round that fails keeps its history (name.jsonl) in the out folder. Tests put defects into the
 // library and into callers, and each must be found.
@@ -89,4 +85,6 @@
 //   - Clocks that are stepped, or wrong all the time: the simulation has them.
 //   - Members of a quorum that are primaries with replicas.
 //   - Other servers than local processes.
+//   - Callers that are no Go clients: the simulation has some, and integration/polyglot those of
+//     each language.
 package main

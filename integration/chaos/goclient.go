@@ -14,15 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
-// goWorker uses the Go client as a program would that wants everything of it.
-type goWorker struct {
-	*worker
-	client *client.Client
-	level  oracle.Level
-	long   bool // what it takes now it holds for long
-	limit  int  // and with whom beside it
-}
-
 // lease chooses one. Most are short: the lease of a holder that was killed is time in which nothing
 // happens.
 func (w *worker) lease() time.Duration {
@@ -31,7 +22,11 @@ func (w *worker) lease() time.Duration {
 	return list[w.random.IntN(len(list))]
 }
 
-// startGo opens a client at each level. The workers take turns with them.
+// replicaWait is how long a client lets the server wait for the replicas.
+const replicaWait = 500 * time.Millisecond
+
+// startGo opens a client at each level, and gives each worker its turn with one. The func that it returns
+// closes them.
 func startGo(j *job, workers []*worker) (func(), error) {
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	config := client.Config{Logger: quiet, AutoLoad: j.AutoLoad}
@@ -44,18 +39,19 @@ func startGo(j *job, workers []*worker) (func(), error) {
 	}
 	replicated := plain
 	if j.Replicas > 0 && j.Guard == 0 {
-		config.Replicas, config.ReplicaWait = j.Replicas, replicaWait
+		if j.Defect != defectUnheard {
+			config.Replicas, config.ReplicaWait = j.Replicas, replicaWait
+		}
 		if replicated, err = j.open(config); err != nil {
 			plain.Close()
 			return nil, err
 		}
 	}
 	for i, w := range workers {
-		g := &goWorker{worker: w, client: plain, level: j.Level}
+		w.client, w.level = plain, j.Level
 		if j.replicated(i) {
-			g.client, g.level = replicated, oracle.Replicas
+			w.client, w.level = replicated, oracle.Replicas
 		}
-		w.turn = g.take
 	}
 	return func() {
 		plain.Close()
@@ -72,34 +68,34 @@ func (j *job) open(config client.Config) (*client.Client, error) {
 }
 
 // take wants a lock, holds it, and gives it back.
-func (g *goWorker) take(name string, got func()) {
-	lease, calm := g.lease(), g.isCalm()
-	if g.long = !calm && g.chance(g.Long); g.long {
-		lease = g.Longest
+func (w *worker) take(name string, got func()) {
+	lease, calm := w.lease(), w.isCalm()
+	if w.long = !calm && w.chance(w.Long); w.long {
+		lease = w.Longest
 	}
-	x, limit := g.random.Float64(), 30*time.Second
+	x, limit := w.random.Float64(), 30*time.Second
 	if !calm {
-		limit = 200*time.Millisecond + g.some(8*time.Second)
+		limit = 200*time.Millisecond + w.some(8*time.Second)
 	}
 	opts := []client.Option{client.WithLease(lease), client.WithLockContext(context.Background())}
-	switch g.limit = g.worker.limit(name); g.limit {
+	switch w.limit = w.choose(name); w.limit {
 	case 0:
 	case oracle.Sharing:
 		opts = append(opts, client.WithShared())
 	default:
-		opts = append(opts, client.WithLimit(g.limit))
+		opts = append(opts, client.WithLimit(w.limit))
 	}
 	switch {
 	case calm || x < 0.65:
-		g.want("acquire", g.client.Acquire, g.stopping, name, lease, limit, got, opts)
-	case x < 0.98 || !g.Breaks:
-		if g.chance(0.5) {
+		w.want("acquire", w.client.Acquire, w.stopping, name, lease, limit, got, opts)
+	case x < 0.98 || !w.Breaks:
+		if w.chance(0.5) {
 			opts = append(opts, client.WithFreshAnswer())
 		}
-		g.want("try", g.client.TryAcquire, context.Background(), name, lease, brief, got, opts)
+		w.want("try", w.client.TryAcquire, context.Background(), name, lease, brief, got, opts)
 	default:
-		g.does("break", name, context.Background(), 2*time.Second, func(ctx context.Context) (int64, error) {
-			info, err := g.client.Break(ctx, name, "chaos")
+		w.does("break", name, context.Background(), 2*time.Second, func(ctx context.Context) (int64, error) {
+			info, err := w.client.Break(ctx, name, "chaos")
 			return info.Fence, err
 		})
 	}
@@ -109,9 +105,9 @@ func (g *goWorker) take(name string, got func()) {
 const brief = 3 * time.Second
 
 // does makes a call that is to be over within its limit.
-func (g *goWorker) does(verb, name string, ctx context.Context, limit time.Duration,
+func (w *worker) does(verb, name string, ctx context.Context, limit time.Duration,
 	f func(context.Context) (token int64, err error)) (id int64, start stamp) {
-	return g.called(call{Call: verb, Lock: name, Level: g.level, Limit: limit}, func() (string, int64) {
+	return w.called(call{Call: verb, Lock: name, Level: w.level, Limit: limit}, func() (string, int64) {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		token, err := f(ctx)
@@ -121,36 +117,35 @@ func (g *goWorker) does(verb, name string, ctx context.Context, limit time.Durat
 
 // want asks for a lock, works under it and gives it back. Without a lock it pauses, as a caller does that
 // failed.
-func (g *goWorker) want(verb string, acquire func(context.Context, string, ...client.Option) (*client.Lock, error),
+func (w *worker) want(verb string, acquire func(context.Context, string, ...client.Option) (*client.Lock, error),
 	ctx context.Context, name string, lease, limit time.Duration, got func(), opts []client.Option) {
 	var lock *client.Lock
-	id, start := g.does(verb, name, ctx, limit, func(ctx context.Context) (_ int64, err error) {
+	id, start := w.does(verb, name, ctx, limit, func(ctx context.Context) (_ int64, err error) {
 		lock, err = acquire(ctx, name, opts...)
 		return fenceOf(lock), err
 	})
 	if lock == nil {
-		g.rest(g.some(40 * time.Millisecond))
+		w.rest(w.some(40 * time.Millisecond))
 		return
 	}
-	l := g.look(id, start, name, g.level, lock.Owner(), lock.Fence(),
+	l := w.look(id, start, name, w.level, lock.Owner(), lock.Fence(),
 		func() bool { return lock.Context().Err() == nil && lock.Remaining() > 0 })
-	l.hold.Limit, l.hold.Slot = g.limit, lock.Slot()
+	l.hold.Limit, l.hold.Slot = w.limit, lock.Slot()
 	if l.see() {
 		got()
 	}
-	l.deposit(g.some(10 * time.Millisecond))
-	switch x := g.random.Float64(); {
+	l.stay(w.some(10 * time.Millisecond))
+	switch x := w.random.Float64(); {
 	case x < 0.1:
-		g.does("renew", name, context.Background(), time.Second, func(ctx context.Context) (int64, error) {
+		w.does("renew", name, context.Background(), time.Second, func(ctx context.Context) (int64, error) {
 			return lock.Fence(), lock.Renew(ctx)
 		})
-	case g.long:
-		l.stay(time.Duration(g.random.Float64() * 1.5 * float64(lease)))
-		l.deposit(0)
+	case w.long:
+		l.stay(time.Duration(w.random.Float64() * 1.5 * float64(lease)))
 	}
 	l.see()
 	at := now()
-	g.does("release", name, context.Background(), brief, func(ctx context.Context) (int64, error) {
+	w.does("release", name, context.Background(), brief, func(ctx context.Context) (int64, error) {
 		err := lock.Release(ctx)
 		at = now()
 		return lock.Fence(), err

@@ -25,9 +25,6 @@ func checkHangs(calls []*call, faults []*fault, killed map[string]bool) (found [
 			}
 			continue
 		}
-		if c.Limit == 0 {
-			continue
-		}
 		took := c.End.Sub(c.Start)
 		for _, p := range pauses[c.Process] {
 			if paused := min(p.End, c.End).Sub(max(p.Start, c.Start)); paused > 0 {

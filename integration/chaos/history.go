@@ -14,12 +14,12 @@ type call struct {
 	Process string
 	ID      int64 // within the process
 	Worker  int
-	Call    string // acquire, try, wait, renew, release, break
+	Call    string // acquire, try, renew, release, break
 	Lock    string
 	Level   oracle.Level
 	Start   stamp
 	End     stamp         // 0: there was no answer, because the process was killed
-	Limit   time.Duration // it must be over within; 0: no matter
+	Limit   time.Duration // it must be over within
 	Outcome string
 	Token   int64
 }
@@ -38,15 +38,6 @@ type fault struct {
 	Error  string
 }
 
-// update is a write that the register took.
-type update struct {
-	At     stamp
-	Lock   string
-	Token  int64
-	Before int64 // the value
-	After  int64
-}
-
 // history is all that is known of a round. It is safe for concurrent use.
 type history struct {
 	record *record
@@ -55,7 +46,6 @@ type history struct {
 	calls    []*call
 	holds    []*hold
 	faults   []*fault
-	updates  int
 	troubles []violation // found by a process itself, or by the harness
 	calm     stamp       // when the storm was over
 	cycled   map[string]bool
@@ -92,11 +82,4 @@ func (h *history) begin(f fault) (end func(error)) {
 		noted.End = now()
 		h.record.write("fault over", noted)
 	}
-}
-
-func (h *history) updated(u update) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.updates++
-	h.record.write("update", u)
 }

@@ -19,7 +19,6 @@ type job struct {
 	Addrs    []string
 	Master   string            // of Sentinel
 	Proxies  map[string]string // by the address of the server behind it
-	Register string
 	Locks    []string
 	Quorum   bool // Addrs are servers of a quorum
 	Workers  int
@@ -34,11 +33,10 @@ type job struct {
 
 // The defects of client processes.
 const (
-	defectOverstay = "overstay" // raw callers go on after their lease
-	defectLeak     = "leak"     // a goroutine is left
-	defectHoard    = "hoard"    // each turn leaves some
-	defectFew      = "few"      // each process counts on three servers of five
-	defectUnheard  = "unheard"  // raw callers do not look how many replicas have it, and stay for long
+	defectLeak    = "leak"    // a goroutine is left
+	defectHoard   = "hoard"   // each turn leaves some
+	defectFew     = "few"     // each process counts on three servers of five
+	defectUnheard = "unheard" // those at the level Replicas do not ask how many have it
 )
 
 // prefix is what the Go client puts before a lock's name.

@@ -77,20 +77,3 @@ func (l *look) stay(d time.Duration) bool {
 	}
 	return false
 }
-
-// deposit adds one to the guarded register, as a careless holder does: it does not look whether the
-// lock is still its own.
-func (l *look) deposit(pause time.Duration) {
-	if l.hold.Limit > 0 { // others write beside it
-		l.stay(pause)
-		return
-	}
-	a := Access{Lock: l.hold.Lock, Token: l.hold.Token}
-	value, err := use(l.register, a)
-	if err != nil {
-		return
-	}
-	l.stay(pause)
-	a.Write, a.Value = true, value+1
-	_, _ = use(l.register, a) // it may be refused by now
-}

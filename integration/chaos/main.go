@@ -25,7 +25,6 @@ type settings struct {
 	shape   string
 	profile string
 	only    string
-	keep    bool
 	soak    bool
 }
 
@@ -44,7 +43,6 @@ func main() {
 			"at all; guard, guard-all: those that admit nothing at the level Guard, and all, "+
 			"with all callers at that level; a quorum has all, strict and guard; empty is by turns")
 	flag.StringVar(&s.only, "only", "", "only faults of the kinds that begin so, for example cut")
-	flag.BoolVar(&s.keep, "keep", false, "keep the whole history of rounds without violations, too")
 	flag.BoolVar(&s.soak, "soak", false,
 		"one round with a storm of -time, after which nothing may have grown since its first minute")
 	flag.Parse()
@@ -78,11 +76,10 @@ func run(ctx context.Context, s settings) error {
 	for began, i := time.Now(), uint64(0); time.Since(began) < s.time && ctx.Err() == nil; i++ {
 		d, profile := turn(i)
 		r := &round{Shape: d.name, Profile: profile, Seed: s.seed + i, Storm: s.storm,
-			Only: s.only, keep: s.keep, out: filepath.Join(out, fmt.Sprint(s.seed+i))}
-		switch {
-		case s.soak:
+			Only: s.only, out: filepath.Join(out, fmt.Sprint(s.seed+i))}
+		if s.soak {
 			r.Soak, r.Storm = true, s.time
-		default:
+		} else {
 			r.Storm += moreGuarded(termsOf(d, profile))
 		}
 		res, err := r.run(ctx)

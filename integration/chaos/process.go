@@ -5,51 +5,45 @@ package main
 import (
 	"context"
 	"math/rand/v2"
-	"net/rpc"
 	"slices"
 	"sync"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/integration/leaks"
 	"github.com/holdfast-go/holdfast/integration/oracle"
 	"github.com/holdfast-go/holdfast/integration/reexec"
 )
 
-// The roles of this program's other processes.
-const (
-	roleGo  = "go"  // clients of the Go package
-	roleRaw = "raw" // raw callers
-)
+// clients is the role of this program's other processes.
+const clients = "go"
 
-var roles = map[string]reexec.Role{
-	roleGo:  func(p *reexec.Parent) error { return play(p, startGo) },
-	roleRaw: func(p *reexec.Parent) error { return play(p, startRaw) },
-}
+var roles = map[string]reexec.Role{clients: play}
 
-// worker is one goroutine that wants locks.
+// worker is one goroutine that wants locks, and uses the client as a program would that wants everything
+// of it.
 type worker struct {
 	*teller
 	*job
 	number   int
 	random   *rand.Rand
-	register *rpc.Client
 	stopping context.Context
 	calm     chan struct{} // closed when the storm is over
 	gate     *gate
-	turn     func(lock string, got func())
-}
 
-// starter connects the clients of a process and gives each worker its turn. The func that it
-// returns closes the clients.
-type starter func(j *job, workers []*worker) (func(), error)
+	client *client.Client
+	level  oracle.Level
+	long   bool // what it takes now it holds for long
+	limit  int  // and with whom beside it
+}
 
 // closing is what the clients of a process may take to close: each a second, and they are two.
 const closing = 2*time.Second + lateness
 
 // play is the life of a process: its workers take locks until it is told to stop.
-func play(p *reexec.Parent, start starter) error {
+func play(p *reexec.Parent) error {
 	var j job
 	if err := p.Job(&j); err != nil {
 		return err
@@ -66,13 +60,9 @@ func play(p *reexec.Parent, start starter) error {
 	for i := range workers {
 		w := all
 		w.number, w.random = i+1, rand.New(rand.NewPCG(j.Seed, uint64(i)))
-		var err error
-		if w.register, err = rpc.Dial("tcp", j.Register); err != nil {
-			return err
-		}
 		workers[i] = &w
 	}
-	closeClients := connect(stopping, &j, workers, start)
+	closeClients := connect(stopping, &j, workers)
 	all.say(message{Ready: true})
 	var working sync.WaitGroup
 	for _, w := range workers {
@@ -85,9 +75,6 @@ func play(p *reexec.Parent, start starter) error {
 	}
 	if took := now().Sub(began); took > closing {
 		all.trouble("hang", "", began, "closing the clients took %v", took)
-	}
-	for _, w := range workers {
-		w.register.Close()
 	}
 	if err := goleak.Find(append(leaks.Late(), left)...); err != nil {
 		all.trouble("leak", "", now(), "%v", err)
@@ -125,9 +112,9 @@ func (w *worker) obey(p *reexec.Parent, cancel func()) {
 
 // connect tries until the servers can be reached: a process also starts in the storm. It gives up
 // when it is to stop.
-func connect(ctx context.Context, j *job, workers []*worker, start starter) (done func()) {
+func connect(ctx context.Context, j *job, workers []*worker) (done func()) {
 	for {
-		done, err := start(j, workers)
+		done, err := startGo(j, workers)
 		if err == nil || ctx.Err() != nil {
 			return done
 		}
@@ -140,7 +127,7 @@ func connect(ctx context.Context, j *job, workers []*worker, start starter) (don
 
 // work takes locks: any one in the storm, and then each in turn.
 func (w *worker) work() {
-	if w.turn == nil { // never connected
+	if w.client == nil { // never connected
 		return
 	}
 	had := map[string]bool{}
@@ -159,7 +146,7 @@ func (w *worker) work() {
 				go func() { select {} }()
 			}
 		}
-		w.turn(lock, func() {
+		w.take(lock, func() {
 			if calm {
 				had[lock] = true
 			}
@@ -171,9 +158,9 @@ func (w *worker) work() {
 	}
 }
 
-// limit chooses how many may have a lock beside one another, or oracle.Sharing; 0: nobody may. Only the last
+// choose says how many may have a lock beside one another, or oracle.Sharing; 0: nobody may. Only the last
 // locks are for crowds.
-func (w *worker) limit(lock string) int {
+func (w *worker) choose(lock string) int {
 	if w.Quorum || !slices.Contains(w.Locks[4:], lock) || w.chance(0.2) {
 		return 0
 	}

@@ -24,14 +24,12 @@ type round struct {
 	Storm   time.Duration
 	Soak    bool          // the storm is a long one, and what grows in it is found
 	Only    string        // kinds of faults that begin with it; "": all
-	Playing []string      // the roles of the client processes; nil: as the deployment has them
 	Defect  string        // of the client processes, for a test
 	Calm    time.Duration // until everybody has had every lock after it, at most; 0: calmWithin
 
 	terms  terms // of Shape and Profile, set by run
 	out    string
 	source string // of the library; "": the real one
-	keep   bool   // the whole history, whatever is found
 }
 
 var lockNames = []string{"alpha", "beta", "gamma", "delta", "epsilon", "zeta"}
@@ -61,9 +59,6 @@ func (r *round) run(ctx context.Context) (*result, error) {
 		return nil, errors.Join(err, record.close(false))
 	}
 	r.terms = termsOf(s, r.Profile)
-	if r.Playing == nil {
-		r.Playing = s.playing()
-	}
 	record.write("round", r)
 	h := newHistory(record)
 	err = r.play(ctx, s, h)
@@ -77,7 +72,7 @@ func (r *round) run(ctx context.Context) (*result, error) {
 	if len(res.violations) > 0 {
 		res.kept = record.file.Name()
 	}
-	return res, errors.Join(err, record.close(res.kept != "" || r.keep || err != nil))
+	return res, errors.Join(err, record.close(res.kept != "" || err != nil))
 }
 
 func (r *round) play(ctx context.Context, s shape, h *history) (err error) {
@@ -86,16 +81,11 @@ func (r *round) play(ctx context.Context, s shape, h *history) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, servers.close()) }()
-	register, err := openRegister(h)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, register.close()) }()
 	d := servers.deployment
 	crew, err := newCrew(h, r.out, d, job{Seed: r.Seed, Addrs: servers.addrs(), Master: d.SentinelMaster,
-		Register: register.addr(), Locks: lockNames, Workers: 4, Replicas: s.replicas, terms: r.terms,
+		Locks: lockNames, Workers: 4, Replicas: s.replicas, terms: r.terms,
 		Breaks: r.Profile == profileAll || r.Profile == profileGuardAll, Quorum: s.quorum(), Long: r.long(),
-		Alone: s.replicas > 0 && r.alone(), AutoLoad: r.autoLoad(), Defect: r.Defect}, r.Playing)
+		Alone: s.replicas > 0 && r.alone(), AutoLoad: r.autoLoad(), Defect: r.Defect})
 	defer func() { err = errors.Join(err, crew.close()) }()
 	if err != nil {
 		return err
@@ -185,7 +175,6 @@ func (r *round) judge(h *history) *result {
 	found := judge(append(slices.Clone(h.faults), breaks(h.calls)...)).Exclusion(h.holds)
 	res := &result{round: r, counts: counts{admitted: found.Admitted}, violations: slices.Clone(h.troubles)}
 	res.count(numbers, holds, len(h.holds))
-	res.count(numbers, updates, h.updates)
 	if r.terms.Guard > 0 {
 		res.count(numbers, guarded, 1)
 		res.count(numbers, entries, entered(h.holds, h.calm))

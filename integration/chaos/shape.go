@@ -56,14 +56,6 @@ var shapes = []shape{
 		kinds: []kind{serverForget, serverPause}, profiles: usual},
 }
 
-// playing are the roles of the client processes. A raw caller of a quorum would be a second client.
-func (s shape) playing() []string {
-	if s.quorum() {
-		return []string{roleGo, roleGo, roleGo, roleGo, roleGo}
-	}
-	return []string{roleGo, roleGo, roleGo, roleRaw, roleRaw}
-}
-
 func shapeOf(name string) (shape, error) {
 	i := slices.IndexFunc(shapes, func(s shape) bool { return s.name == name })
 	if i < 0 {

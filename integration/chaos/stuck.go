@@ -22,7 +22,7 @@ func checkStuck(calls []*call, holds []*hold, calm stamp, may time.Duration) (fo
 	}
 	waits := map[string][]*call{}
 	for _, c := range calls {
-		if (c.Call == "acquire" || c.Call == "wait") && c.End > calm {
+		if c.Call == "acquire" && c.End > calm {
 			waits[c.Lock] = append(waits[c.Lock], c)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
-// violation is something that must not be, by one of the rules exclusion, token, register, hang, stuck,
+// violation is something that must not be, by one of the rules exclusion, token, hang, stuck,
 // leak, growth and died.
 type violation = oracle.Violation
 

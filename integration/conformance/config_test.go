@@ -37,6 +37,8 @@ func TestABadConfigNamesItsField(t *testing.T) {
 			require.ErrorIs(t, err, client.ErrArgument, field)
 		}
 	}
+	_, err := client.New(nil, client.Config{})
+	require.ErrorIs(t, err, client.ErrArgument)
 	c := e.open(client.Config{})
 	long := strings.Repeat("x", 513)
 	for field, opts := range map[string][]client.Option{

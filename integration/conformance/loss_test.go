@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
-	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
@@ -104,27 +103,5 @@ func TestDelByAnOperator(t *testing.T) {
 				}
 			}
 		}
-	})
-}
-
-// A lock that ended here, and was prolonged there by a renewal that the network held up, is given
-// back at once.
-func TestAnExpiredLockIsGivenBack(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, e *env) {
-		c, other := e.open(client.Config{Lease: 5 * time.Second}), e.open(client.Config{Lease: testbed.Long})
-		l := e.Take(c, "a", client.WithoutRenewal())
-		require.NoError(t, e.fcall(functions.Renew, "a", l.Owner(), "600000").Error())
-		waiting := e.Acquire(e.Ctx, other, "a")
-		cause := as[*client.LostError](e, e.Ended(l.Context()))
-		require.ErrorIs(t, cause, client.ErrExpired)
-		require.Equal(t, l.Fence(), cause.Fence)
-		require.Equal(t, l.Owner(), cause.Owner)
-		require.Zero(t, l.Remaining())
-		require.ErrorIs(t, l.Renew(e.Ctx), client.ErrExpired, "an ended lease is not revived")
-		next := e.Locked(waiting).Lock
-		require.NoError(t, next.Renew(e.Ctx))
-		require.ErrorIs(t, l.Release(e.Ctx), client.ErrExpired)
-		e.Release(next)
 	})
 }

@@ -10,40 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
-	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
-func TestTryAcquireSaysWhoHasIt(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		c, other := e.open(client.Config{Label: "from config"}), e.open(client.Config{})
-		l := e.Take(c, "a", client.WithLabel("not the last one"),
-			client.WithOptions(client.WithLabel("night shift: a:b"), client.WithLease(testbed.Long)))
-		started := time.Now()
-		_, err := other.TryAcquire(e.Ctx, "a")
-		require.Less(t, time.Since(started), 5*time.Second, "at once")
-		only(t, client.ErrBusy, err)
-		busy := as[*client.BusyError](e, err)
-		require.Equal(t, "a", busy.Name)
-		require.Equal(t, l.Owner(), busy.Holder.Owner)
-		require.Equal(t, os.Getpid(), busy.Holder.PID)
-		require.NotEmpty(t, busy.Holder.Host)
-		require.Equal(t, "night shift: a:b", busy.Holder.Label)
-		require.InDelta(t, testbed.Long, busy.Remaining, float64(testbed.Within))
-		require.Zero(t, busy.Waiters)
-		require.Contains(t, err.Error(), `"a"`)
-		require.Contains(t, err.Error(), "night shift")
-		_, err = c.TryAcquire(e.Ctx, "a")
-		require.ErrorIs(t, err, client.ErrBusy, "the same client under a fresh context contends too")
-		e.Release(l)
-		l = e.Take(c, "b")
-		_, err = other.TryAcquire(e.Ctx, "b")
-		require.Equal(t, "from config", as[*client.BusyError](e, err).Holder.Label)
-		e.Release(l)
-	})
-}
-
+// A refusal and Inspect say the same of who has the lock.
 func TestInspect(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
 		c := e.open(client.Config{Lease: testbed.Long, Label: "nightly"})
@@ -59,7 +30,11 @@ func TestInspect(t *testing.T) {
 		info = e.inspect(c, "a")
 		require.True(t, info.Held)
 		_, err = c.TryAcquire(e.Ctx, "a", client.WithFreshAnswer())
+		only(t, client.ErrBusy, err)
 		holder := as[*client.BusyError](e, err).Holder
+		require.Contains(t, err.Error(), `"a": held by another: `+holder.String())
+		require.Equal(t, os.Getpid(), holder.PID)
+		require.NotEmpty(t, holder.Host)
 		holder.Since = info.Holder.Since // a refusal has whole milliseconds
 		require.Equal(t, holder, info.Holder)
 		require.Equal(t, "nightly", holder.Label)
@@ -75,29 +50,5 @@ func TestInspect(t *testing.T) {
 		require.ErrorIs(t, err, client.ErrArgument)
 		_, err = c.Break(e.Ctx, "", "")
 		require.ErrorIs(t, err, client.ErrArgument)
-	})
-}
-
-func TestPrefixes(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		plain := e.Prefix
-		tagged := "{" + e.Prefix + "}:"
-		for _, prefix := range []string{plain, tagged, plain + "{x}:"} {
-			e.Prefix = prefix
-			a, b := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
-			for _, name := range []string{"a", "b", "c:{tag}", "with space", "ü\x00\n", "{}odd"} {
-				l := e.Take(a, name)
-				require.True(t, e.Exists(name), "%q", prefix+name)
-				waiting := e.Acquire(e.Ctx, b, name)
-				e.Line(a, name, 1)
-				e.Release(l)
-				e.Release(e.Locked(waiting).Lock)
-			}
-		}
-		e.Prefix = plain
-		e.Take(e.open(client.Config{NoPrefix: true}), plain+"whole")
-		_, err := e.open(client.Config{}).TryAcquire(e.Ctx, "whole")
-		only(t, client.ErrBusy, err, "the same lock by another name")
-		require.Equal(t, cluster.Slot(tagged+"a"), cluster.Slot(tagged+"b"), "one slot")
 	})
 }

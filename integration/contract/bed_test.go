@@ -134,11 +134,6 @@ func (b *bed) expectFree(key string) {
 	want(b.tb, b.c.do("EXISTS", key), 0)
 }
 
-func (b *bed) expectOwner(key, owner string) {
-	b.tb.Helper()
-	want(b.tb, b.call(functions.Inspect, key).([]any)[1], owner)
-}
-
 // end puts the end of a lease into the past. The key stays as long as its line lets it.
 func (b *bed) end(key string) {
 	b.tb.Helper()

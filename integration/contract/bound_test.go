@@ -34,11 +34,9 @@ func (b *bed) fillBehind(key, holder, channel string, n int, more ...string) {
 }
 
 // content is all of a large hash, sorted: its order may change when it is only read.
-func (b *bed) content(key string) string { return b.c.content(key) }
-
-func (c *conn) content(key string) string {
-	c.tb.Helper()
-	flat := c.do("HGETALL", key).([]any)
+func (b *bed) content(key string) string {
+	b.tb.Helper()
+	flat := b.c.do("HGETALL", key).([]any)
 	pairs := make([]string, 0, len(flat)/2)
 	for i := 0; i < len(flat); i += 2 {
 		pairs = append(pairs, fmt.Sprintf("%q=%q", flat[i], flat[i+1]))

@@ -11,25 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-// SPUBLISH counts the subscribers of its own node, but the message goes to those at replicas too.
-// Who is subscribed there only is passed over, and so it must hear nothing.
-func TestWaiterSubscribedAtAReplicaIsNeverGranted(t *testing.T) {
-	server.Each(t, func(t *testing.T, f server.Flavour) {
-		b := lay(t, server.Replicated(t, 1, server.WithFlavour(f)))
-		replica := dial(t, b.d.Nodes()[1].Addr)
-		k, ch := b.key("k"), b.key("channel")
-		want(t, replica.do("SSUBSCRIBE", ch), []any{"ssubscribe", ch, 1})
-		fence := b.take(k, "a", long)
-		got := b.call(functions.Wait, k, "astray", long, functions.OptChannel, ch)
-		want(t, got, []any{0, left, "a", 1, functions.WhyHeld, serverMS, fence, 0})
-		b.wait(k, "b", "", 2)
-		want(t, b.call(functions.Release, k, "a"), 1)
-		b.expectOwner(k, "b")
-		want(t, b.c.do("WAIT", "1", "10000"), 1)
-		replica.silent()
-	})
-}
-
 // asked rewrites when the waiter at a place of the line asked last, in milliseconds from now.
 func (b *bed) asked(key string, place int64, ms int64) {
 	b.tb.Helper()

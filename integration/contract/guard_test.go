@@ -182,7 +182,7 @@ func longestGuard(b *bed, k string) {
 		want(b.tb, b.call(longest, k, "a", "700000"), token)
 		want(b.tb, b.call(functions.Release, k, "a"), 1)
 		b.age()
-		b.expectOwner(k, "") // only a call serves the line
+		want(b.tb, b.call(functions.Inspect, k).([]any)[1], "") // only a call serves the line
 		b.forget()
 		want(b.tb, b.call(functions.Acquire, k, "c", "200"), []any{0, between{650_000, 700_000}, "", 1, functions.WhySettling})
 		b.c.do("DEL", k)

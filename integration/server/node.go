@@ -46,17 +46,13 @@ type Node struct {
 	proc          process               // nil for the server at HOLDFAST_REDIS
 	external      *rueidis.ClientOption // of the server at HOLDFAST_REDIS
 	tb            testing.TB
-	mu            sync.Mutex // one of Kill, Stop, Pause, Resume, Restart, Replace at a time
+	mu            sync.Mutex // one of Kill, Pause, Resume, Restart, Replace at a time
 	lives         int        // under mu; how often it was replaced
 }
 
 // Kill ends the node with SIGKILL and blocks until it is gone, paused or not.
 // Killing a node that is gone does nothing.
-func (n *Node) Kill() error { return n.act("kill", func() error { return n.end(syscall.SIGKILL) }) }
-
-// Stop ends the node in an orderly way, with SIGTERM, and blocks until it is
-// gone. A paused node is never gone: Resume it first.
-func (n *Node) Stop() error { return n.act("stop", func() error { return n.end(syscall.SIGTERM) }) }
+func (n *Node) Kill() error { return n.act("kill", func() error { return n.end() }) }
 
 // Pause freezes the node with SIGSTOP: its connections stay open, and the
 // kernel still accepts new ones, but nothing is answered until Resume.
@@ -69,13 +65,13 @@ func (n *Node) Resume() error {
 	return n.act("resume", func() error { return n.proc.Signal(syscall.SIGCONT) })
 }
 
-// Restart starts a node that was killed or stopped, at the same address and
+// Restart starts a node that was killed, at the same address and
 // with its files as they are, and blocks until it answers. A node that still
 // runs is killed first. Without persistence in the Spec it comes back empty,
 // without the functions too.
 func (n *Node) Restart() error {
 	return n.act("restart", func() error {
-		if err := n.end(syscall.SIGKILL); err != nil {
+		if err := n.end(); err != nil {
 			return err
 		}
 		return n.again(context.Background())
@@ -87,7 +83,7 @@ func (n *Node) Restart() error {
 // killed first. A Restart that follows starts the new one again.
 func (n *Node) Replace() error {
 	return n.act("replace", func() error {
-		if err := n.end(syscall.SIGKILL); err != nil {
+		if err := n.end(); err != nil {
 			return err
 		}
 		n.lives++
@@ -223,11 +219,11 @@ func (n *Node) failed() error {
 	return fmt.Errorf("ended at once:\n%s", tail(log))
 }
 
-func (n *Node) end(sig syscall.Signal) error {
+func (n *Node) end() error {
 	if n.proc.Ended() {
 		return nil
 	}
-	if err := n.proc.Signal(sig); err != nil && !n.proc.Ended() {
+	if err := n.proc.Signal(syscall.SIGKILL); err != nil && !n.proc.Ended() {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endsWithin)

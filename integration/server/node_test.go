@@ -38,28 +38,6 @@ func size(t *testing.T, n *server.Node) int64 {
 	return size
 }
 
-func TestPause(t *testing.T) {
-	server.Each(t, func(t *testing.T, f server.Flavour) {
-		n := server.Single(t, server.WithFlavour(f), server.Owned()).Nodes()[0]
-		require.NoError(t, n.Pause())
-		conn, err := net.Dial("tcp", n.Addr)
-		require.NoError(t, err, "the kernel accepts connections")
-		defer conn.Close()
-		_, err = conn.Write([]byte("PING\r\n"))
-		require.NoError(t, err)
-		requireSilent(t, conn)
-		require.NoError(t, n.Resume())
-		requireReply(t, conn, "+PONG\r\n")
-
-		require.NoError(t, n.Pause())
-		require.NoError(t, n.Kill(), "a paused node can be killed")
-		require.NoError(t, n.Restart())
-		require.NoError(t, n.Stop())
-		require.Error(t, do(n, "PING"))
-		require.Contains(t, n.Log(), "Ready to accept connections")
-	})
-}
-
 func do(n *server.Node, command ...string) error {
 	_, err := n.Do(context.Background(), command...)
 	return err
