@@ -10,18 +10,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Both are written from the same rounds: the rows that beat Holdfast, and how two commits compare.
 func TestReportMarksWhatIsLost(t *testing.T) {
 	c := cell{workload: "try", title: "1 goroutine"}
 	r := report{cells: []cell{c}, servers: []string{"redis 7"}}
 	for _, rate := range []float64{100, 300, 200} {
 		r.add(c, "bsm", values{mRate: 2 * rate, mP99: 9})
 		r.add(c, holdfastName, values{mRate: rate, mP99: 5})
+		r.add(c, "v1", values{mRate: rate / 2, mP99: 5})
 	}
 	text := r.markdown()
 	require.Contains(t, text, "| tries on a held lock, 1 goroutine | redis 7 | bsm | per second | 2 [2–2] |\n")
 	require.Contains(t, text, "\n| bsm ▲ | redis 7 | **400 [200–600]** | 0.50 [0.50–0.50] | 9 [9–9] |")
 	require.Contains(t, text, "\n| holdfast | redis 7 | 200 [100–300] | – | 5 [5–5] |")
+	require.NotContains(t, text, "| v1 ▲ |")
 	require.Contains(t, text, "| tries on a held lock, 1 goroutine | 200 | **400** bsm |\n")
+	table := r.ratioTable("v1")
+	require.Contains(t, table, "| tries on a held lock, 1 goroutine | per second | 200 | 100 | 2 [2–2] |\n")
+	require.Contains(t, table, "| tries on a held lock, 1 goroutine | wait p99 µs | 5 | 5 | 1 [1–1] |\n")
 }
 
 // What the README's table has is out of the report that lies in docs.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures Holdfast beside its rivals, on servers that it starts itself. README.md says how to
-// run it and how to read its report.
+// Command bench measures Holdfast beside its rivals, or beside an older commit of itself, on servers
+// that it starts itself. README.md says how to run it and how to read its report.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/holdfast-go/holdfast/integration/reexec"
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
@@ -24,17 +25,20 @@ type settings struct {
 	quick    bool
 	workload string
 	out      string
+	against  string
 
 	flavours []server.Flavour
 	core     *int // of the servers; nil: they share all with the clients
 }
 
 func main() {
+	reexec.Main(map[string]reexec.Role{sideRole: measureCells})
 	var s settings
 	flag.IntVar(&s.rounds, "rounds", 0, "how often all is measured; 0 is 7, or 1 with -quick")
 	flag.BoolVar(&s.quick, "quick", false, "a smoke run of less than a minute, whose numbers mean little")
 	flag.StringVar(&s.workload, "workload", "", "comma list of workloads; empty is all: "+strings.Join(workloadNames(), ","))
 	flag.StringVar(&s.out, "out", "report", "folder for benchmark.md and hot.svg")
+	flag.StringVar(&s.against, "against", "", "commit to compare this working tree with, instead of rivals")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, s)
@@ -43,6 +47,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// player is one of those that are compared: a library, or a commit of ours.
+type player struct {
+	name    string
+	takes   func(cell) bool
+	measure func(context.Context, cell) (values, error)
 }
 
 // run measures what was asked for. It writes the report after every round, so that an interrupted
@@ -57,7 +68,7 @@ func run(ctx context.Context, s settings) (err error) {
 	if s.flavours, err = flavours(); err != nil {
 		return err
 	}
-	if s.quick {
+	if s.quick || s.against != "" {
 		s.flavours = s.flavours[:1]
 	}
 	r := newReport(s)
@@ -68,10 +79,13 @@ func run(ctx context.Context, s settings) (err error) {
 		fmt.Fprintln(os.Stderr, "bench: servers and clients share all cores:", err)
 	}
 	r.core = s.core
-	w := &world{flavours: s.flavours, sites: map[spot]*site{}, core: s.core, quick: s.quick}
-	defer func() { err = errors.Join(err, w.close()) }()
+	players, end, err := s.players(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
 	for range s.rounds {
-		if err := r.round(ctx, w); err != nil {
+		if err := r.round(ctx, players); err != nil {
 			return err
 		}
 		r.rounds++
@@ -80,34 +94,54 @@ func run(ctx context.Context, s settings) (err error) {
 		}
 		fmt.Fprintf(os.Stderr, "round %d of %d is done; report in %s\n", r.rounds, s.rounds, s.out)
 	}
+	if s.against != "" {
+		fmt.Print(r.ratioTable(players[1].name))
+	}
 	return nil
 }
 
-// round measures every cell once for every rival: one right after the other, from another one on in
+// players returns who is compared, Holdfast of this working tree first, and what ends them.
+func (s settings) players(ctx context.Context) (list []player, end func() error, err error) {
+	if s.against != "" {
+		return sides(ctx, s)
+	}
+	w := s.world()
+	for _, v := range rivals() {
+		list = append(list, player{v.Name, v.takes, func(ctx context.Context, c cell) (values, error) {
+			return c.measure(ctx, w, v)
+		}})
+	}
+	return list, w.close, nil
+}
+
+func (s settings) world() *world {
+	return &world{flavours: s.flavours, sites: map[spot]*site{}, core: s.core, quick: s.quick}
+}
+
+// round measures every cell once for every player: one right after the other, from another one on in
 // each cell and round, so that what changes on the machine in the meantime hits all alike.
-func (r *report) round(ctx context.Context, w *world) error {
-	players := rivals()
+func (r *report) round(ctx context.Context, players []player) error {
 	for n, c := range r.cells {
 		for i := range players {
 			p := players[(i+n+r.rounds)%len(players)]
 			if !p.takes(c) {
 				continue
 			}
-			got, err := c.measure(ctx, w, p)
+			got, err := p.measure(ctx, c)
 			if err != nil {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
 				}
-				return fmt.Errorf("%s, %s: %w", c, p.Name, err)
+				return fmt.Errorf("%s, %s: %w", c, p.name, err)
 			}
-			r.add(c, p.Name, got)
+			r.add(c, p.name, got)
 			text := ""
 			for _, m := range c.section().columns[:min(3, len(c.section().columns))] {
 				if x, ok := got[m]; ok {
 					text += ", " + labels[m] + " " + show(x)
 				}
 			}
-			fmt.Fprintf(os.Stderr, "%d %s, %s: %s%s\n", r.rounds+1, c, r.servers[c.server], p.Name, text)
+			fmt.Fprintf(os.Stderr, "%d %s, %s: %s%s\n", r.rounds+1, c, r.servers[c.server], p.name, text)
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ type report struct {
 	began   time.Time
 	commit  string // that is measured
 	quick   bool
-	partly  bool // not all workloads were asked for
+	partly  bool // not all workloads or rivals were asked for
 	core    *int // of the servers; nil: they share all cores with the clients
 	servers []string
 	load    string // average of the machine before the run
@@ -43,7 +43,7 @@ var products = strings.NewReplacer("redis-server", "Redis", "valkey-server", "Va
 	"holdfast-test/valkey:", "Valkey ", "valkey/valkey:", "Valkey ", "redis:", "Redis ")
 
 func newReport(s settings) report {
-	r := report{began: time.Now().UTC(), commit: commit(), quick: s.quick, partly: s.workload != "", load: loadAverage()}
+	r := report{began: time.Now().UTC(), commit: commit(), quick: s.quick, partly: s.workload+s.against != "", load: loadAverage()}
 	for _, f := range s.flavours {
 		r.servers = append(r.servers, products.Replace(cmp.Or(f.Version, f.Image)))
 	}
@@ -337,4 +337,23 @@ func (r *report) before(x *row) *row {
 		}
 	}
 	return nil
+}
+
+// ratioTable compares this working tree with a commit: a row for each metric of each cell.
+func (r *report) ratioTable(commit string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Load average: %s at the begin, %s at the end.\n\n| case | metric | here | %s | here / there |\n", r.load, loadAverage(), commit)
+	fmt.Fprintf(&b, "| --- | --- | ---: | ---: | ---: |\n")
+	for _, c := range r.cells {
+		here, there := r.row(c, holdfastName), r.row(c, commit)
+		if here == nil || there == nil {
+			continue
+		}
+		for _, m := range c.section().columns {
+			if s, known := spreadOf(ratios(here.rounds, there.rounds, m)); known {
+				fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", c, labels[m], show(here.medians[m]), show(there.medians[m]), s)
+			}
+		}
+	}
+	return b.String()
 }

@@ -45,8 +45,7 @@ func ratios(x, y []values, metric string) (list []float64) {
 	return list
 }
 
-// endless is a ratio to nothing: one of the contenders was never served. It is a number, so that medians can
-// be made of it.
+// endless is a ratio to nothing: one of the contenders was never served. JSON has no infinity.
 const endless = math.MaxFloat64
 
 // enoughTurns is how many turns each contender must have had on average before their numbers can be
