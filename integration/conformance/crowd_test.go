@@ -47,7 +47,7 @@ func TestALimitHolds(t *testing.T) {
 // reaches whom it concerns.
 func TestHoldersComeAndGo(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
-		a, b := e.open(client.Config{Lease: 3 * time.Second}), e.open(client.Config{Lease: 3 * time.Second})
+		a, b := e.open(client.Config{Lease: 15 * time.Second}), e.open(client.Config{Lease: 15 * time.Second})
 		two := client.WithLimit(2)
 		first, second := e.Take(a, "a", two), e.Take(b, "a", two)
 		_, err := b.TryAcquire(e.Ctx, "a", two)
