@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
 // crew is clients at work while something happens to their server: locks that are held and renewed,
@@ -52,7 +53,7 @@ func (b *bed) crew(connect func() *client.Client) *crew {
 func (b *bed) crewOf(connect func() *client.Client, held, lined []string, name func(worker, turn int) string) *crew {
 	b.TB.Helper()
 	ctx, cancel := context.WithCancel(b.Ctx)
-	w := &crew{bed: b, stop: cancel, late: sync.OnceValue(late()),
+	w := &crew{bed: b, stop: cancel, late: sync.OnceValue(testbed.Late()),
 		heads: map[string]*client.Lock{}, tokens: map[string][]int64{}, errs: map[string]error{}}
 	b.TB.Cleanup(func() { w.late() })
 	holder := connect()

@@ -41,7 +41,7 @@ func TestNobodyIsInsideBesideAnotherOverFailovers(t *testing.T) {
 		stop := c.contend()
 		c.everybodyEnters(recovery)
 		for range 2 {
-			timers := late()
+			timers := testbed.Late()
 			p, took := c.failover("in good order", recovery, primary, func() error { return replica.Failover(c.Ctx) })
 			c.alone(p)
 			if long := took.to.Sub(took.from) + timers(); long < time.Second {

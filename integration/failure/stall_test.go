@@ -17,36 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
-// worst does something again and again. The func that it returns ends that, and tells how long it took at
-// the most.
-func worst(do func()) func() time.Duration {
-	stop, most := make(chan struct{}), make(chan time.Duration)
-	go func() {
-		for longest := time.Duration(0); ; {
-			select {
-			case <-stop:
-				most <- longest
-				return
-			default:
-				since := time.Now()
-				do()
-				longest = max(longest, time.Since(since))
-			}
-		}
-	}()
-	return func() time.Duration {
-		close(stop)
-		return <-most
-	}
-}
-
-// late is how late plain timers are, at worst.
-func late() func() time.Duration {
-	const pause = time.Millisecond
-	tell := worst(func() { <-time.After(pause) })
-	return func() time.Duration { return max(0, tell()-pause) }
-}
-
 // However a connection stalls, the lock's context ends before the server's lease does, by a margin
 // of 12 ms. A machine that is too busy to run goroutines on time shows here too, and is told apart
 // by plain timers that are late by half of that.
@@ -89,7 +59,7 @@ func (b *bed) stall(c *client.Client, proxy *server.Proxy, name string, i int) t
 		<-time.After(time.Duration(i) * 27 * time.Millisecond) // somewhere between two renewals
 		proxy.Stall()
 	}
-	deadline, ends, timers := time.Now().Add(l.Remaining()), b.ends(name), late()
+	deadline, ends, timers := time.Now().Add(l.Remaining()), b.ends(name), testbed.Late()
 	assert.True(b.TB, ends.IsZero() || deadline.Before(ends), "%s: the local lease ends %v late", name, deadline.Sub(ends))
 	assert.ErrorIs(b.TB, b.Ended(l.Context()), client.ErrExpired)
 	early := time.Until(ends)
