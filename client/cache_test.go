@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -43,17 +42,6 @@ func TestOwnReleaseIsKnownAtOnce(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, l.Release(background))
 	}
-}
-
-func TestABusyAnswerIsNotBelievedBeyondTheLease(t *testing.T) {
-	holder, c, name := opened(t), opened(t), t.Name()
-	_, err := holder.Acquire(background, name, client.WithLease(400*time.Millisecond), client.WithoutRenewal())
-	require.NoError(t, err)
-	busy(t, c, name)
-	eventually(t, "free after the lease", func() bool {
-		l, err := c.TryAcquire(background, name)
-		return err == nil && l.Release(background) == nil
-	})
 }
 
 func TestInspectCachedTellsItsAge(t *testing.T) {

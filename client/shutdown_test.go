@@ -57,13 +57,13 @@ func TestShutdown(t *testing.T) {
 			<-began
 			down := make(chan error, 1)
 			go func() { down <- old.Shutdown(t.Context()) }()
-			require.Eventually(t, func() bool {
+			eventually(t, "shutting down", func() bool {
 				lock, err := old.TryAcquire(t.Context(), "another")
 				if err == nil { // the Shutdown has not begun, and would wait for it
 					require.NoError(t, lock.Release(t.Context()))
 				}
 				return errors.Is(err, client.ErrShutdown)
-			}, time.Second, time.Millisecond)
+			})
 			_, err := next.TryAcquire(t.Context(), name)
 			require.ErrorIs(t, err, client.ErrBusy, "the function runs")
 			require.Empty(t, down)

@@ -283,7 +283,7 @@ func TestWrongPassword(t *testing.T) {
 func TestTheReasonIsNotTheEndOfTheTime(t *testing.T) {
 	d := server.Replicated(t, 1)
 	client, opt := connect(t, d)
-	opt.Timeout = 2 * time.Second
+	opt.Timeout = 4 * time.Second
 	refused := loader.Dialer(rueidis.ClientOption{Username: "nobody", Password: "nonsense"})
 	var dials atomic.Int32
 	opt.Dial = func(ctx context.Context, addr string) (rueidis.Client, error) {

@@ -282,14 +282,10 @@ func TestContenders(t *testing.T) {
 					}
 				})
 			}
-			for granted.Load() < contenders*turns/4 {
-				time.Sleep(time.Millisecond)
-			}
+			b.until(func() bool { return granted.Load() >= contenders*turns/4 })
 			first := b.first("lock:x")
 			require.NoError(t, b.nodes[first].Pause())
-			for granted.Load() < contenders*turns/2 {
-				time.Sleep(time.Millisecond)
-			}
+			b.until(func() bool { return granted.Load() >= contenders*turns/2 })
 			require.NoError(t, b.nodes[first].Resume())
 			all.Wait()
 			undone.Wait()

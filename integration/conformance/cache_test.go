@@ -18,12 +18,12 @@ import (
 func TestInspectCachedOfAnOwnLock(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, e *env) {
-		const lease = 3 * time.Second
+		const lease = 6 * time.Second
 		c := e.open(client.Config{Lease: lease, RenewEvery: 300 * time.Millisecond})
 		l := e.Take(c, "a")
 		pace := time.NewTicker(2 * time.Millisecond)
 		defer pace.Stop()
-		for began := time.Now(); time.Since(began) < 2*lease; <-pace.C {
+		for began := time.Now(); time.Since(began) < lease*5/4; <-pace.C {
 			info, err := c.InspectCached(e.Ctx, "a")
 			require.NoError(t, err)
 			require.True(t, info.Held)
@@ -74,7 +74,7 @@ func TestCachingSurvivesARestart(t *testing.T) {
 		return e.calls() == before
 	}
 	e.Take(holder, "a")
-	require.True(t, cached())
+	e.Eventually("from memory", cached)
 	require.NoError(t, e.D.Nodes()[0].Kill())
 	for refused := 0; refused < 5; {
 		if _, err := c.TryAcquire(e.Ctx, "a"); errors.Is(err, client.ErrUnreachable) {

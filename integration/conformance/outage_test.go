@@ -4,7 +4,6 @@ package conformance
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,10 +19,8 @@ func TestAHandOffAtAFullServer(t *testing.T) {
 	waiting := e.Acquire(e.Ctx, c, "a", client.WithoutRenewal())
 	e.Line(holder, "a", 1)
 	e.admin("CONFIG", "SET", "maxmemory", "1")
-	began := time.Now()
 	e.Release(l)
 	l = e.Locked(waiting).Lock
-	require.Less(t, time.Since(began), time.Second)
 	require.Greater(t, l.Remaining(), testbed.Long/2, "confirmed, for a whole lease")
 	e.Release(l)
 }

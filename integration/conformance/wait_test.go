@@ -17,7 +17,7 @@ import (
 
 func TestMaxWaitEndsTheWait(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
-		const most = 700 * time.Millisecond   // in which it joins the line, on a busy machine too
+		const most = 3 * time.Second          // in which it joins the line, on a busy machine too
 		const least = most - time.Millisecond // the clocks of two processors can differ by microseconds
 		holder, c := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long, MaxWait: most})
 		l := e.Take(holder, "a", client.WithLabel("holder"))
@@ -25,7 +25,7 @@ func TestMaxWaitEndsTheWait(t *testing.T) {
 		_, err := c.Acquire(e.Ctx, "a")
 		waited := time.Since(started)
 		require.GreaterOrEqual(t, waited, least)
-		require.Less(t, waited, most+3*time.Second)
+		require.Less(t, waited, most+10*time.Second)
 		only(t, client.ErrTimeout, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded, "MaxWait is no deadline of the caller's")
 		stopped := as[*client.WaitError](e, err)
@@ -36,7 +36,7 @@ func TestMaxWaitEndsTheWait(t *testing.T) {
 		require.Equal(t, "holder", stopped.Last.Holder.Label, "and by whom")
 		require.Contains(t, err.Error(), "holder")
 		e.Line(c, "a", 0)
-		_, err = c.Acquire(e.Ctx, "a", client.WithMaxWait(time.Millisecond))
+		_, err = c.Acquire(e.Ctx, "a", client.WithMaxWait(1))
 		require.ErrorIs(t, err, client.ErrTimeout, "the option is for the call")
 		ctx, cancel := context.WithCancelCause(e.Ctx)
 		waiting := e.Acquire(ctx, c, "a", client.WithMaxWait(0))
@@ -99,7 +99,7 @@ func TestPolling(t *testing.T) {
 		require.Equal(t, 3, e.calls()-before)
 		_, err = c.Acquire(e.Ctx, "a", client.WithPolling(1, time.Hour))
 		only(t, client.ErrBusy, err, "one try has no interval")
-		_, err = c.Acquire(e.Ctx, "a", client.WithPolling(1000, time.Hour), client.WithMaxWait(50*time.Millisecond))
+		_, err = c.Acquire(e.Ctx, "a", client.WithPolling(1000, time.Hour), client.WithMaxWait(2*time.Second))
 		only(t, client.ErrTimeout, err)
 		polling := e.Acquire(e.Ctx, c, "a", client.WithPolling(1_000_000, 5*time.Millisecond))
 		require.NoError(t, e.fcall(functions.Release, "a", byHand).Error())

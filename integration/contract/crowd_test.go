@@ -64,10 +64,10 @@ func lastLimitCounts(b *bed, k string) {
 	wait := func(owner, limit string) any {
 		return b.call(functions.Wait, k, owner, long, functions.OptLimit, limit)
 	}
-	want(b.tb, b.call(functions.Acquire, k, "a", "100"), token)
+	want(b.tb, b.call(functions.Acquire, k, "a", long), token)
 	want(b.tb, wait("c", "5").([]any)[3], 1)
 	want(b.tb, wait("b", "5").([]any)[3], 2)
-	b.pause(101)
+	b.end(k)
 	want(b.tb, wait("b", "1").([]any)[3], 1)
 	want(b.tb, b.call(functions.Holders, k).([]any)[2], "c")
 	want(b.tb, wait("b", "2"), []any{1, token, 2})
@@ -75,9 +75,11 @@ func lastLimitCounts(b *bed, k string) {
 
 // One lease ends after the other. Its slot is free then, also if others renewed since.
 func leasesEnd(b *bed, k string) {
-	want(b.tb, b.call(functions.Acquire, k, "a", "100", functions.OptLimit, "2"), []any{1, token, 1})
-	want(b.tb, b.call(functions.Acquire, k, "b", long, functions.OptLimit, "2"), []any{1, token, 2})
-	want(b.tb, b.call(functions.Acquire, k, "c", long, functions.OptLimit, "2"), []any{0, between{1, 101}, "", 0, functions.WhyLimited})
+	limited := func(owner, ttl string) []string {
+		return []string{"FCALL", functions.Acquire, "1", k, owner, ttl, functions.OptLimit, "2"}
+	}
+	want(b.tb, b.one(limited("a", "100"), limited("b", long), limited("c", long)),
+		[]any{[]any{1, token, 1}, []any{1, token, 2}, []any{0, between{1, 101}, "", 0, functions.WhyLimited}})
 	b.pause(101)
 	want(b.tb, b.call(functions.Inspect, k), []any{1, "", 1, token, left, 0, functions.WhyLimited})
 	want(b.tb, b.call(functions.Renew, k, "a", long), []any{0, left, "", 0, functions.WhyLimited})

@@ -28,16 +28,16 @@ func keyMovesNoTokens(b *bed, k string) {
 
 func tokenAheadIsRemembered(b *bed, k string) {
 	raised := b.now() + 59_000_000
-	b.take(k, "a", "300")
-	want(b.tb, b.call(functions.Renew, k, "a", "300", "RAISE", itoa(raised)), raised)
-	want(b.tb, b.c.do("PTTL", k), between{57_000, 60_002}) // longer than the lease
-	want(b.tb, b.call(functions.Renew, k, "a", "300"), raised)
-	want(b.tb, b.c.do("PTTL", k), between{57_000, 60_002})
+	b.take(k, "a", "3000")
+	want(b.tb, b.call(functions.Renew, k, "a", "3000", "RAISE", itoa(raised)), raised)
+	want(b.tb, b.c.do("PTTL", k), between{50_000, 60_002}) // longer than the lease
+	want(b.tb, b.call(functions.Renew, k, "a", "3000"), raised)
+	want(b.tb, b.c.do("PTTL", k), between{50_000, 60_002})
 	want(b.tb, b.call(functions.Release, k, "a"), 1)
 	b.load()
 	want(b.tb, b.call(functions.Acquire, k, "b", "100"), raised+1)
 	b.pause(101)
-	want(b.tb, b.call(functions.Acquire, k, "c", "100"), raised+2) // the end of a lease does not lose it
+	want(b.tb, b.call(functions.Acquire, k, "c", "3000"), raised+2) // the end of a lease does not lose it
 	want(b.tb, b.call(functions.Wait, k, "d", long), []any{0, pttl, "c", 1, functions.WhyHeld, serverMS, raised + 2, 0})
 	want(b.tb, b.call(functions.Release, k, "c"), 1)
 	want(b.tb, b.call(functions.Renew, k, "d", long), raised+3)

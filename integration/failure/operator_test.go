@@ -22,7 +22,7 @@ import (
 )
 
 // brisk are settings of clients that renew often.
-var brisk = client.Config{Lease: 3 * time.Second, RenewEvery: 200 * time.Millisecond}
+var brisk = client.Config{Lease: 5 * time.Second, RenewEvery: 200 * time.Millisecond}
 
 // connecting returns a func that makes clients by the option and the settings.
 func (b *bed) connecting(option rueidis.ClientOption, cfg client.Config) func() *client.Client {
@@ -80,7 +80,7 @@ func TestMaxClients(t *testing.T) {
 		b.Eventually("it takes more again", func() bool { // this client has not made all of its connections either
 			return b.Redis.Do(b.Ctx, b.Redis.B().Arbitrary("CONFIG", "SET", "maxclients", "1000").Build()).Error() == nil
 		})
-		b.Release(b.Take(b.open(time.Second), "a"))
+		b.Release(b.Take(b.open(time.Minute), "a"))
 	})
 }
 
@@ -144,9 +144,7 @@ func TestANameMoves(t *testing.T) {
 				assert.Equal(t, "redis.example:6379", name)
 				return d.DialContext(ctx, "tcp", addr.Load().(string))
 			}
-			cfg := brisk
-			cfg.Lease = 5 * time.Second
-			w := b.crew(b.connecting(option, cfg))
+			w := b.crew(b.connecting(option, brisk))
 			w.end() // no new locks while it moves, or some can be lost
 			b.replicated(old, primary)
 			_, err := primary.Do(b.Ctx, "REPLICAOF", "NO", "ONE")

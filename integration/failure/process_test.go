@@ -45,7 +45,7 @@ func TestAKilledHoldersLockGoesToTheNextWaiter(t *testing.T) {
 			h.Kill()
 			ends[i] = b.ends(fmt.Sprint("a", i))
 		}
-		timers, answers := late(), slow(b)
+		timers, answers := testbed.Late(), slow(b)
 		var delays []time.Duration
 		for i := range waiting {
 			o := b.Locked(waiting[i])
@@ -62,7 +62,7 @@ func TestAKilledHoldersLockGoesToTheNextWaiter(t *testing.T) {
 
 // slow is how long an answer of the server takes, at worst.
 func slow(b *bed) func() time.Duration {
-	return worst(func() {
+	return testbed.Worst(func() {
 		_ = b.Redis.Do(b.Ctx, b.Redis.B().Ping().Build()).Error()
 		<-time.After(time.Millisecond)
 	})

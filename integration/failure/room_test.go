@@ -60,8 +60,8 @@ type room struct {
 func (r *room) enter(i int, l *client.Lock) *oracle.Hold {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	lives := l.Context().Err() == nil
 	at := now()
+	lives := l.Context().Err() == nil
 	h := &oracle.Hold{Who: fmt.Sprint("client ", i), Level: oracle.Default, Owner: l.Owner(), Token: l.Fence(),
 		Start: at, Enter: at, Last: at, End: oracle.Forever}
 	if lives {

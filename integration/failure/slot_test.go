@@ -59,7 +59,6 @@ func TestReshardingUnderLoad(t *testing.T) {
 }
 
 func reshard(t *testing.T, b *bed, count int) {
-	worst := late()
 	slots, tags := tags(count)
 	var held, lined []string
 	for _, slot := range slots {
@@ -107,8 +106,7 @@ func reshard(t *testing.T, b *bed, count int) {
 		require.NoError(t, w.release(name))
 	}
 	w.served.Wait()
-	w.late = worst()
-	t.Logf("plain timers were late by up to %v", w.late)
+	t.Logf("plain timers were late by up to %v", w.late())
 	t.Logf("hand-offs while slots move: %+v", w.places(t, during))
 	assert.Zero(t, w.places(t, settled).lost, "places lost after all have subscribed again")
 	w.check(t, 0, nil)

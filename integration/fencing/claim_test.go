@@ -126,7 +126,7 @@ func TestSeveralLocks(t *testing.T) {
 func TestALossEndsTheTransaction(t *testing.T) {
 	each(t, func(t *testing.T, d *database) {
 		s := locktest.New(t)
-		lock, err := s.Client(client.Config{Lease: 300 * time.Millisecond}).Acquire(t.Context(), "stock:7")
+		lock, err := s.Client(client.Config{Lease: 3 * time.Second}).Acquire(t.Context(), "stock:7")
 		require.NoError(t, err)
 		ctx := lock.Context()
 		tx := d.begin(ctx, sql.LevelDefault)

@@ -19,8 +19,8 @@ import (
 // A holder that is paused within a transaction loses it, and then the newer one goes on.
 func TestAPausedTransactionIsRolledBack(t *testing.T) {
 	limit := map[string]string{
-		"postgres": "SET idle_in_transaction_session_timeout = '50ms'",
-		"mariadb":  "SET idle_write_transaction_timeout = 1", // seconds
+		"postgres": "SET idle_in_transaction_session_timeout = '2s'",
+		"mariadb":  "SET idle_write_transaction_timeout = 2", // seconds
 	}
 	eachServer(t, func(t *testing.T, d *database) {
 		holders := late(t, 2, "stock:7")

@@ -251,7 +251,7 @@ func TestTheServerIsSilent(t *testing.T) {
 		ends := time.Now().Add(inspect(t, t.Name()).Remaining)
 		r.expect("lost")
 		// The margin is 42 ms; the rest is what a busy machine needs to tell us.
-		require.Less(t, time.Since(ends), time.Second, "the holder was told when the lease had ended")
+		require.Less(t, time.Since(ends), 3*time.Second, "the holder was told when the lease had ended")
 	})
 }
 

@@ -4,7 +4,6 @@ package holdfastasynq_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 
 	"github.com/hibiken/asynq"
@@ -27,10 +26,10 @@ func TestPeriodicTaskManager(t *testing.T) {
 	made := make(chan int, 10)
 	enqueued := make(chan int, 1000)
 	ctx, stop := context.WithCancel(t.Context())
-	var work sync.WaitGroup
+	ended := make(chan error, 1)
 	terms := 0
-	work.Go(func() {
-		err := holdfastasynq.Run(ctx, c, "manager", func() (holdfastasynq.Scheduler, error) {
+	go func() {
+		ended <- holdfastasynq.Run(ctx, c, "manager", func() (holdfastasynq.Scheduler, error) {
 			terms++
 			term := terms
 			made <- term
@@ -43,24 +42,32 @@ func TestPeriodicTaskManager(t *testing.T) {
 				},
 			})
 		})
-		if err != nil {
-			t.Errorf("Run returned %v", err)
+	}()
+	next := func(of <-chan int) int {
+		select {
+		case term := <-of:
+			return term
+		case err := <-ended:
+			t.Fatalf("Run returned %v", err)
+			return 0
 		}
-	})
-	<-made
-	if term := <-enqueued; term != 1 {
+	}
+	next(made)
+	if term := next(enqueued); term != 1 {
 		t.Errorf("term %d enqueued first", term)
 	}
 	if _, err := c.Break(t.Context(), "manager", "test"); err != nil {
 		t.Fatal(err)
 	}
-	<-made // the second manager exists once the first was shut down
+	next(made) // the second manager exists once the first was shut down
 	for len(enqueued) > 0 {
 		<-enqueued
 	}
-	if term := <-enqueued; term != 2 {
+	if term := next(enqueued); term != 2 {
 		t.Errorf("term %d enqueued after the break", term)
 	}
 	stop()
-	work.Wait()
+	if err := <-ended; err != nil {
+		t.Errorf("Run returned %v", err)
+	}
 }

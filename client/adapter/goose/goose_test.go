@@ -40,73 +40,83 @@ func provider(t testing.TB, v *versions, l lock.Locker, more ...*goose.Migration
 
 // goose's own suite: of five providers that migrate one database at once, one does all migrations.
 func TestGooseProviderLocking(t *testing.T) {
-	s := locktest.New(t)
-	v := &versions{}
-	locktesting.TestProviderLocking(t, func(t *testing.T) *goose.Provider {
-		return provider(t, v, holdfastgoose.NewLocker(s.Client(client.Config{}), "migrate"))
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		v := &versions{}
+		locktesting.TestProviderLocking(t, func(t *testing.T) *goose.Provider {
+			return provider(t, v, holdfastgoose.NewLocker(s.Client(client.Config{}), "migrate"))
+		})
+		s.Free("migrate")
 	})
-	s.Free("migrate")
 }
 
 // goose's own suite: one of five lockers has the lock, and the others give up in time.
 func TestGooseConcurrentLocking(t *testing.T) {
-	s := locktest.New(t)
-	locktesting.TestConcurrentLocking(t, nil, func(t *testing.T) lock.Locker {
-		return holdfastgoose.NewLocker(s.Client(client.Config{}), "migrate")
-	}, 200*time.Millisecond)
-	s.Free("migrate")
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		locktesting.TestConcurrentLocking(t, nil, func(t *testing.T) lock.Locker {
+			return holdfastgoose.NewLocker(s.Client(client.Config{}), "migrate")
+		}, 200*time.Millisecond)
+		s.Free("migrate")
+	})
 }
 
 func TestUpSaysThatTheLockWasLost(t *testing.T) {
-	s := locktest.New(t)
-	c := s.Client(client.Config{Lease: 300 * time.Millisecond})
-	steal := goose.NewGoMigration(6, &goose.GoFunc{RunTx: func(context.Context, *sql.Tx) error {
-		s.Take("migrate", time.Minute)
-		return nil
-	}}, nil)
-	p := provider(t, &versions{}, holdfastgoose.NewLocker(c, "migrate"), steal)
-	results, err := p.Up(t.Context())
-	var lost *client.LostError
-	if !errors.Is(err, client.ErrLost) || !errors.As(err, &lost) {
-		t.Errorf("Up returned %d results and %v", len(results), err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		c := s.Client(client.Config{})
+		steal := goose.NewGoMigration(6, &goose.GoFunc{RunTx: func(context.Context, *sql.Tx) error {
+			s.Take("migrate", time.Minute)
+			return nil
+		}}, nil)
+		p := provider(t, &versions{}, holdfastgoose.NewLocker(c, "migrate"), steal)
+		results, err := p.Up(t.Context())
+		var lost *client.LostError
+		if !errors.Is(err, client.ErrLost) || !errors.As(err, &lost) {
+			t.Errorf("Up returned %d results and %v", len(results), err)
+		}
+	})
 }
 
 // Under Do with the same name a provider re-enters the lock, and its migration ends with it.
 func TestAMigrationUnderDoEndsWithTheLock(t *testing.T) {
-	s := locktest.New(t)
-	c := s.Client(client.Config{Lease: 300 * time.Millisecond})
-	slow := goose.NewGoMigration(6, &goose.GoFunc{RunTx: func(ctx context.Context, _ *sql.Tx) error {
-		s.Take("migrate", time.Minute)
-		<-ctx.Done()
-		return context.Cause(ctx)
-	}}, nil)
-	v := &versions{}
-	p := provider(t, v, holdfastgoose.NewLocker(c, "migrate"), slow)
-	err := c.Do(t.Context(), "migrate", func(ctx context.Context) error {
-		_, err := p.Up(ctx)
-		return err
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		c := s.Client(client.Config{})
+		slow := goose.NewGoMigration(6, &goose.GoFunc{RunTx: func(ctx context.Context, _ *sql.Tx) error {
+			s.Take("migrate", time.Minute)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}}, nil)
+		v := &versions{}
+		p := provider(t, v, holdfastgoose.NewLocker(c, "migrate"), slow)
+		err := c.Do(t.Context(), "migrate", func(ctx context.Context) error {
+			_, err := p.Up(ctx)
+			return err
+		})
+		if !errors.Is(err, client.ErrLost) {
+			t.Errorf("Do returned %v", err)
+		}
+		if got := v.latest(); got != 5 {
+			t.Errorf("the database has version %d", got)
+		}
 	})
-	if !errors.Is(err, client.ErrLost) {
-		t.Errorf("Do returned %v", err)
-	}
-	if got := v.latest(); got != 5 {
-		t.Errorf("the database has version %d", got)
-	}
 }
 
 func TestNothingIsMigratedWithoutRedis(t *testing.T) {
-	s := locktest.New(t)
-	c := s.Client(client.Config{Lease: 300 * time.Millisecond})
-	s.Stop()
-	v := &versions{}
-	p := provider(t, v, holdfastgoose.NewLocker(c, "migrate"))
-	if _, err := p.Up(t.Context()); !errors.Is(err, client.ErrUnreachable) {
-		t.Errorf("Up returned %v", err)
-	}
-	if got := v.latest(); got != 0 {
-		t.Errorf("the database has version %d", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		c := s.Client(client.Config{})
+		s.Stop()
+		v := &versions{}
+		p := provider(t, v, holdfastgoose.NewLocker(c, "migrate"))
+		if _, err := p.Up(t.Context()); !errors.Is(err, client.ErrUnreachable) {
+			t.Errorf("Up returned %v", err)
+		}
+		if got := v.latest(); got != 0 {
+			t.Errorf("the database has version %d", got)
+		}
+	})
 }
 
 // One Locker, two callers: the first one's lock was lost. Its Unlock gives back nothing of the second.

@@ -63,11 +63,11 @@ func TestRunAsConsulLock(t *testing.T) {
 	dir := t.TempDir()
 	h := holding(t, where, "service/lock")
 	// -try, -timeout: give up after a time; the child does not run
-	code, out := script(t, where, dir, `holdfast run service/lock --wait 2s -- echo ran`)
+	code, out := script(t, where, dir, `holdfast run service/lock --wait 3s -- echo ran`)
 	require.Equal(t, 1, code)
 	require.Empty(t, out)
 	// -verbose
-	code, out = script(t, where, dir, `holdfast run service/lock --wait 2s --verbose -- echo ran`)
+	code, out = script(t, where, dir, `holdfast run service/lock --wait 3s --verbose -- echo ran`)
 	require.Equal(t, 1, code)
 	require.Contains(t, out, "has it since")
 	h.finish()

@@ -137,15 +137,15 @@ func TestRunUnderAHeldLock(t *testing.T) {
 		code int
 	}{
 		{[]string{"busy", "-n"}, 1},
-		{[]string{"busy", "--wait", "1s"}, 1},
+		{[]string{"busy", "--wait", "3s"}, 1},
 		{[]string{"busy", "-w", "0"}, 1},
 		{[]string{"busy", "-n", "-E", "9"}, 9},
-		{[]string{"busy", "-w", ".9", "-E", "0"}, 0},
+		{[]string{"busy", "-w", "2.9", "-E", "0"}, 0},
 	} {
 		r := do(c.args...)
 		require.Equal(t, result{c.code, "", ""}, r, "%v", c.args)
 	}
-	for _, args := range [][]string{{"-n"}, {"-w", "1"}} {
+	for _, args := range [][]string{{"-n"}, {"-w", "3"}} {
 		r := do(append(args, "--print-holder", "busy")...)
 		require.Equal(t, 1, r.code, r)
 		require.Contains(t, r.errors, "(nightly) has it since")

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 )
 
 // double stands where a double of gocron's stood: each question of its schedulers goes to a process of
@@ -17,11 +18,13 @@ import (
 type double struct {
 	processes chan net.Conn
 	refused   chan struct{}
+	asked     sync.WaitGroup
 }
 
 // holdfast makes a double of a kind, "locker" or "elector", for three schedulers.
 func holdfast(kind string, refused chan struct{}) *double {
-	d := &double{make(chan net.Conn, 3), refused}
+	d := &double{processes: make(chan net.Conn, 3), refused: refused}
+	d.asked.Add(cap(d.processes))
 	for len(d.processes) < cap(d.processes) {
 		process, err := net.Dial("tcp", os.Getenv("HOLDFAST_PROCESSES"))
 		if err != nil {
@@ -51,13 +54,16 @@ func (d *double) Lock(_ context.Context, key string) (Lock, error) {
 
 func (d *double) next(question string) (process net.Conn, err error) {
 	process, ok := <-d.processes
-	if !ok {
-		err = errors.New("there are three processes, and all have been asked")
-	} else {
-		err = ask(process, question)
+	if !ok { // its next run, on a machine that is late with the end of the test
+		return nil, errors.New("there are three processes, and all have been asked")
 	}
+	err = ask(process, question)
 	if err != nil {
 		d.refused <- struct{}{}
+	}
+	d.asked.Done()
+	if err == nil {
+		d.asked.Wait() // their test ends with the job, whether all have asked or not
 	}
 	return process, err
 }

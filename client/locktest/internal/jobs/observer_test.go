@@ -255,6 +255,23 @@ func TestObserversAreJoined(t *testing.T) {
 	require.Nil(t, client.JoinObservers().Asked)
 }
 
+// An Observer that blocks holds up no renewal, no end of a context, and no Close.
+func TestAStuckObserverStopsNothing(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		stuck := make(chan struct{})
+		defer close(stuck)
+		c := s.Client(client.Config{Observer: &client.Observer{Renewed: func(client.Renewal) { <-stuck }}})
+		l := holding(t, c, "x")
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, l.Context().Err(), "it is renewed")
+		s.Delete("x")
+		<-l.Context().Done()
+		require.ErrorIs(t, context.Cause(l.Context()), client.ErrTaken)
+		spend(t, 0, 2*time.Second, c.Close)
+	})
+}
+
 // A waiter learns whom it waited for.
 func TestTheObserverIsToldWhoWasBefore(t *testing.T) {
 	t.Parallel()

@@ -64,7 +64,7 @@ func patientOf(t *testing.T, d *server.Deployment, opt rueidis.ClientOption) *pa
 	t.Cleanup(client.Close)
 	// The bounds are above what a busy machine does by itself.
 	p := &patient{t: t, d: d, opt: doctor.Options{User: cmp.Or(opt.Username, "default"), Prefix: "lock:", SlowTrip: soon,
-		SlowScript: 300 * time.Millisecond, Timeout: 3 * time.Second}}
+		SlowScript: 2 * time.Second, Timeout: 10 * time.Second}}
 	p.Deployment = doctor.Deployment{Client: client, Dial: loader.Dialer(opt)}
 	if d.SentinelMaster != "" {
 		p.Sentinels, p.Master, p.DialSentinel = d.Addrs(), d.SentinelMaster, loader.Dialer(rueidis.ClientOption{})

@@ -46,7 +46,7 @@ func TestFaultsOfAReplicatedServerAreFound(t *testing.T) {
 	found = p.found("replica-writable", "library-missing", "library-differs")
 	require.Contains(t, found["library-differs"].What, functions.FencedLibrary)
 
-	p.opt.Timeout = time.Second
+	p.opt.Timeout = 3 * time.Second
 	require.NoError(t, replica.Pause())
 	require.Contains(t, p.examine(), "node-unreachable")
 	require.NoError(t, replica.Resume())

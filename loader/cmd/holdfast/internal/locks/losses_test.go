@@ -14,17 +14,17 @@ func TestLossesAreSeen(t *testing.T) {
 	ctx, view, call := loaded(t)
 	series := Series{View: view, Within: time.Minute}
 	for _, key := range []string{"lock:dies", "lock:queued", "lock:broken"} {
-		call("acquire", key, "holder", "3000")
+		call("acquire", key, "holder", "5000")
 	}
-	call("acquire", "lock:several", "holder", "3000", "SHARED") // of these nobody can tell
+	call("acquire", "lock:several", "holder", "5000", "SHARED") // of these nobody can tell
 	call("acquire", "lock:released", "holder", "600000")
-	call("acquire", "lock:kept", "holder", "3000", "MINHOLD", "600000")
+	call("acquire", "lock:kept", "holder", "5000", "MINHOLD", "600000")
 	call("wait", "lock:queued", "waiter", "600000")
 	require.Empty(t, series.Look(ctx, Filter{}).Losses)
 	call("renew", "lock:released", "holder", "200000")
 	require.Eventually(t, func() bool { // less than half of the leases is left
 		lock, err := view.Lock(ctx, "dies")
-		return err == nil && (!lock.Held || lock.RemainingMS < 1200)
+		return err == nil && (!lock.Held || lock.RemainingMS < 2400)
 	}, time.Minute, 10*time.Millisecond)
 	require.Empty(t, series.Look(ctx, Filter{}).Losses)
 	call("release", "lock:released", "holder")
