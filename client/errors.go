@@ -21,8 +21,7 @@ var (
 	ErrBusy = fcall.ErrBusy
 
 	// ErrTimeout (504): the call waited until MaxWait or the context's deadline. The server answered, or
-	// nobody can tell yet: a question had been under way for less than 100 ms, or the next one of another
-	// goroutine of this process was not due.
+	// nobody can tell yet: a question had been under way for less than 100 ms, or the next one was not due.
 	ErrTimeout = errors.New("waited too long")
 
 	// ErrUnreachable (503): the server is gone, silent, full, starting, or refuses. The outcome of

@@ -49,7 +49,11 @@ func (c cell) held(ctx context.Context, s *site, r rival, opened []locker, quick
 			}
 		}
 	}
-	if err := sleep(ctx, window/3); err != nil { // until all waiters are in their lines
+	settle := window / 3 // until all waiters are in their lines
+	if c.group == "all" {
+		settle = 4 * window // and have waited for so long that they ask seldom
+	}
+	if err := sleep(ctx, settle); err != nil {
 		return nil, err
 	}
 	after := memory()

@@ -128,7 +128,7 @@ func cells(servers int) (all []cell) {
 	for n := 1; n <= 1024; n *= 4 {
 		grow("goroutines: "+thousands(n), "goroutines", cell{goroutines: n})
 	}
-	grow("10,000 locks held, with two waiters each", "all", cell{kind: heldKind, names: 10_000, waiters: 2})
+	grow("10,000 locks held, with two waiters each for 12 s", "all", cell{kind: heldKind, names: 10_000, waiters: 2})
 	return all
 }
 

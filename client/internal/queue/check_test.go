@@ -76,6 +76,9 @@ func (w *world) do(p int, before State, e Event, a Action) {
 			w.again.push(c.owner)
 		}
 		w.spent[p] = max(w.spent[p], c.owner)
+		if a.Op == Undo && a.Owner == w.q[p].began && a.Token == w.q[p].first {
+			w.fail("given up as if nobody had worked under it")
+		}
 		i, f := w.standing(c.owner), w.q[p].fifo.first
 		if i >= 0 && c.owner == w.cur[p] && f != nil && w.line.v[i] == spotOf(c.owner, f) {
 			w.fail("the place was given up while others wait")

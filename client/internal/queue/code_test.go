@@ -71,6 +71,7 @@ func (e *coder) queue(w *world, q *Machine) {
 	e.ago(w.now, tick(q.due/time.Second))
 	e.o(idOf(q.owner))
 	e.o(idOf(q.h.Owner))
+	e.o(idOf(q.began))
 	for _, t := range [...]int64{q.first, q.h.Token, q.h.Top, max(0, q.above), q.token, q.top} {
 		e.t(uint16(t))
 	}

@@ -18,8 +18,8 @@
 //	         |           | else unlink        |                   |                     |                     |
 //	Yes      | -         | serve; late: ask,  | -                 | serve; late: ask    | -                   | serve; late: ask
 //	         |           | a try: unreachable |                   |                     |                     |
-//	Grant    | undo      | undo               | h's first: -,     | keep; another's:    | serve; never        | -; another's: undo
-//	         |           |                    | else undo         | undo                | answered: ask; an   |
+//	Grant    | undo      | undo               | undo              | keep; another's:    | serve; never        | -; another's: undo
+//	         |           |                    |                   | undo                | answered: ask; an   |
 //	         |           |                    |                   |                     | old one: -;         |
 //	         |           |                    |                   |                     | another's: undo     |
 //	No       | -         | a try: busy; ask   | -                 | serve what was      | -                   | ask
@@ -38,7 +38,8 @@
 // its lock releases it too: what another server may have is given back.
 //
 // Release and Grant of an owner that the queue knows nothing of, and answers to calls that were abandoned,
-// change nothing here; such a Grant is undone.
+// change nothing here; such a Grant is undone. One of what an answer told of before is not, also when that
+// is over: it may cross its release.
 //
 // ask: wait with the owner of the place, for the head: the first waiter whose deadline is not over. The
 // others are told. The owner is bound to the guard and the minimum of its first call: a head with

@@ -16,6 +16,11 @@ type Machine struct {
 	no   uint64 // of the last call
 	stand
 
+	// What the last holding began with. A message that tells of it may come late, also when it is over, and must
+	// not have it given back as something that nobody worked under.
+	began string
+	first int64
+
 	now time.Duration
 	out []Action
 	buf [1]Action // out, where one action is all
@@ -95,7 +100,7 @@ func (m *Machine) end(w *Waiter) {
 // granted is for a message.
 func (m *Machine) granted(e Event) {
 	switch {
-	case m.state == Held && e.Owner == m.h.Owner && e.Token == m.first: // told twice
+	case e.Owner == m.began && e.Token == m.first: // told twice
 	case e.Owner != m.owner || m.state == Trying:
 		m.do(Action{Op: Undo, Owner: e.Owner, Token: e.Token})
 	case m.state == Asking && e.Token > m.token:
@@ -218,7 +223,8 @@ func (m *Machine) serve(first, top int64, confirm bool) {
 		m.send(Renew, w)
 	default:
 		m.h = Action{Op: Serve, Owner: m.owner, Token: first, Top: top, Terms: w.Terms, Again: m.doubt}
-		m.state, m.owner, m.first, m.token = Held, "", first, 0
+		m.began, m.first = m.owner, first
+		m.state, m.owner, m.token = Held, "", 0
 		m.give(w, true)
 	}
 }

@@ -88,6 +88,10 @@ func TestSteps(t *testing.T) {
 		{"a grant that was kept for an answer is confirmed", []Event{
 			{Kind: Enter, Waiter: w}, {Kind: No, No: 1}, {Kind: Grant, Owner: "A", Token: 7, Top: 7}, {Kind: No, No: 2, Token: 6}, {Kind: Yes, No: 3, Token: 7, Top: 7}},
 			[]string{"acquireA", "waitA", "", "renewA7", "serveA7"}},
+		{"the message of what was granted by an answer may come when that is given back", []Event{
+			{Kind: Enter, Waiter: w}, {Kind: No, No: 1}, {Kind: Yes, No: 2, Token: 7, Top: 7}, {Kind: Grant, Owner: "A", Token: 7, Top: 7}, {Kind: Release, Owner: "A", Token: 7},
+			{Kind: Grant, Owner: "A", Token: 7, Top: 7}, {Kind: Grant, Owner: "A", Token: 8, Top: 8}},
+			[]string{"acquireA", "waitA", "serveA7", "", "give-backA", "", "undoA8"}},
 		{"what is not confirmed is confirmed again, and is a verdict after a lease", []Event{
 			{Kind: Enter, Waiter: w}, {Kind: No, No: 1}, {Kind: Yes, No: 2, Token: 7, Top: 7, Confirm: true}, {Kind: NoAnswer, No: 3, Unknown: true}, {Kind: Timer},
 			{Kind: NoAnswer, No: 4, Unknown: true, Now: 2 * plainTerms.Length}},

@@ -155,7 +155,6 @@ func (f *fifo) remove(w *Waiter) {
 type stand struct {
 	state State
 	h     Action // Serve: what a holder of this process has
-	first int64  // the token that h began with
 
 	owner string // of the place; "": the next call has a fresh one
 	bound bound  // that of owner
