@@ -4,9 +4,7 @@ package server_test
 
 import (
 	"context"
-	"net"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,23 +39,4 @@ func size(t *testing.T, n *server.Node) int64 {
 func do(n *server.Node, command ...string) error {
 	_, err := n.Do(context.Background(), command...)
 	return err
-}
-
-// requireSilent fails the test if a byte arrives within a while.
-func requireSilent(t *testing.T, conn net.Conn) {
-	t.Helper()
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
-	_, err := conn.Read(make([]byte, 1))
-	var timeout net.Error
-	require.ErrorAs(t, err, &timeout)
-	require.True(t, timeout.Timeout())
-}
-
-func requireReply(t *testing.T, conn net.Conn, want string) {
-	t.Helper()
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(soon)))
-	got := make([]byte, len(want))
-	_, err := conn.Read(got)
-	require.NoError(t, err)
-	require.Equal(t, want, string(got))
 }
