@@ -34,9 +34,6 @@ type bed struct {
 func lay(tb testing.TB, d *server.Deployment) *bed {
 	tb.Helper()
 	b := &bed{tb: tb, d: d, addr: d.Addrs()[0], run: rand.Text()[:8]}
-	if d.SentinelMaster != "" {
-		tb.Fatal("the contract has no business with sentinels")
-	}
 	b.c = b.dial(2)
 	b.load()
 	return b

@@ -23,9 +23,3 @@ func each(t *testing.T, test func(t *testing.T, b *bed), opts ...server.Option) 
 		test(t, lay(t, testbed.Share(t, server.Spec{Flavour: f})))
 	})
 }
-
-// shareOwn shares a server that is nobody else's, whose users and statistics a test may change.
-func shareOwn(tb testing.TB, f server.Flavour) *server.Deployment {
-	tb.Helper()
-	return testbed.Share(tb, server.Spec{Flavour: f, Own: true})
-}
