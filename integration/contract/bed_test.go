@@ -45,11 +45,7 @@ func (b *bed) dial(resp int) *conn {
 	b.tb.Helper()
 	c := dial(b.tb, b.addr)
 	if o := b.d.ClientOption(); o.Password != "" {
-		user := o.Username
-		if user == "" {
-			user = "default"
-		}
-		c.do("AUTH", user, o.Password)
+		c.do("AUTH", cmp.Or(o.Username, "default"), o.Password)
 	}
 	if resp == 3 {
 		c.do("HELLO", "3")

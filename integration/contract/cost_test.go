@@ -79,12 +79,8 @@ func (b *bed) inner(run func()) map[string]int64 {
 // stats returns the calls of each command since CONFIG RESETSTAT.
 func (b *bed) stats() map[string]int64 {
 	b.tb.Helper()
-	return parseStats(b.c.do("INFO", "commandstats").(string))
-}
-
-func parseStats(text string) map[string]int64 {
 	calls := map[string]int64{}
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(b.c.do("INFO", "commandstats").(string)) {
 		if name, rest, found := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls="); found && strings.HasPrefix(line, "cmdstat_") {
 			n, _, _ := strings.Cut(rest, ",")
 			calls[name] = number(n)

@@ -39,15 +39,6 @@ func onEach(t *testing.T, test func(t *testing.T, b *bed), opts ...server.Option
 	})
 }
 
-// hangUp ends all connections of clients.
-func (b *bed) hangUp(n *server.Node) {
-	b.TB.Helper()
-	for _, kind := range []string{"normal", "pubsub"} {
-		_, err := n.Do(b.Ctx, "CLIENT", "KILL", "TYPE", kind)
-		require.NoError(b.TB, err)
-	}
-}
-
 // The library is upgraded and downgraded under load: no call fails, and nothing is lost.
 func TestTheLibraryIsReplacedUnderLoad(t *testing.T) {
 	onEach(t, func(t *testing.T, b *bed) {
@@ -131,7 +122,13 @@ func TestANameMoves(t *testing.T) {
 	for name, lose := range map[string]func(b *bed, old, primary *server.Node){
 		"dead":                            func(b *bed, old, _ *server.Node) { require.NoError(b.TB, old.Kill()) },
 		"demoted, and hangs up on nobody": demote,
-		"demoted":                         func(b *bed, old, primary *server.Node) { demote(b, old, primary); b.hangUp(old) },
+		"demoted": func(b *bed, old, primary *server.Node) {
+			demote(b, old, primary)
+			for _, kind := range []string{"normal", "pubsub"} {
+				_, err := old.Do(b.Ctx, "CLIENT", "KILL", "TYPE", kind)
+				require.NoError(b.TB, err)
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
