@@ -65,7 +65,7 @@ func shellBlocks(t *testing.T) []shellBlock {
 
 // elsewhere says why TestTheShellBlocksRun does not run a block. One of the last two is set.
 type elsewhere struct {
-	page, begins string // what the block begins with; "" is each of this page
+	page, begins string // what the block begins with
 	test         string // the directory and the name of the test that runs it
 	not          string // why it cannot be run
 }
@@ -76,12 +76,12 @@ var others = []elsewhere{
 	{"functions/README.md", "FCALL holdfast_acquire 1 lock:order:42 worker-7 30000 GUARD 35000   # 0",
 		"integration/failure TestGuardedLocksSurviveRestarts", ""}, // it takes as long as the guard
 	{"docs/adapters.md", "go get", "", "nothing is published yet"},
-	{"docs/command.md", "$ ", "loader/cmd/holdfast TestThePageIsTrue", ""},
+	{"docs/command.md", "$ holdfast", "loader/cmd/holdfast TestThePageIsTrue", ""},
 	{"docs/command.md", "holdfast ui", "loader/cmd/holdfast TestThePage", ""},
-	{"docs/exporter.md", "", "loader/cmd/holdfast TestTheExporter", ""},
+	{"docs/exporter.md", "HOLDFAST_PASSWORD=", "loader/cmd/holdfast TestTheExporter", ""},
 	{"docs/doctor.md", "$ holdfast doctor --addr", "",
 		"a sample of what it prints of a deployment with a fault; TestEveryKindCanBeFound finds each fault"},
-	{"docs/run.md", "", "loader/cmd/holdfast TestRunPage", ""},
+	{"docs/run.md", "$ holdfast run", "loader/cmd/holdfast TestRunPage", ""},
 }
 
 func (e elsewhere) has(b shellBlock) bool {
