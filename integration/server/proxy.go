@@ -80,6 +80,10 @@ const (
 // byte is forwarded. Resume goes on with what arrived in the meantime.
 func (p *Proxy) Stall() { p.hush(toServer, toClient) }
 
+// StallRequests is Stall for what clients send: the server still gets through to
+// them.
+func (p *Proxy) StallRequests() { p.hush(toServer) }
+
 // StallReplies is Stall for what the server sends: it still runs the requests.
 func (p *Proxy) StallReplies() { p.hush(toClient) }
 
