@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,12 +21,6 @@ import (
 // sideRole is a process that measures with one of two commits, on servers of its own. It ends when
 // its input does.
 const sideRole = "side"
-
-// job is what a side is told.
-type job struct {
-	Quick bool
-	Core  *int
-}
 
 // sides are this working tree and another commit.
 func sides(ctx context.Context, s settings) (list []player, end func() error, err error) {
@@ -48,22 +43,14 @@ func sides(ctx context.Context, s settings) (list []player, end func() error, er
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("-against: %w", err), end())
 	}
-	for _, program := range []string{"", other} {
-		p, err := reexec.Start(sideRole, job{s.quick, s.core}, func(cmd *exec.Cmd) {
-			if program != "" {
-				cmd.Path = program
-			}
-		})
+	for _, side := range []struct{ name, program string }{{holdfastName, ""}, {s.against, other}} {
+		p, err := reexec.Start(sideRole, s, func(cmd *exec.Cmd) { cmd.Path = cmp.Or(side.program, cmd.Path) })
 		if err != nil {
 			return nil, nil, errors.Join(err, end())
 		}
 		started = append(started, p)
 		context.AfterFunc(ctx, p.Kill)
-		name := holdfastName
-		if program != "" {
-			name = s.against
-		}
-		list = append(list, player{name, holdfastRival().takes, func(_ context.Context, c cell) (values, error) { return ask(p, c) }})
+		list = append(list, player{side.name, holdfastRival().takes, func(_ context.Context, c cell) (values, error) { return ask(p, c) }})
 	}
 	return list, end, nil
 }
@@ -82,13 +69,11 @@ func ask(p *reexec.Process, c cell) (got values, err error) {
 
 // measureCells is the role of a side.
 func measureCells(p *reexec.Parent) (err error) {
-	undisturbed()
-	var j job
-	if err := p.Job(&j); err != nil {
-		return err
-	}
-	s := settings{quick: j.Quick, core: j.Core}
-	if s.flavours, err = flavours(); err != nil {
+	// The terminal and timeout(1), which signal the whole group, end the parent only: it cleans up, and ends its
+	// children by their input.
+	signal.Ignore(os.Interrupt, syscall.SIGTERM)
+	var s settings
+	if err := p.Job(&s); err != nil {
 		return err
 	}
 	w := s.world()
@@ -149,7 +134,3 @@ func buildWith(ctx context.Context, commit, tmp string) (program string, err err
 	_, err = do(filepath.Join(tree, "integration", "bench"), "go", "build", "-mod=mod", "-o", program, ".")
 	return program, err
 }
-
-// undisturbed lets the terminal and timeout(1), which signal the whole group, end the parent only:
-// it cleans up, and ends its children by their input.
-func undisturbed() { signal.Ignore(os.Interrupt, syscall.SIGTERM) }

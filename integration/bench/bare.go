@@ -47,7 +47,7 @@ var background = context.Background()
 // bare is two commands with nothing around them: nobody waits, and nobody can give up.
 func bare(name, settings string, sends []string, take func(c rueidis.Client, name, owner, ttl string) (bool, error),
 	give func(c rueidis.Client, name, owner string) rueidis.Completed) rival {
-	return rival{Name: name, Settings: settings, Sends: sends, Baseline: true, Key: sameKey,
+	return rival{Name: name, Settings: settings, Sends: sends, Baseline: true,
 		Open: func(p place, lease time.Duration) (locker, error) {
 			c, err := rueidis.NewClient(p.option())
 			if err != nil {

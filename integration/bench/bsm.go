@@ -16,7 +16,6 @@ func bsmRival() rival {
 		Settings: "bsm/redislock on go-redis; polls: LinearBackoff(1 ms), under a context with a deadline " +
 			"(without one it gives up after the lease); no renewal of its own",
 		Sends: []string{"evalsha", "eval"},
-		Key:   sameKey,
 		Open: func(p place, lease time.Duration) (locker, error) {
 			redis := p.goRedis()
 			c := redislock.New(redis)

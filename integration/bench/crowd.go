@@ -145,7 +145,7 @@ func yes(r rueidis.RedisResult) (bool, error) {
 var wishes atomic.Int64
 
 func crowd(name, settings string, sends []string, shares bool, s scheme) rival {
-	return rival{Name: name, Settings: settings, Sends: sends, Limits: true, Shares: shares, Key: sameKey,
+	return rival{Name: name, Settings: settings, Sends: sends, Limits: true, Shares: shares,
 		Open: func(p place, _ time.Duration) (locker, error) {
 			c, err := rueidis.NewClient(p.option())
 			if err != nil {

@@ -24,7 +24,6 @@ func holdfastRival() rival {
 		Several:  true,
 		Limits:   true,
 		Shares:   true,
-		Key:      func(name string) string { return "lock:" + name },
 		Open:     openHoldfast,
 	}
 }

@@ -19,23 +19,23 @@ import (
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
-// settings are the flags.
+// settings are the flags. What a side has to know too begins with a capital.
 type settings struct {
 	rounds   int
-	quick    bool
 	workload string
 	out      string
 	against  string
 
-	flavours []server.Flavour
-	core     *int // of the servers; nil: they share all with the clients
+	Quick    bool
+	Flavours []server.Flavour
+	Core     *int // of the servers; nil: they share all with the clients
 }
 
 func main() {
 	reexec.Main(map[string]reexec.Role{sideRole: measureCells})
 	var s settings
 	flag.IntVar(&s.rounds, "rounds", 0, "how often all is measured; 0 is 7, or 1 with -quick")
-	flag.BoolVar(&s.quick, "quick", false, "a smoke run of less than a minute, whose numbers mean little")
+	flag.BoolVar(&s.Quick, "quick", false, "a smoke run of less than a minute, whose numbers mean little")
 	flag.StringVar(&s.workload, "workload", "", "comma list of workloads; empty is all: "+strings.Join(workloadNames(), ","))
 	flag.StringVar(&s.out, "out", "report", "folder for benchmark.md and hot.svg")
 	flag.StringVar(&s.against, "against", "", "commit to compare this working tree with, instead of rivals")
@@ -61,24 +61,24 @@ type player struct {
 func run(ctx context.Context, s settings) (err error) {
 	if s.rounds == 0 {
 		s.rounds = 7
-		if s.quick {
+		if s.Quick {
 			s.rounds = 1
 		}
 	}
-	if s.flavours, err = flavours(); err != nil {
+	if s.Flavours, err = flavours(); err != nil {
 		return err
 	}
-	if s.quick || s.against != "" {
-		s.flavours = s.flavours[:1]
+	if s.Quick || s.against != "" {
+		s.Flavours = s.Flavours[:1]
 	}
 	r := newReport(s)
-	if r.cells, err = chosen(cells(len(s.flavours)), s.workload); err != nil {
+	if r.cells, err = chosen(cells(len(s.Flavours)), s.workload); err != nil {
 		return err
 	}
-	if s.core, err = part(); err != nil {
+	if s.Core, err = part(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: servers and clients share all cores:", err)
 	}
-	r.core = s.core
+	r.core = s.Core
 	players, end, err := s.players(ctx)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (s settings) players(ctx context.Context) (list []player, end func() error,
 }
 
 func (s settings) world() *world {
-	return &world{flavours: s.flavours, sites: map[spot]*site{}, core: s.core, quick: s.quick}
+	return &world{flavours: s.Flavours, sites: map[spot]*site{}, core: s.Core, quick: s.Quick}
 }
 
 // round measures every cell once for every player: one right after the other, from another one on in
@@ -156,11 +156,7 @@ func chosen(all []cell, names string) (picked []cell, err error) {
 		if !slices.Contains(workloadNames(), wanted) {
 			return nil, fmt.Errorf("there is no workload %s", wanted)
 		}
-	}
-	for _, c := range all {
-		if slices.Contains(strings.Split(names, ","), c.workload) {
-			picked = append(picked, c)
-		}
+		picked = append(picked, slices.DeleteFunc(slices.Clone(all), func(c cell) bool { return c.workload != wanted })...)
 	}
 	return picked, nil
 }

@@ -30,7 +30,10 @@ func TestServicesMoveOneAtATime(t *testing.T) {
 			require.NoError(t, err)
 			defer ours.Close()
 			const name = "order:42"
-			key := from.Key(name)
+			key := name
+			if from.Name == "rueidislock" {
+				key = "rueidislock:0:" + name
+			}
 
 			// They have it.
 			theirHold, err := theirs.TryLock(ctx, name)

@@ -43,7 +43,7 @@ func redsyncRueidisRival() rival {
 
 // redsyncOn is redsync with a pool for each of the servers.
 func redsyncOn(name, settings string, open func(place) (redsyncredis.Pool, func(), error)) rival {
-	return rival{Name: name, Settings: settings + redsyncSettings, Sends: redsyncSends, Several: true, Key: sameKey,
+	return rival{Name: name, Settings: settings + redsyncSettings, Sends: redsyncSends, Several: true,
 		Open: func(p place, lease time.Duration) (locker, error) {
 			var pools []redsyncredis.Pool
 			var ends []func()

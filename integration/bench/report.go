@@ -43,8 +43,8 @@ var products = strings.NewReplacer("redis-server", "Redis", "valkey-server", "Va
 	"holdfast-test/valkey:", "Valkey ", "valkey/valkey:", "Valkey ", "redis:", "Redis ")
 
 func newReport(s settings) report {
-	r := report{began: time.Now().UTC(), commit: commit(), quick: s.quick, partly: s.workload+s.against != "", load: loadAverage()}
-	for _, f := range s.flavours {
+	r := report{began: time.Now().UTC(), commit: commit(), quick: s.Quick, partly: s.workload+s.against != "", load: loadAverage()}
+	for _, f := range s.Flavours {
 		r.servers = append(r.servers, products.Replace(cmp.Or(f.Version, f.Image)))
 	}
 	return r
@@ -52,11 +52,8 @@ func newReport(s settings) report {
 
 // commit names the working tree.
 func commit() string {
-	text, err := exec.Command("git", "describe", "--always", "--dirty").Output()
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(text))
+	text, _ := exec.Command("git", "describe", "--always", "--dirty").Output() // nothing, if it fails
+	return cmp.Or(strings.TrimSpace(string(text)), "unknown")
 }
 
 // versions are those of the modules that matter; rueidislock is a package of rueidis.
@@ -73,12 +70,9 @@ func versions() (list []string) {
 
 // loadAverage says whether others use this machine too.
 func loadAverage() string {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
+	text, _ := os.ReadFile("/proc/loadavg") // Linux has it
 	first, _, _ := strings.Cut(string(text), " ")
-	return first
+	return cmp.Or(first, "unknown")
 }
 
 // processor is the name of this machine's CPU.

@@ -30,8 +30,6 @@ type rival struct {
 
 	// Open connects one client, as one process would have it.
 	Open func(p place, lease time.Duration) (locker, error)
-	// Key is the Redis key of a lock.
-	Key func(name string) string
 }
 
 // locker is one client of a rival, safe for concurrent use.
@@ -104,6 +102,3 @@ func (p place) each() (list []place) {
 func (p place) goRedis() redis.UniversalClient {
 	return redis.NewUniversalClient(&redis.UniversalOptions{Addrs: p.Addrs, PoolSize: 64, DialTimeout: patience})
 }
-
-// sameKey is the Key of rivals that use the name as it is.
-func sameKey(name string) string { return name }

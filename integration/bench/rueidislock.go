@@ -16,7 +16,6 @@ func rueidislockRival() rival {
 		Settings: "KeyMajority 1 and NoLoopTracking, as its README says for one Redis of 7.0.5 or later; KeyValidity is the lease, " +
 			"TryNextAfter 1 s so that a loaded machine does not make its requests time out",
 		Sends: []string{"evalsha", "eval"},
-		Key:   func(name string) string { return "rueidislock:0:" + name },
 		Open: func(p place, lease time.Duration) (locker, error) {
 			l, err := rueidislock.NewLocker(rueidislock.LockerOption{ClientOption: p.option(), KeyMajority: 1, NoLoopTracking: true,
 				KeyValidity: lease, TryNextAfter: time.Second})

@@ -66,7 +66,7 @@ func (w *world) site(ctx context.Context, c cell) (*site, error) {
 		if err != nil {
 			return nil, err
 		}
-		s = &site{Deployment: d, place: place{Kind: c.where, Addrs: d.Addrs()}}
+		s = &site{Deployment: d, place: place{Kind: c.where}}
 		w.sites[at] = s
 		if err := s.prepare(ctx, w.core); err != nil {
 			return nil, err
@@ -89,9 +89,6 @@ func (s *site) prepare(ctx context.Context, core *int) error {
 	if err := s.LoadFunctions(ctx); err != nil {
 		return err
 	}
-	if s.place.Kind == server.KindSeveral {
-		s.place.Addrs = nil
-	}
 	for _, n := range s.Nodes() {
 		if core != nil {
 			if err := house(n.Addr, *core); err != nil {
@@ -105,10 +102,7 @@ func (s *site) prepare(ctx context.Context, core *int) error {
 		if err != nil {
 			return err
 		}
-		s.primaries = append(s.primaries, c)
-		if s.place.Kind == server.KindSeveral {
-			s.place.Addrs = append(s.place.Addrs, n.Addr)
-		}
+		s.primaries, s.place.Addrs = append(s.primaries, c), append(s.place.Addrs, n.Addr)
 		if err := c.Do(ctx, c.B().FunctionLoad().Replace().FunctionCode(floorSource).Build()).Error(); err != nil {
 			return err
 		}

@@ -91,15 +91,3 @@ func TestWhatHasGrownIsFound(t *testing.T) {
 	late := figures{heap: 80 * mebibyte, goroutines: 800, connections: 120, memory: 40 * mebibyte, keys: 1}
 	require.Equal(t, 5, grown(late))
 }
-
-func TestWorkersStandAtAShutGate(t *testing.T) {
-	g := &gate{}
-	g.pass()
-	g.shut.Lock()
-	through := make(chan struct{})
-	go func() { g.pass(); close(through) }()
-	require.Eventually(t, func() bool { return g.standing.Load() == 1 }, time.Minute, time.Millisecond)
-	g.shut.Unlock()
-	<-through
-	require.Zero(t, g.standing.Load())
-}

@@ -178,3 +178,17 @@ func TestOpenFailsWithOneKind(t *testing.T) {
 	only(t, client.ErrUnreachable, open(func(o *rueidis.ClientOption) { o.InitAddress = []string{"127.0.0.1:1"} }))
 	only(t, client.ErrUnreachable, open(func(o *rueidis.ClientOption) { o.InitAddress = []string{"no-such-host.invalid:1"} }))
 }
+
+// What a full server takes is enough to be handed a lock that is not renewed.
+func TestAHandOffAtAFullServer(t *testing.T) {
+	e := own(t)
+	holder, c := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
+	l := e.Take(holder, "a")
+	waiting := e.Acquire(e.Ctx, c, "a", client.WithoutRenewal())
+	e.Line(holder, "a", 1)
+	e.admin("CONFIG", "SET", "maxmemory", "1")
+	e.Release(l)
+	l = e.Locked(waiting).Lock
+	require.Greater(t, l.Remaining(), testbed.Long/2, "confirmed, for a whole lease")
+	e.Release(l)
+}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
 const long = "600000" // a lease that does not end while a test runs
@@ -34,9 +35,6 @@ type bed struct {
 func lay(tb testing.TB, d *server.Deployment) *bed {
 	tb.Helper()
 	b := &bed{tb: tb, d: d, addr: d.Addrs()[0], run: rand.Text()[:8]}
-	if d.SentinelMaster != "" {
-		tb.Fatal("the contract has no business with sentinels")
-	}
 	b.c = b.dial(2)
 	b.load()
 	return b
@@ -47,11 +45,7 @@ func (b *bed) dial(resp int) *conn {
 	b.tb.Helper()
 	c := dial(b.tb, b.addr)
 	if o := b.d.ClientOption(); o.Password != "" {
-		user := o.Username
-		if user == "" {
-			user = "default"
-		}
-		c.do("AUTH", user, o.Password)
+		c.do("AUTH", cmp.Or(o.Username, "default"), o.Password)
 	}
 	if resp == 3 {
 		c.do("HELLO", "3")
@@ -232,4 +226,19 @@ func (b *bed) now() int64 {
 	b.tb.Helper()
 	t := b.c.do("TIME").([]any)
 	return number(t[0].(string))*1_000_000 + number(t[1].(string))
+}
+
+func TestMain(m *testing.M) { testbed.Main(m) }
+
+// each runs a test on a server of every flavour. With options the server is the test's own,
+// otherwise it is shared with other tests, one after the other.
+func each(t *testing.T, test func(t *testing.T, b *bed), opts ...server.Option) {
+	t.Helper()
+	server.Each(t, func(t *testing.T, f server.Flavour) {
+		if len(opts) > 0 {
+			test(t, lay(t, server.Single(t, append(opts, server.WithFlavour(f))...)))
+			return
+		}
+		test(t, lay(t, testbed.Share(t, server.Spec{Flavour: f})))
+	})
 }

@@ -182,11 +182,7 @@ func randomly(b *bed, _ string) {
 
 // Each of these changes is one that somebody could make, and each is caught.
 func TestMutationsAreCaught(t *testing.T) {
-	f, err := server.Default()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := shareOwn(t, f)
+	d := server.Single(t, server.Owned())
 	for _, m := range mutations {
 		t.Run(m.name, func(t *testing.T) {
 			check := randomly

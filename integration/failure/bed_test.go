@@ -3,6 +3,7 @@
 package failure
 
 import (
+	"flag"
 	"os"
 	"strconv"
 	"testing"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/cluster"
+	"github.com/holdfast-go/holdfast/integration/leaks"
+	"github.com/holdfast-go/holdfast/integration/reexec"
 	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
@@ -128,4 +131,12 @@ func times(t *testing.T, name string, n int) int {
 		require.NoError(t, err, name)
 	}
 	return n
+}
+
+func TestMain(m *testing.M) {
+	reexec.Main(map[string]reexec.Role{holder: hold})
+	flag.Parse()
+	_ = flag.Set("test.parallel", "3") // tests here wait more than they compute
+	code := m.Run()
+	os.Exit(leaks.Check(code))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
 // brisk are settings of clients that renew often.
@@ -36,15 +37,6 @@ func onEach(t *testing.T, test func(t *testing.T, b *bed), opts ...server.Option
 	server.Each(t, func(t *testing.T, f server.Flavour) {
 		test(t, lay(t, server.Single(t, append(opts, server.Owned(), server.WithFlavour(f))...)))
 	})
-}
-
-// hangUp ends all connections of clients.
-func (b *bed) hangUp(n *server.Node) {
-	b.TB.Helper()
-	for _, kind := range []string{"normal", "pubsub"} {
-		_, err := n.Do(b.Ctx, "CLIENT", "KILL", "TYPE", kind)
-		require.NoError(b.TB, err)
-	}
 }
 
 // The library is upgraded and downgraded under load: no call fails, and nothing is lost.
@@ -130,7 +122,13 @@ func TestANameMoves(t *testing.T) {
 	for name, lose := range map[string]func(b *bed, old, primary *server.Node){
 		"dead":                            func(b *bed, old, _ *server.Node) { require.NoError(b.TB, old.Kill()) },
 		"demoted, and hangs up on nobody": demote,
-		"demoted":                         func(b *bed, old, primary *server.Node) { demote(b, old, primary); b.hangUp(old) },
+		"demoted": func(b *bed, old, primary *server.Node) {
+			demote(b, old, primary)
+			for _, kind := range []string{"normal", "pubsub"} {
+				_, err := old.Do(b.Ctx, "CLIENT", "KILL", "TYPE", kind)
+				require.NoError(b.TB, err)
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -159,4 +157,45 @@ func TestANameMoves(t *testing.T) {
 			w.check(t, 0, nil)
 		})
 	}
+}
+
+// A server that is busy with somebody's script refuses everything, SUNSUBSCRIBE too, which ends the
+// process of a client of rueidis that sends it. Waits, releases and Close get through that.
+func TestAServerThatIsBusyWithAScript(t *testing.T) {
+	b := single(t)
+	_, err := b.D.Nodes()[0].Do(b.Ctx, "CONFIG", "SET", "busy-reply-threshold", "20")
+	require.NoError(t, err)
+	c := b.Connect(b.D.ClientOption(), client.Config{Lease: testbed.Long})
+	l := b.Take(c, "held")
+	blocker := b.Take(b.open(testbed.Long), "waited for")
+	closes := b.Connect(b.D.ClientOption(), client.Config{Lease: testbed.Long})
+	b.Acquire(b.Ctx, closes, "waited for")
+	b.Line(c, "waited for", 1)
+	ctx, cancel := context.WithCancel(b.Ctx)
+	waiting := b.Acquire(ctx, c, "waited for")
+	b.Line(c, "waited for", 2)
+
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = b.D.Nodes()[0].Do(b.Ctx, "EVAL", `local t = redis.call('TIME')
+while redis.call('TIME')[1] - t[1] < 2 do end`, "0") // its end is all that matters
+	}()
+	b.Eventually("the server is busy", func() bool {
+		_, err := c.Inspect(b.Ctx, "held")
+		return err != nil
+	})
+	_, err = c.TryAcquire(b.Ctx, "another")
+	require.ErrorIs(t, err, client.ErrUnreachable)
+	closes.Close()
+	cancel()
+	require.Error(t, testbed.Got(t, waiting).Err)
+	soon, stop := context.WithTimeout(b.Ctx, 100*time.Millisecond)
+	defer stop()
+	require.ErrorIs(t, l.Release(soon), client.ErrUnreachable)
+	testbed.Got(t, ended)
+	b.Eventually("what was given up is given back", func() bool { return !b.Exists("held") })
+	b.Release(blocker) // it goes to nobody that is gone
+	b.Release(b.Locked(b.Acquire(b.Ctx, c, "waited for")).Lock)
+	c.Close()
 }

@@ -3,7 +3,6 @@
 package failure
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -97,7 +96,7 @@ func (c *contest) loses(how string, nodes []*server.Node, lose func(*server.Node
 	<-time.After(lost.Add(votingLease * 5 / 4).Sub(now())) // the length of the loss, not an event
 	c.enters(recovery)
 	entries, longest := c.seen().within(span{lost, now()})
-	c.t.Logf("%v %s for %v: %d entries, longest without one %v", c.places(nodes), how, now().Sub(lost), entries, longest)
+	c.t.Logf("two %s for %v: %d entries, longest without one %v", how, now().Sub(lost), entries, longest)
 	return longest
 }
 
@@ -123,14 +122,7 @@ func (c *contest) comeBack(nodes []*server.Node, back func(*server.Node) error, 
 		})
 	}
 	assert.GreaterOrEqual(c.t, time.Since(began), guard, "they voted too early")
-	c.t.Logf("%v vote again after %v: %v", c.places(nodes), time.Since(began), c.seen())
-}
-
-func (c *contest) places(nodes []*server.Node) (names []string) {
-	for _, n := range nodes {
-		names = append(names, fmt.Sprint("s", slices.Index(c.D.Nodes(), n)))
-	}
-	return names
+	c.t.Logf("they vote again after %v: %v", time.Since(began), c.seen())
 }
 
 // voted blocks until so many servers have the lock as that owner's.

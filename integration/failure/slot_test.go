@@ -29,10 +29,7 @@ var patientNodes = server.WithConfig("cluster-node-timeout", "15000")
 // its turn comes is skipped.
 func (b *bed) subscribed(node *server.Node, slot uint16, waiters int) {
 	b.TB.Helper()
-	channels := prefix + "inbox:*"
-	if b.D.Kind == server.KindCluster {
-		channels = prefix + "{" + cluster.TagFor(slot) + "}inbox:*"
-	}
+	channels := prefix + "{" + cluster.TagFor(slot) + "}inbox:*"
 	b.Eventually("the waiters have subscribed again", func() bool {
 		m, err := node.Do(b.Ctx, "PUBSUB", "SHARDCHANNELS", channels)
 		list, _ := m.AsStrSlice()

@@ -20,7 +20,6 @@ import (
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/fence"
 	"github.com/holdfast-go/holdfast/client/locktest"
-	"github.com/holdfast-go/holdfast/integration/reexec"
 )
 
 const soon = 30 * time.Second
@@ -28,7 +27,6 @@ const soon = 30 * time.Second
 var servers = map[string]*databaseServer{}
 
 func TestMain(m *testing.M) {
-	reexec.Main(map[string]reexec.Role{"writer": writer})
 	os.Exit(run(m))
 }
 
@@ -53,9 +51,8 @@ func run(m *testing.M) (code int) {
 type database struct {
 	*sql.DB
 	fence.Dialect
-	t           *testing.T
-	name        string
-	driver, dsn string
+	t    *testing.T
+	name string
 }
 
 // each runs a test on all databases.
@@ -72,9 +69,8 @@ func eachServer(t *testing.T, test func(t *testing.T, d *database)) {
 
 // onSQLite opens a file that writers wait for, so long.
 func onSQLite(t *testing.T, wait time.Duration) *database {
-	return open(t, &database{Dialect: fence.SQLite, t: t, name: "sqlite", driver: "sqlite",
-		dsn: "file:" + filepath.Join(t.TempDir(), "fencing.db") +
-			fmt.Sprintf("?_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)", wait.Milliseconds())})
+	return open(t, "sqlite", "sqlite", fence.SQLite, "file:"+filepath.Join(t.TempDir(), "fencing.db")+
+		fmt.Sprintf("?_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)", wait.Milliseconds()))
 }
 
 func onServer(t *testing.T, name string, dialect fence.Dialect) *database {
@@ -83,16 +79,16 @@ func onServer(t *testing.T, name string, dialect fence.Dialect) *database {
 		t.Skip("skipped: ", name, ": ", s.problem)
 	}
 	require.NoError(t, s.problem)
-	return open(t, &database{Dialect: dialect, t: t, name: name, driver: s.driver, dsn: s.dsn})
+	return open(t, name, s.driver, dialect, s.dsn)
 }
 
-func open(t *testing.T, d *database) *database {
+func open(t *testing.T, name, driver string, dialect fence.Dialect, dsn string) *database {
 	t.Helper()
-	db, err := sql.Open(d.driver, d.dsn)
+	db, err := sql.Open(driver, dsn)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	db.SetMaxIdleConns(8) // a connection costs PostgreSQL a process
-	d.DB = db
+	d := &database{DB: db, Dialect: dialect, t: t, name: name}
 	for _, table := range []string{"holdfast_fences", "stock", "sold"} {
 		d.do("DROP TABLE IF EXISTS " + table)
 	}

@@ -104,22 +104,6 @@ func containers(t *testing.T, f server.Flavour, pid int) string {
 	return string(list)
 }
 
-func TestCloseLeavesNothing(t *testing.T) {
-	server.Each(t, func(t *testing.T, f server.Flavour) {
-		d, err := server.Start(t.Context(), server.Spec{Flavour: f, Kind: server.KindReplicated, Replicas: 1})
-		require.NoError(t, err)
-		require.NoError(t, d.Nodes()[0].Kill())
-		require.NoError(t, d.Nodes()[1].Pause())
-		require.NoError(t, d.Close())
-		require.NoError(t, d.Close(), "a second time")
-		for _, n := range d.Nodes() {
-			_, err := net.Dial("tcp", n.Addr)
-			require.ErrorIs(t, err, syscall.ECONNREFUSED)
-		}
-		require.Empty(t, containers(t, f, os.Getpid()))
-	})
-}
-
 func TestStartSaysWhyItFails(t *testing.T) {
 	server.Each(t, func(t *testing.T, f server.Flavour) {
 		_, err := server.Start(t.Context(), server.Spec{Flavour: f, Config: [][2]string{{"no-such-directive", "1"}}})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -30,7 +31,7 @@ func (d *Deployment) joinCluster(ctx context.Context) error {
 	if err := d.meet(ctx); err != nil {
 		return err
 	}
-	if err := Together(d.nodes[primaries:], func(n *Node) error { return n.follow(ctx, d.primaryOf(n)) }); err != nil {
+	if err := Together(d.nodes[primaries:], func(n *Node) error { return n.follow(ctx, d.nodes[slices.Index(d.nodes, n)-primaries]) }); err != nil {
 		return err
 	}
 	if err := d.linked(ctx); err != nil {
@@ -55,16 +56,6 @@ func (d *Deployment) meet(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-		}
-	}
-	return nil
-}
-
-func (d *Deployment) primaryOf(replica *Node) *Node {
-	primaries := len(d.nodes) / 2
-	for i, n := range d.nodes {
-		if n == replica {
-			return d.nodes[i-primaries]
 		}
 	}
 	return nil

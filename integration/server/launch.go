@@ -4,7 +4,12 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"syscall"
 )
 
 // newNode makes a node with a port and a place to run; it is not started.
@@ -66,3 +71,41 @@ func (d *Deployment) linked(ctx context.Context) error {
 		return nil
 	})
 }
+
+// errPortTaken is why a server did not start: try another port.
+var errPortTaken = errors.New("port is taken")
+
+// process is a server that runs somewhere: as a local process or in a container.
+type process interface {
+	Dir() string                 // its directory as it sees it
+	Preload(name string)         // start with this shared library, which is put before
+	Put(name, text string) error // writes a file into its directory
+	Start() error                // with the files as they are, also after an end
+	Signal(syscall.Signal) error // sends; does not wait for the effect
+	Ended() bool                 // it is not running
+	Wait(context.Context) error  // blocks until it is not running
+	Log() string                 // what it printed so far
+	Remove() error               // kills it, deletes its files; safe to repeat
+}
+
+// Ports are taken below the range from which systems number outgoing
+// connections (32768 on Linux, 49152 elsewhere). In that range a client that
+// redials a killed server can be given the server's own port, connect to
+// itself, and keep the port from the server that is restarted.
+const lowestPort, highestPort = 10000, 32000
+
+// freePort returns a port of the loopback interface on which nothing listens.
+// Another process can take it first: who uses it must be ready to ask again.
+func freePort() (int, error) {
+	for range 1000 {
+		port := lowestPort + rand.IntN(highestPort-lowestPort)
+		l, err := net.Listen("tcp", address(port))
+		if err != nil {
+			continue
+		}
+		return port, l.Close()
+	}
+	return 0, fmt.Errorf("server: no free port between %d and %d", lowestPort, highestPort)
+}
+
+func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -3,8 +3,10 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Kind is the shape of a deployment.
@@ -56,12 +58,6 @@ func WithACL(lines ...string) Option {
 	return func(s *Spec) { s.ACL = append(s.ACL, lines...) }
 }
 
-// WithPreload runs every server with a shared library in front of the C
-// library: the bytes of one that was built for this system.
-func WithPreload(library string) Option {
-	return func(s *Spec) { s.Preload = library }
-}
-
 // WithFlavour chooses the server; without it the Default is used.
 func WithFlavour(f Flavour) Option {
 	return func(s *Spec) { s.Flavour = f }
@@ -95,4 +91,41 @@ func (s *Spec) setting(name string) string {
 		}
 	}
 	return ""
+}
+
+// Runtime is how a server runs.
+type Runtime string
+
+// The runtimes.
+const (
+	Local     Runtime = "local"     // a process of this machine
+	Container Runtime = "container" // a container of the engine of this machine
+	External  Runtime = "external"  // the server at HOLDFAST_REDIS
+)
+
+// Flavour is one server that this machine can start.
+type Flavour struct {
+	Runtime Runtime
+	Image   string // of Container
+	Binary  string // path, of Local
+	Version string // of Local, for example "redis-server 7.0.15"
+}
+
+// String says which server this is, for people.
+func (f Flavour) String() string {
+	switch f.Runtime {
+	case Local:
+		return "local " + f.Version + " at " + f.Binary
+	case Container:
+		return "container " + f.Image
+	case External:
+		return "HOLDFAST_REDIS"
+	}
+	return "default"
+}
+
+// Name is String for the name of a subtest: one word without slashes.
+func (f Flavour) Name() string {
+	text := cmp.Or(f.Image, f.Version, f.String())
+	return strings.NewReplacer("/", "-", " ", "-").Replace(text)
 }

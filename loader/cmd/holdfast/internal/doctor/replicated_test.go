@@ -57,7 +57,7 @@ func TestClocksAreCompared(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	d := server.Replicated(t, 1, server.WithConfig("min-replicas-to-write", "1"), server.WithPreload(library))
+	d := server.Replicated(t, 1, server.WithConfig("min-replicas-to-write", "1"), func(s *server.Spec) { s.Preload = library })
 	p := healthy(t, d)
 	primary, replica := d.Nodes()[0], d.Nodes()[1]
 	ahead := func(n *server.Node, by time.Duration) {
