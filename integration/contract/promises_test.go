@@ -47,6 +47,8 @@ var promises = map[string]func(b *bed, k string){
 	"a value is only what it says":             valueOfAnother,
 
 	"a young memory grants nothing guarded":      guarded(youngMemory),
+	"a young memory hands nothing over":          guarded(youngMemoryHandsNothingOver),
+	"a memory grows old":                         guarded(memoryGrowsOld),
 	"a guarded lock is taken straight down":      guarded(straightDown),
 	"a pause begins with the first guarded call": guarded(pauseBegins),
 	"a lock keeps the longest guard":             guarded(longestGuard),

@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -46,10 +45,10 @@ func (r result) oversold() int { return max(0, r.sold-stock) }
 func (r result) wait() time.Duration { return r.next.At.Sub(r.leaseEnd) }
 
 // table prints one line for each sale.
-func table(results []result) {
+func (d display) table(results []result) {
 	const row = "%-24s  %6v  %6v  %6v  %8v  %19s  %12s  %6s"
-	say("")
-	say(row, "sale", "stock", "buyers", "sold", "oversold", "next holder", "stale writes", "time")
+	d.say("")
+	d.say(row, "sale", "stock", "buyers", "sold", "oversold", "next holder", "stale writes", "time")
 	for _, r := range results {
 		next, stale := "-", "-"
 		if r.next.Fence != 0 {
@@ -60,17 +59,17 @@ func table(results []result) {
 		} else if r.plan.incident == syscall.SIGSTOP {
 			stale = "NOT REFUSED"
 		}
-		say(row, r.plan.name, stock, buyers, r.sold, r.oversold(), next, stale,
+		d.say(row, r.plan.name, stock, buyers, r.sold, r.oversold(), next, stale,
 			fmt.Sprintf("%.1f s", r.took.Seconds()))
 	}
-	say("")
+	d.say("")
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // claims prints what the demo claims, with whether it is so, and returns
 // whether all of it is.
-func claims(results []result) bool {
+func (d display) claims(results []result) bool {
 	all := true
 	for _, r := range results {
 		for _, c := range r.claims() {
@@ -78,7 +77,7 @@ func claims(results []result) bool {
 			if !c.holds {
 				word, all = "FALSE", false
 			}
-			say("%s  %s: %s", word, r.plan.name, c.text)
+			d.say("%s  %s: %s", word, r.plan.name, c.text)
 		}
 	}
 	return all
@@ -116,18 +115,4 @@ func (r result) claims() []claim {
 			claim{fmt.Sprintf("the sale went on: %d had the lock after that", r.since), r.since > 0})
 	}
 	return list
-}
-
-func say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
-
-// bar is full when all is sold, with what is sold too much behind its end.
-func bar(sold int) string {
-	const width = 30
-	full, over := min(width, sold*width/stock), max(0, sold-stock)
-	text := fmt.Sprintf("  [%s%s]%s %4d of %d sold", strings.Repeat("#", full), strings.Repeat(".", width-full),
-		strings.Repeat("!", min(width/2, over*width/stock)), sold, stock)
-	if over > 0 {
-		text += fmt.Sprintf(", %d too many", over)
-	}
-	return text
 }
