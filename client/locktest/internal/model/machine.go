@@ -149,7 +149,7 @@ func (p *puppet) tokens() known[int64] {
 // idle are the fields that only choose the words of an error, how many tokens are asked for, or whether what
 // is given back is given back more than once; those that count; and tokens that are the ones known, if a
 // grant has one.
-var idle = []string{"due", "heardAt", "others", "doubt", "Again", "no", "No", "answers", "first", "top", "Top"}
+var idle = []string{"due", "heardAt", "others", "doubt", "Again", "no", "No", "answers", "began", "first", "top", "Top"}
 
 // ofPlace are those that end with a place.
 var ofPlace = []string{"above", "owes"}
