@@ -33,7 +33,8 @@ var watch = scene{title: "holdfast watch", rows: 13, columns: 116, shots: []shot
 	{keys: "y\r", until: "11 waiting  1.0 hand-overs/s"},
 }}
 
-var demo = scene{title: "make demo", rows: 60, columns: 120, shots: []shot{{until: "s in all"}}}
+// So many rows that nothing scrolls away where a busy machine turns buyers away.
+var demo = scene{title: "make demo", rows: 200, columns: 120, shots: []shot{{until: "s in all"}}}
 
 func main() {
 	pictures, err := draw(context.Background())
