@@ -156,8 +156,8 @@ func measuredTurns(b *bed, k string) {
 	want(b.tb, b.call(functions.Wait, k, "d", long, "MAXWAIT", long).([]any)[3], 2)
 }
 
-// Where turns are long waiters ask seldom. So the next one is told to, whatever hole is before it, in case the
-// one that has the lock now is dead.
+// Where turns are long waiters ask seldom. So the next one is told to, whatever hole is before it, in
+// case the one that has the lock now is dead.
 func longTurns(b *bed, k string) {
 	channels := []string{b.key("first"), b.key("next")}
 	subs := []*conn{b.subscribe(channels[0]), b.subscribe(channels[1])}

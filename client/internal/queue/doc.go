@@ -38,8 +38,8 @@
 // its lock releases it too: what another server may have is given back.
 //
 // Release and Grant of an owner that the queue knows nothing of, and answers to calls that were abandoned,
-// change nothing here; such a Grant is undone. One of what an answer told of before is not, also when that
-// is over: it may cross its release.
+// change nothing here; such a Grant is undone. One that an answer told of before is not undone, also when
+// the lock is over: the message may cross its release.
 //
 // ask: wait with the owner of the place, for the head: the first waiter whose deadline is not over. The
 // others are told. The owner is bound to the guard and the minimum of its first call: a head with

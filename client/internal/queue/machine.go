@@ -16,8 +16,8 @@ type Machine struct {
 	no   uint64 // of the last call
 	stand
 
-	// What the last holding began with. A message that tells of it may come late, also when it is over, and must
-	// not have it given back as something that nobody worked under.
+	// What the last holding began with. A message that tells of it may come late, also when it is
+	// over, and must not have it given back as something that nobody worked under.
 	began string
 	first int64
 
