@@ -6,7 +6,6 @@ require (
 	github.com/redis/rueidis v1.0.78
 	github.com/redis/rueidis/rueidiscompat v1.0.78
 	github.com/stretchr/testify v1.12.1
-	go.uber.org/goleak v1.3.0
 )
 
 require (

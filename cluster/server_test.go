@@ -6,13 +6,13 @@ import (
 	"context"
 	"math/rand/v2"
 	"net"
+	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/integration/leaks"
@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, leaks.Late()...)
+	os.Exit(leaks.Check(m.Run()))
 }
 
 const (

@@ -5,13 +5,13 @@ package loader_test
 import (
 	"context"
 	"flag"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/functions"
@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "4") // tests here wait more than they compute
-	goleak.VerifyTestMain(m, leaks.Late()...)
+	os.Exit(leaks.Check(m.Run()))
 }
 
 const (

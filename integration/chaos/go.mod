@@ -8,7 +8,6 @@ require (
 	github.com/holdfast-go/holdfast v0.0.0-00010101000000-000000000000
 	github.com/redis/rueidis v1.0.78
 	github.com/stretchr/testify v1.12.1
-	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.47.0
 )
 

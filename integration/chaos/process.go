@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/integration/leaks"
 	"github.com/holdfast-go/holdfast/integration/oracle"
@@ -52,7 +50,7 @@ func play(p *reexec.Parent) error {
 	defer cancel()
 	all := worker{teller: &teller{}, job: &j, stopping: stopping, calm: make(chan struct{}), gate: &gate{}}
 	go all.obey(p, cancel)
-	left := goleak.IgnoreCurrent()
+	known := leaks.Now()
 	if j.Defect == defectLeak {
 		go func() { select {} }()
 	}
@@ -76,7 +74,7 @@ func play(p *reexec.Parent) error {
 	if took := now().Sub(began); took > closing {
 		all.trouble("hang", "", began, "closing the clients took %v", took)
 	}
-	if err := goleak.Find(append(leaks.Late(), left)...); err != nil {
+	if err := leaks.Find(known); err != nil {
 		all.trouble("leak", "", now(), "%v", err)
 	}
 	all.say(message{Bye: true})

@@ -13,9 +13,9 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/integration/leaks"
 	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
@@ -138,7 +138,7 @@ func TestCloseEndsEverything(t *testing.T) {
 			blocker := d.open(client.Config{Lease: testbed.Long})
 			b := d.Take(blocker, "a")
 			d.Line(blocker, "a", 0) // its connections stand
-			ignore := goleak.IgnoreCurrent()
+			known := leaks.Now()
 			option, cfg := d.option(), d.Configured(client.Config{Lease: testbed.Long})
 			open := dials(&option)
 			redis, err := rueidis.NewClient(option)
@@ -198,7 +198,7 @@ func TestCloseEndsEverything(t *testing.T) {
 				require.NoError(t, redis.Do(d.Ctx, redis.B().Ping().Build()).Error(), "it stays the caller's")
 				redis.Close()
 			}
-			require.NoError(t, goleak.Find(ignore))
+			require.NoError(t, leaks.Find(known))
 			require.Zero(t, open.Load(), "connections are left")
 		})
 	}

@@ -4,11 +4,11 @@ package server_test
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/integration/leaks"
 	"github.com/holdfast-go/holdfast/integration/reexec"
@@ -19,7 +19,7 @@ const soon = 15 * time.Second
 
 func TestMain(m *testing.M) {
 	reexec.Main(map[string]reexec.Role{starter: start})
-	goleak.VerifyTestMain(m, leaks.Late()...)
+	os.Exit(leaks.Check(m.Run()))
 }
 
 func TestReplace(t *testing.T) {
