@@ -86,11 +86,11 @@ func (h *Holding) abandoned() bool {
 	return len(h.holder.refs) > 0
 }
 
-// Seen is the lease as it stands.
-func (h *Holding) Seen() lease.Lease {
+// Length is how long the server keeps the lease after the next renewal.
+func (h *Holding) Length() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.Lease
+	return h.Lease.Length()
 }
 
 // Tell tells the lease something, and wakes those that wait for the slot if it is free then.

@@ -5,6 +5,7 @@ package keeper
 import (
 	"context"
 	"math/bits"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,11 +20,13 @@ type sending struct {
 	action  lease.Action
 	undo    *Undo
 	ride    *Ride
+	// of the lease; what is undone is not urgent, nor is a question of one who waits
+	length time.Duration
 }
 
-// pipelines send what is due, each in a goroutine of its own. Locks of one lane share pipelines:
-// those of neighbouring slots, so that a node that is stalled does not hold up the others, and of
-// leases of about one length, because that sets how long a pipeline may take.
+// pipelines send what is due, each in a goroutine of its own. What is of one lane shares pipelines: locks of
+// neighbouring slots, so that a node that is stalled does not hold up the others, and of leases of about
+// one length, because that sets how long a pipeline may take.
 type pipelines struct {
 	mu     sync.Mutex
 	lanes  map[lane]*waiting
@@ -35,6 +38,7 @@ type lane struct {
 	slots    uint16
 	class    int
 	replicas int
+	held     bool // about locks that are held
 }
 
 type waiting struct {
@@ -42,39 +46,15 @@ type waiting struct {
 	flying   int
 }
 
-// length is of the lease; what is undone is not urgent, nor is a question of one who waits.
-func (s sending) length() time.Duration {
-	switch {
-	case s.undo != nil:
-		return 6 * undoWait
-	case s.ride != nil:
-		return max(s.ride.Length, 6*(undoWait+s.ride.Call.ReplicaWait))
-	}
-	seen := s.holding.Seen()
-	return seen.Length()
-}
-
-// about is whose lane it takes: of a key, and of those that wait for replicas.
-func (s sending) about() (key string, replicas int) {
-	switch {
-	case s.undo != nil:
-		return s.undo.Key, 0
-	case s.ride != nil:
-		return s.ride.Call.Key, s.ride.Call.Replicas
-	}
-	return s.holding.Key, s.holding.Terms.Replicas
-}
-
 // Ask makes a call in the background, in one pipeline with others. It does not block.
 func (k *Keeper) Ask(r *Ride) {
-	k.pipelines.add(k, sending{ride: r})
+	k.send(r.Call.Key, r.Call.Replicas, sending{ride: r, length: max(r.Length, 6*(undoWait+r.Call.ReplicaWait))})
 	k.pipelines.launch(k)
 }
 
-// add queues a sending; launch sends it.
-func (p *pipelines) add(k *Keeper, s sending) {
-	key, replicas := s.about()
-	at := lane{k.Slot(key) >> slotBits, bits.Len64(uint64(s.length() / time.Millisecond)), replicas}
+// send queues a sending about a key; launch sends it.
+func (k *Keeper) send(key string, replicas int, s sending) {
+	p, at := &k.pipelines, lane{k.Slot(key) >> slotBits, bits.Len64(uint64(s.length / time.Millisecond)), replicas, s.holding != nil}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := p.lanes[at]
@@ -105,7 +85,7 @@ func (p *pipelines) launch(k *Keeper) {
 
 func (p *pipelines) fly(k *Keeper, at lane, w *waiting, batch []sending) {
 	defer p.done.Done()
-	k.deliver(batch)
+	k.deliver(at, batch)
 	p.mu.Lock()
 	if w.flying--; w.flying == 0 && len(w.sendings) == 0 {
 		delete(p.lanes, at)
@@ -122,17 +102,35 @@ func (p *pipelines) close() {
 }
 
 // deliver is one pipeline. It waits for a sixth of the shortest lease at most: what was not answered
-// by then is asked again.
-func (k *Keeper) deliver(batch []sending) {
-	limit := batch[0].length()
+// by then is asked again. That a lock was renewed counts also when it is heard of later, or those of a server
+// that is slow would all be lost.
+func (k *Keeper) deliver(at lane, batch []sending) {
+	limit := batch[0].length
 	calls := make([]fcall.Call, len(batch))
 	for i, s := range batch {
-		limit, calls[i] = min(limit, s.length()), s.call(k)
+		limit, calls[i] = min(limit, s.length), s.call(k)
 	}
-	ctx, cancel := context.WithTimeout(k.ctx, limit/6)
-	defer cancel()
-	sent := time.Now()
-	outcomes := k.Backend.Send(ctx, calls)
+	patience := limit / 6
+	if !at.held {
+		limit = patience
+	}
+	ctx, cancel := context.WithTimeout(k.ctx, limit)
+	sent, answers := time.Now(), make(chan []fcall.Outcome, 1)
+	k.pipelines.done.Go(func() {
+		defer cancel()
+		answers <- k.Backend.Send(ctx, calls)
+	})
+	var outcomes []fcall.Outcome
+	select {
+	case outcomes = <-answers:
+	case <-time.After(patience):
+		outcomes = slices.Repeat([]fcall.Outcome{{Err: errLate}}, len(batch))
+		k.pipelines.done.Go(func() {
+			for i, o := range <-answers {
+				batch[i].late(k, sent, o)
+			}
+		})
+	}
 	for i, s := range batch {
 		if s.failed(outcomes[i]) && k.ctx.Err() == nil {
 			k.OnUnanswered(len(batch), outcomes[i].Err)

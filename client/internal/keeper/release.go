@@ -70,20 +70,21 @@ func (k *Keeper) Release(ctx context.Context, h *holding.Holding, last int64, ri
 	if !errors.Is(err, fcall.ErrUnreachable) && ctx.Err() == nil {
 		return err
 	}
-	late := fmt.Errorf("%w: no answer in time", fcall.ErrUnreachable)
 	select {
 	case o := <-done:
 		switch {
 		case o.Err != nil:
-			return late
+			return errLate
 		case !o.Yes:
 			return said(h, o.Reply)
 		}
 		return nil
 	case <-ctx.Done():
-		return late
+		return errLate
 	}
 }
+
+var errLate = fmt.Errorf("%w: no answer in time", fcall.ErrUnreachable)
 
 // first makes the first call of a release.
 func (k *Keeper) first(ctx context.Context, release fcall.Call, ride *Ride) (fcall.Reply, error) {

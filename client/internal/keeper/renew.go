@@ -23,7 +23,7 @@ func (k *Keeper) step(h *holding.Holding, now time.Time) {
 		case lease.None:
 			return
 		case lease.Renew, lease.Verify, lease.Look:
-			k.pipelines.add(k, sending{holding: h, action: action})
+			k.send(h.Key, h.Terms.Replicas, sending{holding: h, action: action, length: h.Length()})
 		case lease.Expire, lease.GiveBack:
 			k.GiveUp(h, h.Holder().Fence)
 		}
@@ -113,8 +113,7 @@ func (s sending) call(k *Keeper) fcall.Call {
 	case lease.Verify: // prolongs nothing, and says why if the lock is not ours
 		return Renewal(h, shortest)
 	}
-	seen := h.Seen()
-	c := Renewal(h, seen.Length())
+	c := Renewal(h, s.length)
 	c.Tracked = tracked && c.Replicas == 0
 	return c
 }
@@ -155,6 +154,14 @@ func (s sending) answered(k *Keeper, sent time.Time, o fcall.Outcome) {
 	}
 	if o.Err == nil && h != nil && s.action != lease.Look {
 		k.Cache.Drop(h.Key)
+	}
+}
+
+// late notes an answer to a renewal that was asked for again meanwhile.
+func (s sending) late(k *Keeper, sent time.Time, o fcall.Outcome) {
+	if h := s.holding; s.action == lease.Renew && o.Err == nil && o.Yes && o.Fence == h.First {
+		h.Tell(func(l *lease.Lease) { l.Late(sent, s.length) })
+		k.Update(h)
 	}
 }
 

@@ -75,6 +75,21 @@ func TestASilentServerIsAskedAgain(t *testing.T) {
 	})
 }
 
+// A server that is slow renews all the same: what it says late counts from when it was asked.
+func TestALateAnswerCounts(t *testing.T) {
+	for took, asked := range map[time.Duration][]time.Duration{6 * time.Second: seconds(10, 20, 30, 40), 9 * time.Second: seconds(10, 16.5, 23, 29.5, 36)} {
+		in(t, func(t *testing.T, b *bed) {
+			h, work, _ := b.hold(b.Context(), terms)
+			b.server.set(func(s *server) { s.took = took })
+			time.Sleep(42 * time.Second)
+			require.Equal(t, asked, b.server.asked(fcall.Renew))
+			require.False(t, until(h).After(b.server.seen().until))
+			time.Sleep(10 * time.Minute)
+			require.NoError(t, work.Err())
+		})
+	}
+}
+
 func TestALockThatIsRefused(t *testing.T) {
 	for _, refusal := range []struct {
 		fcall.Reply

@@ -35,6 +35,18 @@ func (l *Lease) Renewed(sent time.Time) {
 	}
 }
 
+// Late reports that the server confirmed a renewal for length that was sent at sent, after Failed was told
+// of it. Another one may have the slot meanwhile.
+func (l *Lease) Late(sent time.Time, length time.Duration) {
+	if l.state > Stopping || length != l.length { // or a shorter one counts since
+		return
+	}
+	l.until = later(l.until, Deadline(sent, length))
+	if l.state == Held && !l.asking && !l.renewAt.IsZero() {
+		l.renewAt = later(l.renewAt, sent.Add(l.every()))
+	}
+}
+
 // every is the pause between renewals: the longest useful one, if the length was changed.
 func (l *Lease) every() time.Duration {
 	if l.length == l.terms.Length {

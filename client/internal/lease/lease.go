@@ -18,6 +18,7 @@
 //	event       Confirming        Held              Stopping         Refused          Over
 //	Renewed     Held              Held              Stopping         Refused          Over
 //	Failed      Confirming        Held              Stopping         Refused          Over
+//	Late        Confirming        Held              Stopping         Refused          Over
 //	Refuse      Refused           Refused           Refused          Refused          Over
 //	Join        Confirming        Held              no               no               no
 //	Pass        Confirming        Held              no               no               no

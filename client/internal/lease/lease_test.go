@@ -43,6 +43,23 @@ func TestTheDeadlineHasAMargin(t *testing.T) {
 	require.False(t, l.Working(Deadline(start, time.Minute)))
 }
 
+// An answer that comes late counts, but not against less that was asked for since.
+func TestALateAnswer(t *testing.T) {
+	l := New(minute, start)
+	l.lookAt = time.Time{}
+	require.Equal(t, Renew, l.Step(at(20*time.Second)))
+	l.Failed(at(30 * time.Second))
+	l.Late(at(20*time.Second), time.Minute)
+	require.Equal(t, Deadline(at(20*time.Second), time.Minute), l.Until())
+	require.Equal(t, at(40*time.Second), l.Due(), "it need not be asked again")
+	require.Equal(t, Renew, l.Step(at(40*time.Second)))
+	l.Failed(at(50 * time.Second))
+	_, ok := l.Extend(at(51*time.Second), 10*time.Second)
+	require.True(t, ok)
+	l.Late(at(40*time.Second), time.Minute)
+	require.Equal(t, Deadline(at(51*time.Second), 10*time.Second), l.Until())
+}
+
 // What is due, and when, in the life of a lease that is renewed.
 func TestALifeOfRenewals(t *testing.T) {
 	l := New(minute, start)

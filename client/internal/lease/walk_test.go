@@ -22,6 +22,10 @@ type world struct {
 	sent    time.Time
 	length  time.Duration
 	looking bool
+
+	late       bool // an automatic one that was given up has an answer on its way, until the next tick
+	lateSent   time.Time
+	lateLength time.Duration
 }
 
 // worlds are where a walk begins.
@@ -41,6 +45,9 @@ type key struct {
 	renewals                                int8
 	length, asked, want                     time.Duration
 	asking, byHand, doubted, looking, known bool
+	late                                    bool
+	lateSent                                int8
+	lateLength                              time.Duration
 }
 
 func (w *world) key() key {
@@ -51,13 +58,16 @@ func (w *world) key() key {
 		return int8(max(0, (at.Sub(w.now)+tick-1)/tick))
 	}
 	if l.state == Over { // it is final: only what was under way can happen to it
-		return key{state: Over, asking: w.pending, known: w.done}
+		return key{state: Over, asking: w.pending, known: w.done, late: w.late}
 	}
 	k := key{state: l.state, until: in(l.until), renew: in(l.renewAt), look: in(l.lookAt), limit: in(l.limitAt),
 		server: in(w.server), renewals: int8(l.renewals), length: l.length, asking: w.pending, doubted: l.doubted, looking: w.looking}
 	if w.pending {
 		k.sent, k.asked, k.want = int8(w.now.Sub(w.sent)/tick), l.asked, w.length
 		k.byHand, k.known = l.byHand, w.done
+	}
+	if k.late = w.late; k.late {
+		k.lateSent, k.lateLength = int8(w.now.Sub(w.lateSent)/tick), w.lateLength
 	}
 	return k
 }
@@ -113,7 +123,7 @@ func (t *walk) send(w *world, length time.Duration) {
 }
 
 func (t *walk) tick(w *world) {
-	w.now = w.now.Add(tick)
+	w.now, w.late = w.now.Add(tick), false
 	for {
 		before := w.lease.State()
 		action := w.lease.Step(w.now)
@@ -159,8 +169,16 @@ var events = []struct {
 		return true
 	}},
 	{"Failed", func(w *world) bool { return w.pending }, func(_ *walk, w *world) bool {
+		if w.done && !w.lease.byHand && w.length > 0 {
+			w.late, w.lateSent, w.lateLength = true, w.sent, w.length
+		}
 		w.pending = false
 		w.lease.Failed(w.now)
+		return true
+	}},
+	{"Late", func(w *world) bool { return w.late }, func(t *walk, w *world) bool {
+		w.late = false
+		w.lease.Late(w.lateSent, w.lateLength)
 		return true
 	}},
 	{"Refuse", nil, func(_ *walk, w *world) bool { w.lease.Refuse(); return true }},
