@@ -4,7 +4,6 @@ package locktest_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -228,28 +227,5 @@ func TestFailuresNameWhatIsWrong(t *testing.T) {
 			defer s.Start()
 			s.Inspect("x")
 		})
-	})
-}
-
-// A guarded lock is had at once, and after a failover that lost it when the pause is over.
-func TestGuardedLocks(t *testing.T) {
-	bubble(t, func(t *testing.T, s *locktest.Server) {
-		cfg := client.Config{Lease: 30 * time.Second, Guard: 40 * time.Second}
-		one, two := s.Client(cfg), s.Client(cfg)
-		first, err := one.TryAcquire(t.Context(), "job")
-		require.NoError(t, err)
-		s.Failover("job")
-		began := time.Now()
-		for err = client.ErrUnreachable; errors.Is(err, client.ErrUnreachable); time.Sleep(time.Millisecond) {
-			_, err = two.TryAcquire(t.Context(), "job") // the connections have ended
-		}
-		var busy *client.BusyError
-		require.ErrorAs(t, err, &busy)
-		require.Empty(t, busy.Holder.Owner)
-		second, err := two.Acquire(t.Context(), "job")
-		require.NoError(t, err)
-		require.InDelta(t, 41*time.Second, time.Since(began), float64(time.Second+time.Millisecond))
-		require.Error(t, first.Context().Err())
-		require.NoError(t, second.Release(t.Context()))
 	})
 }
