@@ -89,8 +89,7 @@ func TestASlotMovesToANodeWithoutTheLibrary(t *testing.T) {
 		c := bed.Open(t, bed.Options(w, "c", from.Addr()), client.Config{AutoLoad: autoLoad})
 		other := bed.Open(t, bed.Options(w, "other", from.Addr()), client.Config{AutoLoad: true})
 		l := bed.Must(c.Acquire(ctx, "{x}held"))
-		next := make(chan *client.Lock)
-		go func() { next <- bed.Must(other.Acquire(ctx, "{x}held")) }()
+		next := bed.Waits(t, other, "{x}held", nil)
 		time.Sleep(time.Second)
 		take := func(opts ...client.Option) {
 			t.Helper()
