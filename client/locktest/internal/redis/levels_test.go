@@ -69,7 +69,7 @@ func faults() map[string]fault {
 	replace := func(t *testing.T, n *redis.Node) { bed.Load(t, n) }
 	flush := func(_ *testing.T, n *redis.Node) { n.Do("FUNCTION", "FLUSH") }
 	user := func(rule string) func(*testing.T, *redis.Node) {
-		return func(_ *testing.T, n *redis.Node) { n.SetUser("default", rule) }
+		return func(_ *testing.T, n *redis.Node) { n.Do("ACL", "SETUSER", "default", rule) }
 	}
 	kill := func(_ *testing.T, n *redis.Node) { n.KillClients() }
 	none := func(*testing.T, *redis.Node) {}
