@@ -118,7 +118,7 @@ func (f fault) happens(t *testing.T, w *redis.World, lv level) {
 	for i := range times {
 		struck = time.Now()
 		f.strike(t, n)
-		free := "free " + itoa(i)
+		free := client.Name("free", i)
 		if pauses && f.try == nil {
 			require.LessOrEqual(t, nobodyYet(t, c, free), guard)
 		} else if m, err := c.TryAcquire(ctx, free); f.answers(t, f.try, err) {
