@@ -4,7 +4,6 @@ package locktest_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -45,7 +44,7 @@ func TestWaysToLoseALock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *locktest.Server) {
-				l := must(s.Client(client.Config{}).Acquire(ctx, "x"))
+				l := bed.Must(s.Client(client.Config{}).Acquire(ctx, "x"))
 				time.Sleep(2 * time.Second) // from here on the holder is told
 				if name == "break" {
 					time.Sleep(9 * time.Second) // and from its first renewal on, why
@@ -74,9 +73,8 @@ func TestFaultsThatALockSurvives(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *locktest.Server) {
 				c1, c2 := s.Client(client.Config{}), s.Client(client.Config{})
-				l := must(c1.Acquire(ctx, "x"))
-				next := make(chan *client.Lock)
-				go func() { next <- must(c2.Acquire(ctx, "x")) }()
+				l := bed.Must(c1.Acquire(ctx, "x"))
+				next := bed.Waits(t, c2, "x", nil)
 				s.Await("x", func(i client.Info) bool { return i.Waiters == 1 })
 				c.begin(s)
 				time.Sleep(12 * time.Second)
@@ -104,14 +102,14 @@ func TestSomebodyElse(t *testing.T) {
 		_, err := c.TryAcquire(ctx, "x")
 		require.ErrorIs(t, err, client.ErrBusy)
 		start := time.Now()
-		l := must(c.Acquire(ctx, "x"))
+		l := bed.Must(c.Acquire(ctx, "x"))
 		require.InDelta(t, time.Minute, time.Since(start), float64(time.Second))
 		giveBack() // not its own any more
 		s.HeldBy(l)
 		giveBack = s.Take("x", time.Hour)
 		time.AfterFunc(time.Second, giveBack)
 		start = time.Now()
-		s.HeldBy(must(c.Acquire(ctx, "x")))
+		s.HeldBy(bed.Must(c.Acquire(ctx, "x")))
 		require.LessOrEqual(t, time.Since(start), 2*time.Second)
 	})
 }
@@ -122,9 +120,8 @@ func TestExpireGivesTheLockToTheNext(t *testing.T) {
 	bubble(t, func(t *testing.T, s *locktest.Server) {
 		s.Expire("free")
 		c1, c2 := s.Client(client.Config{}), s.Client(client.Config{})
-		old := must(c1.Acquire(ctx, "x"))
-		next := make(chan *client.Lock)
-		go func() { next <- must(c2.Acquire(ctx, "x")) }()
+		old := bed.Must(c1.Acquire(ctx, "x"))
+		next := bed.Waits(t, c2, "x", nil)
 		s.Await("x", func(i client.Info) bool { return i.Waiters == 1 })
 		start := time.Now()
 		s.Expire("x")
@@ -141,9 +138,7 @@ func TestExpireGivesTheLockToTheNext(t *testing.T) {
 func TestWaitersJoinAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *locktest.Server) {
 		giveBack := s.Take("x", time.Hour)
-		next := make(chan *client.Lock)
-		c := s.Client(client.Config{})
-		go func() { next <- must(c.Acquire(ctx, "x")) }()
+		next := bed.Waits(t, s.Client(client.Config{}), "x", nil)
 		s.Await("x", func(i client.Info) bool { return i.Waiters == 1 })
 		giveNothing := giveBack
 		giveBack = s.Take("x", time.Hour)
@@ -160,8 +155,8 @@ func TestWaitersJoinAgain(t *testing.T) {
 // A client that the code under test opens, and closes.
 func TestClientOption(t *testing.T) {
 	bubble(t, func(t *testing.T, s *locktest.Server) {
-		c := must(client.Open(s.ClientOption(), client.Config{}))
-		s.HeldBy(must(c.Acquire(ctx, "x")))
+		c := bed.Must(client.Open(s.ClientOption(), client.Config{}))
+		s.HeldBy(bed.Must(c.Acquire(ctx, "x")))
 		c.Close()
 	})
 }
@@ -199,7 +194,7 @@ func TestFailuresNameWhatIsWrong(t *testing.T) {
 		tb := &spy{TB: t}
 		s := locktest.New(tb)
 		c := s.Client(client.Config{})
-		l := must(c.Acquire(ctx, "x"))
+		l := bed.Must(c.Acquire(ctx, "x"))
 		check := func(want string, f func()) {
 			t.Helper()
 			if got := tb.says(f); !strings.HasPrefix(got, "locktest: "+want) {
@@ -220,7 +215,7 @@ func TestFailuresNameWhatIsWrong(t *testing.T) {
 			s.HeldBy(l)
 		})
 		check(`Expire: lock "y" is limited or shared`, func() {
-			must(c.Acquire(ctx, "y", client.WithLimit(2)))
+			bed.Must(c.Acquire(ctx, "y", client.WithLimit(2)))
 			s.Expire("y")
 		})
 		check("Inspect: ERR the node is down", func() {
@@ -228,28 +223,5 @@ func TestFailuresNameWhatIsWrong(t *testing.T) {
 			defer s.Start()
 			s.Inspect("x")
 		})
-	})
-}
-
-// A guarded lock is had at once, and after a failover that lost it when the pause is over.
-func TestGuardedLocks(t *testing.T) {
-	bubble(t, func(t *testing.T, s *locktest.Server) {
-		cfg := client.Config{Lease: 30 * time.Second, Guard: 40 * time.Second}
-		one, two := s.Client(cfg), s.Client(cfg)
-		first, err := one.TryAcquire(t.Context(), "job")
-		require.NoError(t, err)
-		s.Failover("job")
-		began := time.Now()
-		for err = client.ErrUnreachable; errors.Is(err, client.ErrUnreachable); time.Sleep(time.Millisecond) {
-			_, err = two.TryAcquire(t.Context(), "job") // the connections have ended
-		}
-		var busy *client.BusyError
-		require.ErrorAs(t, err, &busy)
-		require.Empty(t, busy.Holder.Owner)
-		second, err := two.Acquire(t.Context(), "job")
-		require.NoError(t, err)
-		require.InDelta(t, 41*time.Second, time.Since(began), float64(time.Second+time.Millisecond))
-		require.Error(t, first.Context().Err())
-		require.NoError(t, second.Release(t.Context()))
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 	"github.com/holdfast-go/holdfast/integration/leaks"
 )
 
@@ -33,19 +34,12 @@ func run(test func(t *testing.T)) {
 	}
 }
 
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 func held(i client.Info) bool { return i.Held }
 
 // The tests that the README shows are Examples, and so they run.
 func TestTheReadmeShowsExamples(t *testing.T) {
-	readme := string(must(os.ReadFile("README.md")))
-	examples := undent(string(must(os.ReadFile("example_test.go"))))
+	readme := string(bed.Must(os.ReadFile("README.md")))
+	examples := undent(string(bed.Must(os.ReadFile("example_test.go"))))
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(readme, -1)
 	if len(blocks) < 3 {
 		t.Fatalf("%d blocks of Go in the README", len(blocks))

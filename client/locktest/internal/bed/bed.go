@@ -108,6 +108,27 @@ func Open(t *testing.T, opt rueidis.ClientOption, cfg client.Config) *client.Cli
 	return Closing(t, Must(client.Open(opt, Quiet(cfg))))
 }
 
+// Waits lets a client wait for a lock, again where that fails with the one error that may be, and returns it.
+func Waits(t *testing.T, c *client.Client, name string, may error, opts ...client.Option) <-chan *client.Lock {
+	got := make(chan *client.Lock, 1)
+	go func() {
+		defer close(got)
+		for t.Context().Err() == nil {
+			l, err := c.Acquire(t.Context(), name, opts...)
+			if err == nil {
+				got <- l
+				return
+			}
+			if (may == nil || !errors.Is(err, may)) && t.Context().Err() == nil {
+				t.Errorf("who waits is told: %v", err)
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	return got
+}
+
 // Quiet is a configuration that logs nothing if it has no Logger.
 func Quiet(cfg client.Config) client.Config {
 	if cfg.Logger == nil {

@@ -4,11 +4,7 @@ package jobs
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -20,163 +16,110 @@ import (
 	"github.com/holdfast-go/holdfast/functions"
 )
 
-// Limited and shared locks.
-
-// crowd is who works at the same time.
-type crowd struct {
-	mu     sync.Mutex
-	slots  map[int]int64 // the token of who has it
-	tokens map[int64]bool
-	most   int
-	wrong  []string
-}
-
-func (c *crowd) enter(l *client.Lock) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.slots == nil {
-		c.slots, c.tokens = map[int]int64{}, map[int64]bool{}
-	}
-	if c.slots[l.Slot()] != 0 || c.tokens[l.Fence()] || l.Slot() < 1 {
-		c.wrong = append(c.wrong, fmt.Sprintf("slot %d, token %d beside %v", l.Slot(), l.Fence(), c.slots))
-	}
-	c.slots[l.Slot()], c.tokens[l.Fence()] = l.Fence(), true
-	c.most = max(c.most, len(c.slots))
-}
-
-func (c *crowd) leave(l *client.Lock) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.slots, l.Slot())
-}
-
-// slots are those of a lock's holders, as the server says.
-func slots(t *testing.T, c *client.Client, name string) (taken []int) {
-	t.Helper()
-	all, err := c.Holders(ctx, name)
-	require.NoError(t, err)
-	for _, h := range all {
-		taken = append(taken, h.Slot)
-	}
-	return taken
-}
-
-// waits begins an Acquire, and returns when n wait.
-func waits(s *locktest.Server, c *client.Client, name string, n int, opts ...client.Option) <-chan *client.Lock {
-	got := make(chan *client.Lock, 1)
-	go func() {
-		defer close(got)
-		if l, err := c.Acquire(ctx, name, opts...); err == nil {
-			got <- l
-		}
-	}()
-	queued(s, name, n)
-	return got
-}
-
-// counted is an observer of the functions that a server runs.
-func counted(t *testing.T, latency time.Duration, test func(t *testing.T, w *redis.World, n *redis.Node, calls func(function string) int)) {
-	var mu sync.Mutex
-	ran := map[string]int{}
-	opt := redis.Options{Latency: latency, Hooks: redis.Hooks{Call: func(c redis.Call) {
-		mu.Lock()
-		defer mu.Unlock()
-		ran[c.Function]++
-	}}}
-	bed.In(t, opt, func(t *testing.T, w *redis.World) {
-		test(t, w, bed.Loaded(t, w, "s:6379"), func(function string) int {
-			mu.Lock()
-			defer mu.Unlock()
-			return ran[function]
-		})
-	})
-}
-
-// The limit is the request's, and the line is one for all: one that does not fit keeps those behind it
-// waiting.
-func TestOneLineForAll(t *testing.T) {
+// A break of one ends that one: at once if it waited or is of the client that broke it, else at its
+// next renewal. A break of all ends each.
+func TestABreakOfACrowd(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *locktest.Server) {
 		a, b := s.Client(client.Config{}), s.Client(client.Config{})
-		two := []*client.Lock{holding(t, a, "x", client.WithLimit(3)), holding(t, b, "x", client.WithLimit(2))}
-		_, err := b.TryAcquire(ctx, "x", client.WithLimit(2))
-		require.ErrorIs(t, err, client.ErrBusy)
-		one := waits(s, a, "x", 1, client.WithLimit(1))
-		_, err = b.TryAcquire(ctx, "x", client.WithLimit(3))
-		require.EqualError(t, err, fmt.Sprintf(`holdfast: lock "x": held by others, limited, lease %v, 1 waiting`, remaining(t, err)))
-		three := waits(s, b, "x", 2, client.WithLimit(3))
-		alone := waits(s, a, "x", 3)
-		readers := []<-chan *client.Lock{waits(s, a, "x", 4, client.WithShared()), waits(s, b, "x", 5, client.WithShared())}
-		require.NoError(t, two[0].Release(ctx))
-		synctest.Wait()
-		require.Empty(t, one)
-		require.NoError(t, two[1].Release(ctx))
-		first, second := <-one, <-three
-		require.Equal(t, []int{1, 2}, []int{first.Slot(), second.Slot()})
-		require.NoError(t, second.Release(ctx))
+		first := holding(t, a, "x")
+		waited := waits(s, a, "x", 1, client.WithShared())
 		require.NoError(t, first.Release(ctx))
-		writer := <-alone
-		require.Zero(t, writer.Slot())
-		synctest.Wait()
-		require.Empty(t, readers[0])
-		require.NoError(t, writer.Release(ctx))
-		r0, r1 := <-readers[0], <-readers[1]
-		require.ElementsMatch(t, []int{1, 2}, []int{r0.Slot(), r1.Slot()})
-		_, err = a.TryAcquire(ctx, "x")
-		require.ErrorContains(t, err, "held by others, shared")
-		_, err = a.Acquire(ctx, "x", client.WithLimit(9), client.WithMaxWait(time.Second))
-		require.ErrorIs(t, err, client.ErrTimeout)
-		require.ErrorContains(t, err, "(held by others, shared, place 1 in line)")
+		one := <-waited
+		time.Sleep(time.Minute) // who is refused soon after another was stands in line at once, and is told there
+		two, three := holding(t, a, "x", client.WithShared()), holding(t, b, "x", client.WithShared())
+		time.Sleep(11 * time.Second) // all have been renewed
+
+		broken := func(l *client.Lock, least, most time.Duration) {
+			t.Helper()
+			spend(t, least, most, func() { <-l.Context().Done() })
+			require.ErrorIs(t, context.Cause(l.Context()), client.ErrBroken)
+			require.ErrorContains(t, context.Cause(l.Context()), "it hangs")
+			require.ErrorIs(t, l.Release(ctx), client.ErrBroken)
+		}
+		_, err := b.BreakOwner(ctx, "x", "", "it hangs")
+		require.ErrorIs(t, err, client.ErrArgument)
+		info, err := b.BreakOwner(ctx, "x", one.Owner(), "it hangs")
+		require.NoError(t, err)
+		require.Equal(t, []any{true, one.Owner(), one.Fence()}, []any{info.Held, info.Holder.Owner, info.Fence})
+		broken(one, 0, time.Millisecond)
+		require.NoError(t, two.Context().Err())
+		require.NoError(t, three.Context().Err())
+		require.Equal(t, []int{2, 3}, slots(t, b, "x"))
+		info, err = b.BreakOwner(ctx, "x", one.Owner(), "it hangs")
+		require.NoError(t, err)
+		require.False(t, info.Held, "a repeat breaks nobody's")
+
+		info, err = b.Break(ctx, "x", "it hangs")
+		require.NoError(t, err)
+		require.Equal(t, client.Info{Name: "x", Held: true, Fence: three.Fence()}, info)
+		broken(three, 0, time.Millisecond)
+		broken(two, time.Second, 10*time.Second)
+		time.Sleep(time.Second)
+		s.Free("x")
 	})
 }
 
-func remaining(t *testing.T, err error) time.Duration {
-	t.Helper()
-	var busy *client.BusyError
-	require.ErrorAs(t, err, &busy)
-	require.Zero(t, busy.Holder)
-	require.Equal(t, functions.WhyLimited, busy.Why)
-	return busy.Remaining
-}
-
-func TestInspectAndHoldersOfACrowd(t *testing.T) {
+// A holder is not told of what others renew: each renews as often as is due, and nobody looks.
+func TestManyHoldersRenewNoMoreThanIsDue(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T, s *locktest.Server) {
-		c, other := s.Client(client.Config{Label: "a"}), s.Client(client.Config{})
-		require.Empty(t, slots(t, c, "x"))
-		var locks []*client.Lock
-		for range 250 {
-			locks = append(locks, holding(t, c, "x", client.WithShared()))
-		}
-		require.NoError(t, locks[3].Release(ctx))
-		last := locks[249]
-		s.HeldBy(last)
-		want := client.Info{Name: "x", Held: true, Holds: 249, Fence: last.Fence(), Why: "shared"}
-		for range 2 {
-			for _, ask := range []func(context.Context, string) (client.Info, error){other.Inspect, other.InspectCached} {
-				info, err := ask(ctx, "x")
-				require.NoError(t, err)
-				require.Positive(t, info.Remaining)
-				info.Remaining, info.Age = 0, 0
-				require.Equal(t, want, info)
+	counted(t, func(t *testing.T, w *redis.World, n *redis.Node, calls func(string) int) {
+		for _, host := range []string{"a", "b"} {
+			c := bed.Open(t, bed.Single(w, host, n.Addr()), client.Config{})
+			for range 10 {
+				l := holding(t, c, "x", client.WithShared())
+				t.Cleanup(func() { require.NoError(t, l.Release(ctx)) })
+				time.Sleep(37 * time.Millisecond)
 			}
 		}
-		all, err := other.Holders(ctx, "x")
-		require.NoError(t, err)
-		require.Len(t, all, 249)
-		for _, h := range all {
-			l := locks[h.Slot-1]
-			require.Equal(t, l.Owner(), h.Holder.Owner)
-			require.Equal(t, "a", h.Holder.Label)
-			require.Equal(t, l.Fence(), h.Fence)
-			require.Positive(t, h.Remaining)
-		}
-		require.False(t, slices.ContainsFunc(all, func(h client.HolderInfo) bool { return h.Slot == 4 }))
+		time.Sleep(time.Minute)
+		require.LessOrEqual(t, calls(functions.Renew), 20*6)
+		require.GreaterOrEqual(t, calls(functions.Renew), 20*5)
+		require.Zero(t, calls(functions.Inspect))
+	})
+}
 
-		alone := holding(t, c, "y")
-		all, err = other.Holders(ctx, "y")
+// With replicas too.
+func TestAHolderWithReplicasDoesNotLook(t *testing.T) {
+	t.Parallel()
+	for _, with := range []client.Option{client.WithLimit(1), client.WithOptions()} {
+		counted(t, func(t *testing.T, w *redis.World, n *redis.Node, calls func(string) int) {
+			w.Replica("r:6379", n)
+			c := bed.Open(t, bed.Single(w, "a", n.Addr()), client.Config{Replicas: 1})
+			l := holding(t, c, "x", with)
+			time.Sleep(61 * time.Second)
+			require.Equal(t, 6, calls(functions.Renew))
+			require.Equal(t, l.Slot() == 0, calls(functions.Inspect) > 0)
+			require.NoError(t, l.Release(ctx))
+		})
+	}
+}
+
+// A try asks the server each time, and keeps nothing.
+func TestATryOfACrowdAsksTheServer(t *testing.T) {
+	t.Parallel()
+	counted(t, func(t *testing.T, w *redis.World, n *redis.Node, calls func(string) int) {
+		a, b := bed.Open(t, bed.Single(w, "a", n.Addr()), client.Config{}), bed.Open(t, bed.Single(w, "b", n.Addr()), client.Config{})
+		l := holding(t, a, "x")
+		try := func(opt client.Option) {
+			_, err := b.TryAcquire(ctx, "x", opt)
+			require.ErrorIs(t, err, client.ErrBusy)
+		}
+		for range 5 {
+			try(client.WithOptions())
+		}
+		before := calls(functions.Acquire)
+		require.Equal(t, []int{1}, slots(t, b, "x"), "a read, which changes nothing of what is known")
+		try(client.WithOptions())
+		require.Equal(t, before, calls(functions.Acquire), "it is refused from memory")
+		for range 5 {
+			try(client.WithLimit(2))
+			try(client.WithShared())
+		}
+		require.Equal(t, before+10, calls(functions.Acquire))
+		require.NoError(t, l.Release(ctx))
+		next, err := b.TryAcquire(ctx, "x", client.WithLimit(2))
 		require.NoError(t, err)
-		require.Len(t, all, 1)
-		require.Equal(t, []any{1, alone.Owner(), alone.Fence()}, []any{all[0].Slot, all[0].Holder.Owner, all[0].Fence})
+		require.NoError(t, next.Release(ctx))
 	})
 }

@@ -5,6 +5,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -176,7 +177,7 @@ func TestWatch(t *testing.T) {
 				case !info.Held:
 					seen <- "nobody"
 				default:
-					seen <- info.Holder.Label
+					seen <- fmt.Sprint(info.Holds, info.Holder.Label)
 				}
 			}
 		}()
@@ -189,9 +190,17 @@ func TestWatch(t *testing.T) {
 		soon("nobody")
 		l, err := other.Acquire(ctx, "leader")
 		require.NoError(t, err)
-		soon("it")
+		soon("1it")
 		time.Sleep(time.Hour) // renewals are no change
 		require.NoError(t, l.Release(ctx))
+		soon("nobody")
+		first := holding(t, other, "leader", client.WithShared())
+		soon("1")
+		second := holding(t, other, "leader", client.WithShared())
+		soon("2")
+		require.NoError(t, first.Release(ctx))
+		soon("1")
+		require.NoError(t, second.Release(ctx))
 		soon("nobody")
 		s.Stop()
 		require.Equal(t, client.ErrUnreachable.Error(), <-seen)

@@ -254,6 +254,9 @@ var scenarios = []struct {
 		x.busy(alone)
 		writer := waits(x.s, x.b, "x", 1)
 		x.busy(reads)
+		require.ErrorContains(x, x.b.TryDo(ctx, "x", nothing, reads), ", 1 waiting")
+		err := x.a.Do(ctx, "x", nothing, reads, client.WithMaxWait(time.Second))
+		require.ErrorContains(x, err, "(held by others, shared, place 2 in line)")
 		x.free(readers[0])
 		synctest.Wait()
 		require.Empty(x, writer)
@@ -387,14 +390,19 @@ var scenarios = []struct {
 		}
 	}},
 	{`InterProcessReadWriteLock/testGetParticipantNodes testSetNodeData`, func(x scene) {
-		x.fill(20, reads, client.WithLabel("data"))
+		readers := x.fill(250, reads, client.WithLabel("data")) // more than one call lists
 		for n := range 8 {
 			waits(x.s, x.s.Client(client.Config{}), "x", n+1)
 		}
-		x.held(20)
+		x.free(readers[3])
+		x.held(249)
 		all, err := x.b.Holders(ctx, "x")
 		require.NoError(x, err)
-		require.Equal(x, "data", all[19].Holder.Label)
+		last, says := readers[249], all[248]
+		require.Equal(x, []any{250, last.Owner(), "data", last.Fence()}, []any{says.Slot, says.Holder.Owner, says.Holder.Label, says.Fence})
+		info, err := x.b.InspectCached(ctx, "x")
+		require.NoError(x, err)
+		require.Equal(x, []any{249, "shared", last.Fence()}, []any{info.Holds, info.Why, info.Fence})
 	}},
 	{`InterProcessSemaphoreV2/testNoOrphanedNodes testAcquireAfterLostServer testKilledServerWithEnsembleProvider testCluster`, func(x scene) {
 		for _, fault := range []func(){x.s.Stop, x.s.Forget, func() { x.s.Failover() }, func() { x.s.Delete("x") }} {
@@ -482,7 +490,7 @@ var scenarios = []struct {
 		require.NoError(x, whole.TryDo(ctx, "N", nothing, limit(1)))
 	}},
 	{`DistributedLock/TestLockAbandonment; DistributedReaderWriterLock/TestReadLockAbandonment`, func(x scene) {
-		for _, kind := range []client.Option{reads, limit(1)} {
+		for _, kind := range []client.Option{alone, reads, limit(1)} {
 			within, cancel := context.WithCancel(ctx)
 			l, err := x.a.Acquire(within, "x", kind)
 			require.NoError(x, err)

@@ -20,12 +20,17 @@ func TestAShutdownKeepsLocksUnderLocks(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *locktest.Server) {
 		c, down := s.Client(client.Config{}), make(chan error, 2)
+		s.Take("d", time.Hour)
+		waiter := waits(s, c, "d", 1)
 		require.NoError(t, c.Do(ctx, "a", func(ctx context.Context) error {
 			return c.DoAll(ctx, []string{"b", "c"}, func(work context.Context) error {
 				go func() { down <- c.Shutdown(context.Background()) }()
 				<-work.Done()
 				require.ErrorIs(t, context.Cause(work), client.ErrShutdown)
+				spend(t, 0, 10*time.Millisecond, func() { require.Nil(t, <-waiter) })
+				queued(s, "d", 0)
 				time.Sleep(10 * time.Minute)
+				require.Empty(t, down)
 				for _, name := range []string{"a", "b", "c"} {
 					require.True(t, s.Inspect(name).Held, name)
 				}

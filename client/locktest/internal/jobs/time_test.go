@@ -12,6 +12,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/locktest"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 )
 
 func TestABusyAnswerIsNotBelievedBeyondTheLease(t *testing.T) {
@@ -70,18 +72,19 @@ func TestEveryHolderHasItsOwnMaximum(t *testing.T) {
 	})
 }
 
-// A lock whose context has ended, and that nobody releases, is given back: others are not kept out for
-// as long as the client lives.
-func TestALockWhoseContextEndedIsGivenBack(t *testing.T) {
+// What a joinable owner got is confirmed if a ReleaseOwner crosses it: within MaxWait too.
+func TestAConfirmationEndsWithTheWait(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T, s *locktest.Server) {
-		call, cancel := context.WithCancel(ctx)
-		l, err := s.Client(client.Config{}).Acquire(call, "x")
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := bed.Loaded(t, w, "s:6379")
+		c := bed.Open(t, bed.Single(w, "h", n.Addr()), client.Config{})
+		_, err := c.Inspect(ctx, "a")
 		require.NoError(t, err)
-		cancel()
-		require.ErrorIs(t, l.Context().Err(), context.Canceled)
-		next := holding(t, s.Client(client.Config{}), "x")
-		require.Greater(t, next.Fence(), l.Fence())
-		require.ErrorIs(t, l.Release(ctx), client.ErrAbandoned)
+		w.Delay(redis.Path{Node: n}, 150*time.Millisecond)
+		time.AfterFunc(time.Millisecond, func() { _ = c.ReleaseOwner(ctx, "a", "job 7") })
+		spend(t, 400*time.Millisecond, 410*time.Millisecond, func() {
+			_, err = c.Acquire(ctx, "a", client.WithOwner("job 7"), client.WithMaxWait(400*time.Millisecond))
+			require.ErrorIs(t, err, client.ErrTimeout)
+		})
 	})
 }

@@ -43,7 +43,7 @@ func TestOnceValue(t *testing.T) {
 		for i := range 12 {
 			work.Go(func() { get(fleet[i%3], "value 1") })
 		}
-		spend(t, 30*time.Second, 31*time.Second, work.Wait)
+		spend(t, 30*time.Second, 30*time.Second+20*time.Millisecond, work.Wait)
 		late := s.Client(client.Config{})
 		spend(t, 0, time.Second, func() {
 			for range 3 {
@@ -258,7 +258,7 @@ func TestWhatIsRememberedOfValues(t *testing.T) {
 		}
 		require.InDelta(t, 255, n, 1, "in 16 MiB")
 	})
-	counted(t, 0, func(t *testing.T, w *redis.World, n *redis.Node, _ func(string) int) {
+	counted(t, func(t *testing.T, w *redis.World, n *redis.Node, _ func(string) int) {
 		a, b := bed.Open(t, bed.Single(w, "a", n.Addr()), client.Config{}), bed.Open(t, bed.Single(w, "b", n.Addr()), client.Config{})
 		ran := 0
 		get := func(c *client.Client, want int) {
@@ -274,39 +274,6 @@ func TestWhatIsRememberedOfValues(t *testing.T) {
 		get(b, 1)
 		time.Sleep(2 * time.Second)
 		get(b, 2)
-	})
-}
-
-// Five thousand goroutines of fifty processes: one runs, and all have the value as soon as it is there.
-func TestOnceValueOfACrowd(t *testing.T) {
-	t.Parallel()
-	counted(t, time.Millisecond, func(t *testing.T, w *redis.World, n *redis.Node, calls func(string) int) {
-		var ran, got atomic.Int32
-		var made time.Time
-		var work sync.WaitGroup
-		for i := range 50 {
-			c := bed.Open(t, bed.Single(w, fmt.Sprint("h", i), n.Addr()), client.Config{})
-			for range 100 {
-				work.Go(func() {
-					value, err := c.OnceValue(ctx, "x", time.Minute, func(context.Context) ([]byte, error) {
-						ran.Add(1)
-						time.Sleep(10 * time.Second)
-						made = time.Now()
-						return make([]byte, functions.MaxValue), nil
-					})
-					require.NoError(t, err)
-					require.Len(t, value, functions.MaxValue)
-					got.Add(1)
-				})
-			}
-		}
-		work.Wait()
-		require.EqualValues(t, 1, ran.Load())
-		require.EqualValues(t, 5000, got.Load())
-		t.Logf("all have it after %v, and by %d waits", time.Since(made), calls(functions.Wait))
-		require.Less(t, time.Since(made), 20*time.Millisecond)
-		time.Sleep(time.Second)
-		require.Zero(t, calls(functions.Leave), "who has the value is not in line any more")
 	})
 }
 

@@ -136,31 +136,15 @@ func (n *Node) denied(u *user, sp *spec, what string, inFunction bool) Error {
 	return Error("NOPERM " + words[2])
 }
 
-// SetUser makes or changes a user with the words of ACL SETUSER. It panics on a word that is not
-// modelled: that is a mistake in the test.
-func (n *Node) SetUser(name string, rules ...string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if err := n.setUser(name, rules); err != "" {
-		panic("redis: " + string(err))
+func aclSetUser(c *call) any {
+	name, users := c.args[0], c.n.users
+	if users[name] == nil {
+		users[name] = &user{name: name, commands: map[string]bool{}}
 	}
-}
-
-func (n *Node) setUser(name string, rules []string) Error {
-	if n.users[name] == nil {
-		n.users[name] = &user{name: name, commands: map[string]bool{}}
-	}
-	for _, word := range rules {
-		if !n.users[name].rule(word) {
+	for _, word := range c.args[1:] {
+		if !users[name].rule(word) {
 			return Error("ERR Error in ACL SETUSER modifier '" + word + "': Syntax error")
 		}
-	}
-	return ""
-}
-
-func aclSetUser(c *call) any {
-	if err := c.n.setUser(c.args[0], c.args[1:]); err != "" {
-		return err
 	}
 	return Status("OK")
 }

@@ -151,8 +151,6 @@ func (n *Node) serves(slot int) bool {
 // belongs reports whether the slot is of this node's shard.
 func (n *Node) belongs(slot int) bool { return int(n.topo.slots[slot]) == n.topo.shardOf(n) }
 
-const tryAgain Error = "TRYAGAIN Multiple keys request during rehashing of slot"
-
 // redirect is what a node of a Cluster answers about keys that are elsewhere.
 func (n *Node) redirect(s *session, sp *spec, args []string) Error {
 	if n.topo == nil || s.internal {
@@ -177,9 +175,6 @@ func (n *Node) redirect(s *session, sp *spec, args []string) Error {
 	case owner == n:
 		return n.whileMigrating(slot, keys)
 	case n.importing[slot] != nil && s.asking:
-		if len(keys) > 1 && n.missing(keys) > 0 {
-			return tryAgain
-		}
 		return ""
 	case mayRead && n.effectiveFlags(sp, args)&write == 0 && n.belongs(slot):
 		return ""
@@ -187,28 +182,18 @@ func (n *Node) redirect(s *session, sp *spec, args []string) Error {
 	return Error(fmt.Sprintf("MOVED %d %s", slot, owner.addr))
 }
 
-func (n *Node) missing(keys []string) int {
-	missing := 0
-	n.frozenUS = n.clock.us()
-	for _, key := range keys {
-		missing += oneIf(n.keys[key] == nil)
-	}
-	return missing
-}
-
 // whileMigrating answers for a slot of which some keys may have moved already.
 func (n *Node) whileMigrating(slot int, keys []string) Error {
 	to := n.migrating[slot]
-	if to == nil || len(keys) == 0 {
+	switch {
+	case to == nil || len(keys) == 0:
+		return ""
+	case len(keys) > 1:
+		return n.world.unmodelled(n, "several keys of a slot that migrates")
+	case n.keys[keys[0]] != nil:
 		return ""
 	}
-	switch missing := n.missing(keys); {
-	case missing == 0:
-		return ""
-	case missing == len(keys):
-		return Error(fmt.Sprintf("ASK %d %s", slot, to.addr))
-	}
-	return tryAgain
+	return Error(fmt.Sprintf("ASK %d %s", slot, to.addr))
 }
 
 // forward sends a message over the cluster's bus, to the shard.

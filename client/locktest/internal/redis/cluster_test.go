@@ -15,24 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/cluster"
 )
 
-func TestAskAndTryAgainWhileASlotMigrates(t *testing.T) {
-	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		nodes := w.Cluster(2, 0)
-		from, to := ownerOf(w, "{x}1", nodes)
-		c := bed.Open(t, bed.Options(w, "a", from.Addr()), client.Config{}).Redis()
-		slot := int(cluster.Slot("{x}1"))
-		bed.Must(c.Do(ctx, c.B().Set().Key("{x}1").Value("one").Build()).ToString())
-		w.StartMigration(slot, to)
-		bed.Must(c.Do(ctx, c.B().Set().Key("{x}2").Value("two").Build()).ToString()) // ASK: it is made at the target
-		require.Equal(t, []any{int64(1), int64(1)}, []any{to.Do("DBSIZE"), from.Do("DBSIZE")})
-		both := c.B().Del().Key("{x}1", "{x}2").Build().Pin()
-		require.EqualError(t, c.Do(ctx, both).Error(), "TRYAGAIN Multiple keys request during rehashing of slot")
-		w.MoveKeys(slot)
-		w.FinishMigration(slot)
-		require.Equal(t, int64(2), bed.Must(c.Do(ctx, both).AsInt64()))
-	})
-}
-
 // With AutoLoad a call loads the library on every primary. One that another call connects to in vain does
 // not keep it beyond its context's end.
 func TestAutoLoadEndsWithTheContext(t *testing.T) {
@@ -89,8 +71,7 @@ func TestASlotMovesToANodeWithoutTheLibrary(t *testing.T) {
 		c := bed.Open(t, bed.Options(w, "c", from.Addr()), client.Config{AutoLoad: autoLoad})
 		other := bed.Open(t, bed.Options(w, "other", from.Addr()), client.Config{AutoLoad: true})
 		l := bed.Must(c.Acquire(ctx, "{x}held"))
-		next := make(chan *client.Lock)
-		go func() { next <- bed.Must(other.Acquire(ctx, "{x}held")) }()
+		next := bed.Waits(t, other, "{x}held", nil)
 		time.Sleep(time.Second)
 		take := func(opts ...client.Option) {
 			t.Helper()

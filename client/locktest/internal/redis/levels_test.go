@@ -4,7 +4,6 @@ package redis_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -70,7 +69,7 @@ func faults() map[string]fault {
 	replace := func(t *testing.T, n *redis.Node) { bed.Load(t, n) }
 	flush := func(_ *testing.T, n *redis.Node) { n.Do("FUNCTION", "FLUSH") }
 	user := func(rule string) func(*testing.T, *redis.Node) {
-		return func(_ *testing.T, n *redis.Node) { n.SetUser("default", rule) }
+		return func(_ *testing.T, n *redis.Node) { n.Do("ACL", "SETUSER", "default", rule) }
 	}
 	kill := func(_ *testing.T, n *redis.Node) { n.KillClients() }
 	none := func(*testing.T, *redis.Node) {}
@@ -108,9 +107,9 @@ func (f fault) happens(t *testing.T, w *redis.World, lv level) {
 	c := clients[0]
 	l, released := bed.Must(c.Acquire(ctx, "x")), bed.Must(c.Acquire(ctx, "released"))
 	bed.Must(c.Acquire(ctx, "broken"))
-	first := f.wait(t, clients[1])
+	first := bed.Waits(t, clients[1], "x", f.waits)
 	time.Sleep(500 * time.Millisecond)
-	second := f.wait(t, clients[2])
+	second := bed.Waits(t, clients[2], "x", f.waits)
 	time.Sleep(500 * time.Millisecond)
 	pauses := f.young && lv.cfg.Guard > 0
 
@@ -119,7 +118,7 @@ func (f fault) happens(t *testing.T, w *redis.World, lv level) {
 	for i := range times {
 		struck = time.Now()
 		f.strike(t, n)
-		free := "free " + itoa(i)
+		free := client.Name("free", i)
 		if pauses && f.try == nil {
 			require.LessOrEqual(t, nobodyYet(t, c, free), guard)
 		} else if m, err := c.TryAcquire(ctx, free); f.answers(t, f.try, err) {
@@ -187,27 +186,6 @@ func (f fault) answers(t *testing.T, want, err error) bool {
 		require.ErrorIs(t, err, want)
 	}
 	return err == nil
-}
-
-// wait waits for the lock, again if it fails as the fault permits.
-func (f fault) wait(t *testing.T, c *client.Client) <-chan *client.Lock {
-	got := make(chan *client.Lock, 1)
-	go func() {
-		defer close(got)
-		for {
-			l, err := c.Acquire(t.Context(), "x")
-			if err == nil {
-				got <- l
-				return
-			}
-			if f.waits == nil || !errors.Is(err, f.waits) {
-				t.Errorf("a waiter: %v", err)
-				return
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-	}()
-	return got
 }
 
 // old loads the library, and waits until the servers' memory is older than the guard.

@@ -56,20 +56,6 @@ func TestRenewOfALockThatIsLostMeanwhileFails(t *testing.T) {
 	})
 }
 
-// The message of a break arrives while a renewal is on its way, and the server refuses that too. Renew
-// must not say that the lock is held.
-func TestARenewalThatABreakOvertakesFails(t *testing.T) {
-	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
-		n := bed.Loaded(t, w, "a:1")
-		l := bed.Must(open(t, w, "c", "a:1").Acquire(ctx, "x"))
-		time.Sleep(2 * time.Second) // it is tracked
-		n.Do("FCALL", functions.Break, "1", "lock:x", functions.OptReason, "a test")
-		err := l.Renew(ctx)
-		require.ErrorIs(t, context.Cause(l.Context()), client.ErrBroken)
-		require.ErrorIs(t, err, client.ErrBroken)
-	})
-}
-
 // A grant that was heard while the server could not be asked is older than what the server answers
 // then: also when its token is higher than that of the holder whom the server names, because the
 // server has lost its memory of the grant.

@@ -101,8 +101,7 @@ func TestAPlaceInLineAtTheWrongServerIsNotTheLock(t *testing.T) {
 		other := open(t, w, "other", "b:1")
 		bed.Must(other.Acquire(ctx, "x"))
 		f, c := behindTwoFaces(t, w, deposed)
-		got := make(chan *client.Lock)
-		go func() { got <- bed.Must(c.Acquire(ctx, "x", opts...)) }()
+		got := bed.Waits(t, c, "x", nil, opts...)
 		time.Sleep(3 * time.Second) // it stands in line
 		f.turn(granter)
 		l := <-got
@@ -151,8 +150,7 @@ func TestALockThatIsRefusedOnItsWayIsGivenBack(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			refused = time.Now()
 		}}
-		got := make(chan *client.Lock)
-		go func() { got <- bed.Must(c.Acquire(ctx, "x", client.WithLockContext(parent))) }()
+		got := bed.Waits(t, c, "x", nil, client.WithLockContext(parent))
 		time.Sleep(time.Second)
 		_ = before.Release(ctx)
 		l := <-got

@@ -4,7 +4,6 @@
 package several
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -91,27 +90,6 @@ func (b *several) hold(c *client.Client, name string, opts ...client.Option) *cl
 func (b *several) release(l *client.Lock) {
 	b.Helper()
 	require.NoError(b, l.Release(b.Context()))
-}
-
-// waits lets a client wait for a lock, and returns it. An outage does not end that.
-func (b *several) waits(c *client.Client, name string) <-chan *client.Lock {
-	got := make(chan *client.Lock, 1)
-	go func() {
-		defer close(got)
-		for b.Context().Err() == nil {
-			l, err := c.Acquire(b.Context(), name)
-			if err == nil {
-				got <- l
-				return
-			}
-			if !errors.Is(err, client.ErrUnreachable) && b.Context().Err() == nil {
-				b.Errorf("who waits is told: %v", err)
-				return
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
-	}()
-	return got
 }
 
 // votes is how many servers have the lock for an owner.

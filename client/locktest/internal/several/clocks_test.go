@@ -61,7 +61,7 @@ func TestTheFirstServersClockIsSetBack(t *testing.T) {
 		b.from("x", 0).SetClock(-70*time.Second, 0)
 		c.Close()
 		began := time.Now()
-		b.release(<-b.waits(w, "x"))
+		b.release(<-bed.Waits(b.T, w, "x", client.ErrUnreachable))
 		assert.Less(b, time.Since(began), lease+5*time.Second)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/functions"
 )
@@ -49,7 +50,7 @@ func TestAMajorityComesBack(t *testing.T) {
 				holder, waiter := b.two()
 				other := b.client(client.Config{})
 				l := b.hold(holder, "x")
-				got := b.waits(waiter, "x")
+				got := bed.Waits(b.T, waiter, "x", client.ErrUnreachable)
 				time.Sleep(time.Second)
 				for _, n := range b.nodes[:3] {
 					c.lose(n)

@@ -153,7 +153,7 @@ func TestAVoteThatIsNobodysIsInNobodysWay(t *testing.T) {
 		require.NoError(b, err)
 		b.release(l)
 		began := time.Now()
-		b.release(<-b.waits(waits, "x"))
+		b.release(<-bed.Waits(b.T, waits, "x", client.ErrUnreachable))
 		assert.Less(b, time.Since(began), 3*time.Second)
 	})
 }
