@@ -54,8 +54,6 @@ func TestDefectsAreFound(t *testing.T) {
 			change: []string{
 				"  return max(0, guard - ms(age(us)))\n", "  return 0\n"},
 			rules: []string{"exclusion"}},
-		"callers count on three servers of five": {shape: "quorum", profile: profileStrict, storm: 8 * time.Second,
-			defect: defectFew, rules: []string{"exclusion"}},
 		"a limit is one more": {shape: "durable", profile: profileStrict, storm: 8 * time.Second,
 			change: []string{"lock.taken < min(w.limit, MAX_HOLDERS)", "lock.taken <= min(w.limit, MAX_HOLDERS)"},
 			rules:  []string{"limit"}},
