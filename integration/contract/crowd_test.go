@@ -5,7 +5,6 @@ package contract
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
@@ -126,9 +125,7 @@ func TestWhatManyHoldersCost(t *testing.T) {
 		b.take(k, "holder", long)
 		b.fill(k, ch, steps+50, functions.OptShared)
 		for _, granted := range []int{steps, steps + 50} {
-			began := time.Now()
 			calls := b.inner(func() { b.call(functions.Release, k, "holder") })
-			t.Logf("%d have it after %v", granted, time.Since(began))
 			want(t, b.call(functions.Inspect, k), []any{1, "", granted, token, anything, steps + 50 - granted, functions.WhyShared})
 			if calls["hget"]+calls["hmget"] > steps+10 || calls["hset"] > 1 || calls["hdel"] > 1 || calls["spublish"] > steps {
 				t.Errorf("%d are served by %v", granted, calls)
@@ -137,11 +134,9 @@ func TestWhatManyHoldersCost(t *testing.T) {
 		b.c.do("DEL", k)
 		b.share(k, functions.MaxHolders)
 		b.endSlot(k, 7)
-		began := time.Now()
 		calls := b.inner(func() { want(t, b.call(functions.Renew, k, "w0", long), token) })
 		if delete(calls, "config|resetstat"); calls["hmget"] != 2 || calls["hget"] > 4 || calls["hset"] > 1 || calls["hdel"] > 1 {
 			t.Errorf("a look through all slots cost %v", calls)
 		}
-		t.Logf("a look through %d slots takes %v: %v", functions.MaxHolders, time.Since(began), calls)
 	}, server.Owned())
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/functions"
 )
 
+const far = "9999999999999"
+
 // lockCalls are right calls of all functions that take a lock's key.
 var lockCalls = [][]string{
 	{functions.Acquire, "a", long}, {functions.AcquireReentrant, "a", long, "h"}, {functions.Renew, "a", long}, {functions.Release, "a"},

@@ -48,6 +48,18 @@ func sweepsHead(b *bed, k string) {
 	}
 }
 
+// A mark of a hole never points back: else the calls would go round in it for ever.
+func marksPointForward(b *bed, k string) {
+	for _, mark := range []string{">0", ">3", ">2", "<0", ">9", ">99999999999999999999", ">0x9", ">"} {
+		want(b.tb, b.c.do("HSET", k, "owner", "a", "until", far, "fence", "5", "state", doubles(0, 9, 5, 0, 5, 0), "w:3", mark,
+			"w:8", entry(waiting{owner: "b"}), "at:b", "8"), 7)
+		want(b.tb, b.call(functions.Wait, k, "b", long), []any{0, anything, "a", 1, functions.WhyHeld, serverMS, 5, 0})
+		want(b.tb, b.call(functions.Release, k, "a"), 1)
+		want(b.tb, b.call(functions.Release, k, "b"), 1)
+		b.expectFree(k)
+	}
+}
+
 // One call passes over 100 places and no more, however many dead waiters there are.
 func TestWorkOfACallIsBounded(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {

@@ -16,14 +16,13 @@ type slot struct {
 	owner, channel string
 	fence          int64 // 0: it has not been seen yet
 	kept, due      bool
-	given          bool // handed over, and not confirmed
 	ended          bool // the lease is over, or the minimum of nobody, and no call has found that yet
 	provisional    bool
 	ends           int64
 }
 
 func (s *slot) confirm() {
-	s.kept, s.due, s.given, s.provisional = s.kept || s.due, false, false, false
+	s.kept, s.due, s.provisional = s.kept || s.due, false, false
 }
 
 // yours is what its owner is told.
@@ -114,7 +113,7 @@ func (m *model) enter(next waiter) *slot {
 }
 
 // expire frees the slots whose leases are over, and with the last one the lock.
-func (m *model) expire(w *world) {
+func (m *model) expire() {
 	if m.kind == "" {
 		return
 	}
@@ -123,7 +122,6 @@ func (m *model) expire(w *world) {
 		case !s.taken():
 			*s = slot{}
 		case !s.running() && s.owner != "":
-			w.reach("a minimum keeps a slot")
 			s.owner, s.channel, s.ended, s.due = "", "", false, false
 		}
 	}
@@ -136,15 +134,13 @@ func (m *model) expire(w *world) {
 // noRaise is the answer to who would raise one of several tokens.
 var noRaise = prefix("HFARG RAISE ")
 
-func (m *model) renewSlot(w *world, c call, s *slot) any {
+func (m *model) renewSlot(c call, s *slot) any {
 	fence := c.number(functions.OptFence)
 	switch {
 	case c.has(functions.OptRaise):
 		return noRaise
 	case c.has(functions.OptHold) || fence != 0 && fence != s.fence:
 		return m.disown(s.owner, fence)
-	case s.given:
-		w.reach("a renewal confirms a slot")
 	}
 	s.confirm()
 	return s.token(m)
@@ -172,7 +168,6 @@ func (m *model) smashSlots(w *world, c call, wanted string) (broken bool, owner 
 	}
 	if running && !c.has(functions.OptForget) {
 		m.broken = &record{owner, reason, fence, all}
-		w.reach(map[bool]string{false: "one of several is broken", true: "all of several are broken"}[all])
 	}
 	m.settle(w, "")
 	m.told = append(m.told, looks...)
@@ -267,7 +262,6 @@ func (p *player) endSlot(lock, which int, what string) {
 	p.note("the %s of slot %d of lock %d ends", what, at+1, lock)
 	p.must(lock, "EVAL", slotPast, fmt.Sprint(at+1), what)
 	if what == "lease" {
-		p.reach("the lease of a slot ends")
 		s.ended = true
 	} else {
 		s.kept, s.due = false, false

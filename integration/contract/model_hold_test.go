@@ -12,7 +12,7 @@ func (m *model) renew(w *world, c call) any {
 	owner, fence, raise := c.arg(0), c.number(functions.OptFence), c.number(functions.OptRaise)
 	m.settle(w, owner)
 	if s := m.slot(owner); s != nil {
-		return m.renewSlot(w, c, s)
+		return m.renewSlot(c, s)
 	}
 	mine := m.held && m.owner == owner && (fence == 0 || fence == m.fence || raise != 0 && raise == m.fence)
 	if hold, asked := c.option(functions.OptHold); !mine || asked && !slices.Contains(m.holds, hold) {
@@ -38,7 +38,7 @@ func (m *model) release(w *world, c call) any {
 	} else if s != nil {
 		s.confirm()
 		s.ended = true
-		m.expire(w)
+		m.expire()
 		m.serve(w, owner)
 		return 1
 	}
@@ -147,12 +147,11 @@ func (m *model) finish(w *world, c call) any {
 func (m *model) finished() bool { return !m.held && m.kept && m.value != nil }
 
 // done is what who asks for the value is told, if there is one. It takes him out of the line.
-func (m *model) done(w *world, c call) []any {
+func (m *model) done(c call) []any {
 	if !c.has(functions.OptValue) || !m.finished() {
 		return nil
 	}
 	if at := m.place(c.arg(0)); at >= 0 {
-		w.reach("a value takes a waiter out of the line")
 		m.line = slices.Delete(m.line, at, at+1)
 	}
 	return []any{0, pttl, m.owner, len(m.line), functions.WhyDone, *m.value}

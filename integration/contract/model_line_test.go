@@ -19,17 +19,15 @@ func (m *model) wait(w *world, c call) any {
 		if (len(old.holds) > 0) != (len(next.holds) > 0) || old.kind != next.kind {
 			return hfjoin
 		}
-		if next.holds = union(old.holds, next.holds); at == 0 && m.fits(next) && !m.fits(old) && !m.guarded {
-			w.reach("a raised limit lets the head in")
-		}
+		next.holds = union(old.holds, next.holds)
 		m.line[at] = next
 	}
 	m.settle(w, next.owner)
-	reply, mine := m.tryTake(w, next, c)
+	reply, mine := m.tryTake(next, c)
 	if mine || reply == hfjoin {
 		return reply
 	}
-	if done := m.done(w, c); done != nil {
+	if done := m.done(c); done != nil {
 		return done
 	}
 	position := 0
@@ -40,14 +38,6 @@ func (m *model) wait(w *world, c call) any {
 			m.line = append(m.line, next)
 		}
 		m.guarded = m.guarded || c.guarded()
-		switch {
-		case at > 0 && m.fits(next):
-			w.reach("a head that does not fit keeps one waiting that does")
-		case m.kind != "" && next.kind != m.kind:
-			w.reach("another kind waits")
-		case m.kind == "" && next.kind != "":
-			w.reach("a slot is waited for behind an exclusive holder")
-		}
 		if position = at + 1; reply == nil {
 			reply = m.refuse()
 		}
@@ -78,7 +68,7 @@ func (m *model) leave(w *world, c call) any {
 	m.settle(w, "")
 	if s := m.slot(owner); s != nil && (fence == 0 || fence == s.fence) && !one {
 		*s, left = slot{}, true
-		m.expire(w)
+		m.expire()
 		m.serve(w, "")
 	}
 	if m.held && m.owner == owner && (fence == 0 || fence == m.fence) && one == (len(m.holds) > 0) {

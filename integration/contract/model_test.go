@@ -65,11 +65,7 @@ type tidings struct{ channel, grant, text string }
 type world struct {
 	locks []*model
 	alive map[string]bool
-
-	reached map[string]int // states that are rare
 }
-
-func (w *world) reach(state string) { w.reached[state]++ }
 
 // expect changes the model as the call should change the lock, and returns what the call should
 // reply. An error changes nothing.
@@ -124,15 +120,11 @@ func (m *model) serve(w *world, caller string) {
 		next := m.line[0]
 		m.line = m.line[1:]
 		if next.channel != "" && !w.alive[next.channel] && next.owner != caller {
-			w.reach("a dead waiter is passed over")
 			continue
 		}
 		if next.kind != "" {
 			s := m.enter(next)
-			if len(m.fresh) == 2 {
-				w.reach("several are served together")
-			}
-			s.given, s.provisional, s.due = true, true, next.minimum
+			s.provisional, s.due = true, next.minimum
 		} else {
 			m.take(next)
 			m.provisional, m.due = true, next.minimum
@@ -155,7 +147,7 @@ func (m *model) settle(w *world, caller string) {
 	if m.held && m.ended {
 		m.end(w, caller)
 	}
-	m.expire(w)
+	m.expire()
 	m.serve(w, caller)
 }
 
@@ -208,11 +200,11 @@ func (m *model) confirm() {
 func (m *model) acquire(w *world, c call) any {
 	next := c.waiter()
 	m.settle(w, next.owner)
-	reply, mine := m.tryTake(w, next, c)
+	reply, mine := m.tryTake(next, c)
 	if mine || reply != nil {
 		return reply
 	}
-	if done := m.done(w, c); done != nil {
+	if done := m.done(c); done != nil {
 		return done
 	}
 	return m.refuse()
@@ -220,14 +212,12 @@ func (m *model) acquire(w *world, c call) any {
 
 // tryTake takes the lock if it is free, or holds on to it. It returns whether the lock is the
 // caller's, and the reply if that is all.
-func (m *model) tryTake(w *world, next waiter, c call) (reply any, mine bool) {
+func (m *model) tryTake(next waiter, c call) (reply any, mine bool) {
 	s := m.slot(next.owner)
 	switch {
 	case s != nil && next.kind != m.kind || m.held && m.owner == next.owner && next.kind != "":
-		w.reach("another kind than it has")
 		return hfjoin, false
 	case s != nil:
-		w.reach("a repeat of a slot's owner")
 		m.guarded = m.guarded || c.guarded()
 		s.confirm()
 		if next.channel != "" {
@@ -238,9 +228,6 @@ func (m *model) tryTake(w *world, next waiter, c call) (reply any, mine bool) {
 		return m.holdOn(next, c)
 	case len(m.line) > 0 || !m.fits(next):
 	case m.guarded || c.guarded():
-		if m.held {
-			w.reach("a guard closes a slot")
-		}
 		return []any{0, pttl, "", 0, functions.WhySettling}, false
 	case next.kind != "":
 		s := m.enter(next)

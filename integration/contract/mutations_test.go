@@ -20,7 +20,7 @@ var mutations = []mutation{
 	// the long way
 	{"a call shortens the lease", "mine.ends = min(max(mine.ends, now + ttl), now + mine.longest)", "mine.ends = now + ttl", ""},
 	{"a lease has no cap", "min(max(mine.ends, now + ttl), now + mine.longest)", "max(mine.ends, now + ttl)", "a lease is no longer than was asked for"},
-	{"a key moves the last token", "return last > above and last or above + 1", "last = last > above and last or above + 1\n  return last", "a key moves nobody else's tokens"},
+	{"a key moves the last token", "return last > above and last or above + 1", "last = last > above and last or above + 1\n  return last", "a run ends with what was used of it"},
 	{"a token ahead is forgotten", "if top > us and top > last and top <= us + AHEAD_US then", "if false then", "a token ahead of the clock is remembered"},
 	{"a token is ahead for ever", " and top <= us + AHEAD_US then", " then", "a token ahead of the clock is remembered"},
 	{"a renewal leaves the expiry", "local moves = grants or math.abs", "local moves = math.abs", "a renewal sets the expiry that it grants"},

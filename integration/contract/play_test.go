@@ -29,7 +29,7 @@ func (j *journal) note(format string, args ...any) {
 }
 
 func newPlayer(b *bed) *player {
-	p := &player{bed: b, world: world{alive: map[string]bool{}, reached: map[string]int{}}, sub: b.dial(2)}
+	p := &player{bed: b, world: world{alive: map[string]bool{}}, sub: b.dial(2)}
 	for i := range 3 {
 		p.locks = append(p.locks, &model{key: b.key(fmt.Sprint("lock", i))})
 	}

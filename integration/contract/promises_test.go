@@ -15,12 +15,10 @@ import (
 // that are ahead of it, a memory of some age, or the hands of others.
 var promises = map[string]func(b *bed, k string){
 	"a renewal sets the expiry that it grants": renewalSetsExpiry,
-	"a key moves nobody else's tokens":         keyMovesNoTokens,
 	"a token ahead of the clock is remembered": tokenAheadIsRemembered,
 	"a run ends with what was used of it":      runEnds,
 	"runs are given from the clock only":       runsFromTheClock,
 	"a run outlives a clock that was set back": runOutlivesTheClock,
-	"tokens are the time":                      tokensAreTheTime,
 	"a raised token can be asked for again":    raiseRepeats,
 	"a lease is no longer than was asked for":  leaseIsCapped,
 	"a minimum counts from the grant":          minimumCountsFromTheGrant,

@@ -6,26 +6,6 @@ import (
 	"github.com/holdfast-go/holdfast/functions"
 )
 
-func keyMovesNoTokens(b *bed, k string) {
-	other, far := b.key("other"), b.now()+50_000_000
-	fields := [][]string{{"fence", itoa(far)}, {"fence", "9007199250000000"}, {"state", doubles(0, 0, 0, 0, float64(far), 0)},
-		{"state", doubles(0, 0, 0, 0, 9007199250000000, 0)}}
-	calls := [][]string{{functions.Release, "a"}, {functions.Release, "a", "LAST", "9007199254740991"}, {functions.Break, "FORGET"}, {functions.Leave, "a"},
-		{functions.Renew, "a", long, "RAISE", itoa(far)}, {functions.Renew, "a", long}}
-	for _, f := range fields {
-		for _, call := range calls {
-			b.take(k, "a", long)
-			b.c.do("HSET", k, f[0], f[1])
-			b.call(call[0], k, call[1:]...)
-			b.call(functions.Acquire, k, "b", long)
-			fence := b.take(other, "b", long, "TOKENS", "1000")
-			want(b.tb, fence, between{1, b.now()})
-			want(b.tb, b.call(functions.Acquire, other, "b", long, "TOKENS", "1000"), []any{1, fence, 1000})
-			b.c.do("DEL", k, other)
-		}
-	}
-}
-
 func tokenAheadIsRemembered(b *bed, k string) {
 	raised := b.now() + 59_000_000
 	b.take(k, "a", "3000")
@@ -90,19 +70,6 @@ func runOutlivesTheClock(b *bed, k string) {
 		b.call(end[0], k, end[1:]...)
 		want(b.tb, b.call(functions.Inspect, k), []any{1, "b", 1, fence + 1000, anything, 0, functions.WhyHeld})
 		b.c.do("DEL", k)
-	}
-}
-
-func tokensAreTheTime(b *bed, k string) {
-	last := int64(0)
-	for i := range 200 {
-		before := b.now()
-		fence := b.take(k, "a", long)
-		want(b.tb, fence, between{max(before, last+1), b.now()})
-		b.call(functions.Release, k, "a")
-		if last = fence; i%50 == 0 {
-			b.load()
-		}
 	}
 }
 
