@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/cluster"
+	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
@@ -296,7 +297,7 @@ func (in *injector) breakGrants() {
 		case name := <-grants:
 			pause(ctx, between(in.rng, time.Microsecond, 300*time.Millisecond))
 			for _, n := range in.serving(name) {
-				n.Do("FCALL", "holdfast_break", "1", prefix+name, "at its grant")
+				n.Do("FCALL", functions.Break, "1", prefix+name, functions.OptReason, "at its grant")
 			}
 		case <-ctx.Done():
 		}
