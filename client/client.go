@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client/internal/assembly"
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/holding"
 	"github.com/holdfast-go/holdfast/client/internal/inbox"
 	"github.com/holdfast-go/holdfast/client/internal/keeper"
 	"github.com/holdfast-go/holdfast/client/internal/queue"
@@ -124,7 +125,8 @@ func (c *Client) start() {
 		c.cache = tracking.New(false)
 	}
 	c.keeper = keeper.New(keeper.Config{Backend: c.backend, Cache: c.cache, Slot: c.slot, Closed: ErrClosed,
-		OnEnded: c.events.ended, OnGone: c.gone, OnRenewed: c.events.renewed, OnUnanswered: c.events.unanswered})
+		OnEnded: c.events.ended, OnGone: func(h *holding.Holding) { c.queues.Lost(h) },
+		OnRenewed: c.events.renewed, OnUnanswered: c.events.unanswered})
 	c.queues = queue.New(queue.Config{Backend: c.backend, Keeper: c.keeper, Inbox: c.inbox, Slot: c.slot, Owner: c.owner,
 		HoldID: c.holdID, Jitter: c.jitter, Closing: c.leaving, LostError: newLostError, Unheard: c.events.unheard})
 }

@@ -218,14 +218,6 @@ func begun(ctx context.Context) error {
 	return fmt.Errorf("%w: %w before the call", ErrTimeout, ctx.Err())
 }
 
-// overdue is the error of a call of the Client's own, which is given up by its own deadline.
-func overdue(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUnreachable) {
-		return fmt.Errorf("%w: no answer in time", ErrUnreachable)
-	}
-	return err
-}
-
 // busy says who has the lock.
 func (w *want) busy(r *fcall.Reply) *BusyError {
 	if r == nil {

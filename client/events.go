@@ -116,7 +116,7 @@ func (e *events) renewed(t *holding.Holder, took time.Duration, err error) {
 		e.answered()
 	}
 	if e.observer != nil && e.observer.Renewed != nil {
-		r := Renewal{Name: t.Name, Hold: t, Took: took, Err: overdue(err)}
+		r := Renewal{Name: t.Name, Hold: t, Took: took, Err: err}
 		e.post(func() { e.observer.Renewed(r) })
 	}
 }
@@ -128,7 +128,7 @@ func (e *events) unanswered(locks int, err error) {
 	}
 	e.post(func() {
 		e.log.Warn("holdfast: the server does not renew locks; they are held until their leases end, and lost then; renewals are tried "+
-			"again: bring the server back before", "locks", locks, "error", overdue(err))
+			"again: bring the server back before", "locks", locks, "error", err)
 		e.observer.connection(err)
 	})
 }

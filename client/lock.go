@@ -208,11 +208,9 @@ func (l *Lock) renew(ctx context.Context, d time.Duration) error {
 		}
 		c.keeper.Update(h)
 		r, err := c.backend.Do(ctx, keeper.Renewal(h, length))
+		err = c.ended(ctx, err)
 		c.keeper.Renewed(h, sent, fcall.Outcome{Reply: r, Err: err})
-		if err != nil {
-			return c.ended(ctx, err)
-		}
-		return l.state(time.Now())
+		return cmp.Or(err, l.state(time.Now()))
 	}
 }
 

@@ -27,9 +27,6 @@ func (c *Client) unclaimed(owner string, g inbox.Grant) {
 	}
 }
 
-// gone is told of a lock that is not ours any more.
-func (c *Client) gone(h *holding.Holding) { c.queues.Lost(h) }
-
 // verify has the locks of a key look at the server, those of owner if that is not "": what this client
 // changed itself, tracking does not tell it.
 func (c *Client) verify(key, owner string) {

@@ -91,7 +91,7 @@ type Connection struct {
 
 func (o *Observer) connection(err error) {
 	if o != nil && o.Connection != nil {
-		o.Connection(Connection{overdue(err)})
+		o.Connection(Connection{err})
 	}
 }
 
