@@ -66,7 +66,10 @@ func (w *world) key() key {
 		k.sent, k.asked, k.want = int8(w.now.Sub(w.sent)/tick), l.asked, w.length
 		k.byHand, k.known = l.byHand, w.done
 	}
-	if k.late = w.late; k.late {
+	told := *l
+	told.Late(w.lateSent, w.lateLength)
+	if k.late = w.late && l.state == Refused; w.late && told != *l {
+		k.late = true // it changes something
 		k.lateSent, k.lateLength = int8(w.now.Sub(w.lateSent)/tick), w.lateLength
 	}
 	return k
