@@ -170,7 +170,7 @@ func (k *Keeper) act(x timed, now time.Time) {
 		k.step(x, now)
 	case *Undo:
 		if x.step(now) {
-			k.send(x.Key, 0, sending{undo: x, length: 6 * undoWait})
+			k.send(x.Key, 0, sending{undo: x, length: 6 * pipeWait})
 		}
 	}
 	k.Update(x)

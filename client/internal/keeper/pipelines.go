@@ -48,7 +48,7 @@ type waiting struct {
 
 // Ask makes a call in the background, in one pipeline with others. It does not block.
 func (k *Keeper) Ask(r *Ride) {
-	k.send(r.Call.Key, r.Call.Replicas, sending{ride: r, length: max(r.Length, 6*(undoWait+r.Call.ReplicaWait))})
+	k.send(r.Call.Key, r.Call.Replicas, sending{ride: r, length: max(r.Length, 6*(pipeWait+r.Call.ReplicaWait))})
 	k.pipelines.launch(k)
 }
 

@@ -140,7 +140,7 @@ func (k *Keeper) Withdraw(h *holding.Holding) {
 func within(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
 	select {
 	case <-ctx.Done():
-		return context.WithTimeout(context.WithoutCancel(ctx), undoWait)
+		return context.WithTimeout(context.WithoutCancel(ctx), overWait)
 	default:
 	}
 	if time.Until(until) < patientLease {

@@ -19,11 +19,13 @@ const (
 	// A renewal that prolongs nothing: the server keeps the longer lease.
 	shortest = time.Millisecond
 
-	// What is undone is tried again after these pauses, each twice the one before; a pipeline of it
-	// waits for undoWait.
+	// What is undone is tried again after these pauses, each twice the one before.
 	firstPause = 5 * time.Millisecond
 	lastPause  = time.Second
-	undoWait   = 250 * time.Millisecond
+	// A pipeline of it, or of questions of those who wait, waits at least for so long.
+	pipeWait = time.Second
+	// How long a release waits whose context is over.
+	overWait = 250 * time.Millisecond
 
 	// It is longer than rueidis waits for an answer by default: 10 s, and as long to notice.
 	patientLease = 25 * time.Second

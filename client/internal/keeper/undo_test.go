@@ -191,7 +191,7 @@ func TestReleaseWithAContextThatIsOver(t *testing.T) {
 		h, _, ref := b.hold(b.Context(), terms)
 		b.server.set(func(s *server) { s.silent = true })
 		require.Error(t, b.release(over, h, ref))
-		require.Equal(t, undoWait, time.Since(b.server.began))
+		require.Equal(t, overWait, time.Since(b.server.began))
 	})
 }
 

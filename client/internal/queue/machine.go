@@ -195,7 +195,7 @@ func (m *Machine) silent(unknown bool) {
 	for range m.fifo.n {
 		next, over := w.next, false
 		if w.heard != m.answers {
-			over = m.now-m.heardAt > w.Terms.Length
+			over = m.now-m.due > w.Terms.Length
 		} else if w.since != m.no {
 			w.fails++
 			over = !unknown || w.Try || w.fails > 1

@@ -92,6 +92,10 @@ func TestSteps(t *testing.T) {
 			{Kind: Enter, Waiter: w}, {Kind: No, No: 1}, {Kind: Yes, No: 2, Token: 7, Top: 7}, {Kind: Grant, Owner: "A", Token: 7, Top: 7}, {Kind: Release, Owner: "A", Token: 7},
 			{Kind: Grant, Owner: "A", Token: 7, Top: 7}, {Kind: Grant, Owner: "A", Token: 8, Top: 8}},
 			[]string{"acquireA", "waitA", "serveA7", "", "give-backA", "", "undoA8"}},
+		{"a silence begins with a question, however long ago the last answer was", []Event{
+			{Kind: Enter, Waiter: w}, {Kind: No, No: 1}, {Kind: No, No: 2}, {Kind: Timer, Now: 5 * plainTerms.Length}, {Kind: NoAnswer, No: 3, Unknown: true, Now: 6 * plainTerms.Length},
+			{Kind: Timer, Now: 6 * plainTerms.Length}, {Kind: NoAnswer, No: 4, Unknown: true, Now: 7 * plainTerms.Length}},
+			[]string{"acquireA", "waitA", "", "waitA", "", "waitA", "failUnreachable undoA+again"}},
 		{"what is not confirmed is confirmed again, and is a verdict after a lease", []Event{
 			{Kind: Enter, Waiter: w}, {Kind: No, No: 1}, {Kind: Yes, No: 2, Token: 7, Top: 7, Confirm: true}, {Kind: NoAnswer, No: 3, Unknown: true}, {Kind: Timer},
 			{Kind: NoAnswer, No: 4, Unknown: true, Now: 2 * plainTerms.Length}},
