@@ -69,7 +69,8 @@ type Renewal struct {
 	Name string
 	Hold any           // as in Acquisition
 	Took time.Duration // until the answer, or until none was waited for any more
-	Err  error         // nil: renewed. ErrTaken: the lock is another's
+	// nil: renewed. ErrTaken: the lock is another's. ErrUnreachable: no answer in time; one that comes later counts
+	Err error
 }
 
 // Tenure is a holder's time with a lock, when it is over.

@@ -36,10 +36,11 @@
 // times: Step finds them due.
 //
 // The deadline is local, and earlier than the server's. A renewal never shortens a lease at the
-// server, so every confirmed one can only move the deadline on, in whatever order they arrive.
+// server, so every confirmed one can only move the deadline on, in whatever order they arrive. Late is the
+// answer to one that was given up, of which Failed was told.
 //
 // There is one slot for renewals. Whoever has it, the keeper or a caller of Extend, sends the next
-// one, so two renewals of a lock never cross. A look is a read: it needs no slot, nor does a renewal for a
+// one, so two renewals of a lock never cross, but for those that were given up. A look is a read: it needs no slot, nor does a renewal for a
 // millisecond, which asks and prolongs nothing.
 //
 // A Lease is not safe for concurrent use: its owner guards it with one mutex.

@@ -224,7 +224,7 @@ func (m *Machine) serve(first, top int64, confirm bool) {
 	default:
 		m.h = Action{Op: Serve, Owner: m.owner, Token: first, Top: top, Terms: w.Terms, Again: m.doubt}
 		m.began, m.first = m.owner, first
-		m.state, m.owner, m.token = Held, "", 0
+		m.state, m.owner, m.token, m.due = Held, "", 0, 0
 		m.give(w, true)
 	}
 }

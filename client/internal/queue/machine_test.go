@@ -96,6 +96,10 @@ func TestSteps(t *testing.T) {
 			{Kind: Enter, Waiter: w}, {Kind: No, No: 1}, {Kind: No, No: 2}, {Kind: Timer, Now: 5 * plainTerms.Length}, {Kind: NoAnswer, No: 3, Unknown: true, Now: 6 * plainTerms.Length},
 			{Kind: Timer, Now: 6 * plainTerms.Length}, {Kind: NoAnswer, No: 4, Unknown: true, Now: 7 * plainTerms.Length}},
 			[]string{"acquireA", "waitA", "", "waitA", "", "waitA", "failUnreachable undoA+again"}},
+		{"and ends with a grant", []Event{
+			{Kind: Enter, Waiter: w}, {Kind: Enter, Waiter: x}, {Kind: No, No: 1}, {Kind: No, No: 2}, {Kind: Timer, Now: 5 * plainTerms.Length}, {Kind: NoAnswer, No: 3, Now: 5 * plainTerms.Length},
+			{Kind: Grant, Owner: "A", Token: 8, Top: 8, Now: 5 * plainTerms.Length}, {Kind: Release, Owner: "A", Token: 8, Now: 9 * plainTerms.Length}, {Kind: NoAnswer, No: 4, Now: 9 * plainTerms.Length}},
+			[]string{"acquireA", "", "waitA+run", "", "waitA+run", "", "serveA8", "give-backA waitB+run", ""}},
 		{"what is not confirmed is confirmed again, and is a verdict after a lease", []Event{
 			{Kind: Enter, Waiter: w}, {Kind: No, No: 1}, {Kind: Yes, No: 2, Token: 7, Top: 7, Confirm: true}, {Kind: NoAnswer, No: 3, Unknown: true}, {Kind: Timer},
 			{Kind: NoAnswer, No: 4, Unknown: true, Now: 2 * plainTerms.Length}},
