@@ -17,6 +17,7 @@ import (
 //
 //   - PipelineMultiplex -1 where it is 0: one connection per node for commands, so that a release
 //     is never overtaken by the acquire that follows it
+//   - AlwaysPipelining: a connection that ends is noticed while nobody waits for an answer
 //   - MaxFlushDelay 20 us where it is 0: commands of many goroutines share a packet
 //   - ReadBufferEachConn and WriteBufferEachConn 64 KiB where they are 0: an idle client takes half a
 //     MiB, and not 1.4

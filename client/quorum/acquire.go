@@ -76,8 +76,8 @@ func (s *servers) lead(ctx context.Context, b *ballot, votes []fcall.Reply) (sai
 		if m := s.members[i]; m.caller.Load() == nil || m.silent(headStart) {
 			continue
 		}
-		limit, vote := length(b.request.TTL), b.vote(fcall.Reply{}, 0)
-		go func() { answers <- askOne(ctx, s, limit, i, vote) }()
+		vote := b.vote(fcall.Reply{}, 0)
+		go func() { answers <- askOne(ctx, s, i, vote) }()
 		err = receive(ctx, s.closing, answers, 0, patience, func(a answer[fcall.Reply]) bool {
 			switch r := a.value; {
 			case a.err != nil || !r.Yes && r.Holder == "": // no say
@@ -114,8 +114,8 @@ func (s *servers) round(ctx context.Context, b *ballot, votes []fcall.Reply, tok
 		if left++; s.members[i].silent(headStart) {
 			silent++
 		}
-		limit, vote := length(b.request.TTL), b.vote(had, token)
-		go func() { answers <- askOne(ctx, s, limit, i, vote) }()
+		vote := b.vote(had, token)
+		go func() { answers <- askOne(ctx, s, i, vote) }()
 	}
 	err := receive(ctx, s.closing, answers, s.need-len(p.yes), fellows, func(a answer[fcall.Reply]) bool {
 		if left--; a.err == nil && a.value.Yes {

@@ -3,6 +3,7 @@
 package quorum
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -197,6 +198,38 @@ func TestAMinorityDown(t *testing.T) {
 	renewal.Fence = after.Fence
 	_, err := b.Do(t.Context(), renewal)
 	require.ErrorIs(t, err, fcall.ErrUnreachable)
+}
+
+// A call that found nothing to send is no answer: a server that is silent is not asked without end.
+func TestASilentServerIsNotAskedWithoutEnd(t *testing.T) {
+	b := several(t, 3)
+	b.do(b.call(fcall.Inspect, ""))
+	require.NoError(t, b.nodes[0].Pause())
+	ended := make(chan answer[fcall.Reply])
+	go func() {
+		ended <- askOne(t.Context(), b.servers, 0, func(ctx context.Context, _ int, c *fcall.Caller) (fcall.Reply, error) {
+			return c.Do(ctx, b.call(fcall.Inspect, ""))
+		})
+	}()
+	silent := func() bool { return b.members[0].silent(headStart) }
+	b.until(silent)
+	leave := b.call(fcall.Leave, b.owner())
+	b.ballots.open(leave)
+	require.True(t, b.Send(t.Context(), []fcall.Call{leave})[0].Yes)
+	require.True(t, silent())
+	require.NoError(t, b.nodes[0].Resume())
+	require.NoError(t, (<-ended).err)
+	b.do(b.call(fcall.Inspect, ""))
+	require.False(t, silent())
+}
+
+// Counted, not timed: what ten calls cost.
+func TestWhatALockCosts(t *testing.T) {
+	b := several(t, 5)
+	require.Less(t, testing.AllocsPerRun(300, func() {
+		owner, _ := b.take()
+		b.release(owner)
+	}), 150.0)
 }
 
 // A server that lost its vote gives it again at a renewal, with the token.

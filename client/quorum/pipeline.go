@@ -22,11 +22,7 @@ func (s *servers) pipeline(ctx, closing context.Context, calls []fcall.Call, wai
 	for i, call := range calls {
 		counts[i] = count{s.poll(), call, waited, s.ballots.find(call.Owner, gives(call) && !waited)}
 	}
-	limit := lasting
-	if deadline, ok := ctx.Deadline(); ok {
-		limit = time.Until(deadline)
-	}
-	answers := ask(ctx, s, limit, func(ctx context.Context, i int, c *fcall.Caller) ([]fcall.Outcome, error) {
+	answers := ask(ctx, s, func(ctx context.Context, i int, c *fcall.Caller) ([]fcall.Outcome, error) {
 		return deliver(ctx, i, c, counts)
 	})
 	// what has not answered when the context ends is missing in the counts
@@ -171,7 +167,7 @@ func (c *count) givenBack() (o fcall.Outcome) {
 // Version is the version of the library at a majority; if they differ, all of them.
 func (s *servers) Version(ctx context.Context) (string, error) {
 	p, versions := s.poll(), map[string]bool{}
-	answers := ask(ctx, s, lasting, func(ctx context.Context, _ int, c *fcall.Caller) (string, error) { return c.Version(ctx) })
+	answers := ask(ctx, s, func(ctx context.Context, _ int, c *fcall.Caller) (string, error) { return c.Version(ctx) })
 	err := receive(ctx, s.closing, answers, s.need, moment, func(a answer[string]) bool {
 		p.add(fcall.Outcome{Err: a.err})
 		if a.err == nil {

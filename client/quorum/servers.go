@@ -30,8 +30,7 @@ const (
 	// ... for a vote: another round is as long.
 	fellows = time.Millisecond
 
-	lasting = 10 * time.Second // what a call about no lease may take
-	unheard = time.Second      // of a server's silence, before no more calls are sent to it than unheardOf
+	unheard = time.Second // of a server's silence, before no more calls are sent to it than unheardOf
 )
 
 // More would pile up at a server that does not answer, each with its goroutines, for as long as rueidis
@@ -45,7 +44,7 @@ type member struct {
 
 	mu     sync.Mutex
 	flying int       // calls under way
-	since  time.Time // the first of them began, or a later one was answered
+	since  time.Time // the first of them began, or the server was heard
 }
 
 var errConnecting, errSilent = errors.New("no connection yet"), errors.New("it has not answered for a second")
@@ -68,13 +67,18 @@ func (m *member) begin() (*fcall.Caller, error) {
 	return c, nil
 }
 
-// ended notes the end of a call.
-func (m *member) ended(err error) {
+// ended notes the end of a call. One that found nothing to send ends without an answer.
+func (m *member) ended() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.flying--; err == nil || errors.Is(err, fcall.ErrInvalid) {
-		m.since = time.Now()
-	}
+	m.flying--
+}
+
+// heard notes an answer of the server.
+func (m *member) heard() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.since = time.Now()
 }
 
 // silent reports whether calls have been waiting for so long and none was answered.
@@ -140,27 +144,24 @@ type answer[T any] struct {
 // calling is a call of one server.
 type calling[T any] func(ctx context.Context, server int, c *fcall.Caller) (T, error)
 
-// ask calls all servers at once. Each call has so long, whether or not anybody waits for it still:
-// what a slow server says late has its consequences too.
-func ask[T any](ctx context.Context, s *servers, limit time.Duration, call calling[T]) <-chan answer[T] {
+// ask calls all servers at once. A call goes on until rueidis gives up its connection, whether or not
+// anybody waits for it still: what a slow server says late has its consequences too.
+func ask[T any](ctx context.Context, s *servers, call calling[T]) <-chan answer[T] {
 	answers := make(chan answer[T], len(s.members))
 	for i := range s.members {
-		go func() { answers <- askOne(ctx, s, limit, i, call) }()
+		go func() { answers <- askOne(ctx, s, i, call) }()
 	}
 	return answers
 }
 
-func askOne[T any](ctx context.Context, s *servers, limit time.Duration, i int, call calling[T]) answer[T] {
+func askOne[T any](ctx context.Context, s *servers, i int, call calling[T]) answer[T] {
 	a := answer[T]{from: i}
 	c, err := s.members[i].begin()
 	if a.err = err; err != nil {
 		return a
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
-	defer cancel()
-	defer context.AfterFunc(s.done, cancel)()
-	a.value, a.err = call(ctx, i, c)
-	s.members[i].ended(a.err)
+	defer s.members[i].ended()
+	a.value, a.err = call(context.WithoutCancel(ctx), i, c)
 	return a
 }
 
@@ -196,10 +197,11 @@ func receive[T any](ctx, closing context.Context, answers <-chan answer[T], need
 // poll returns one without an answer.
 func (s *servers) poll() poll { return poll{servers: len(s.members), need: s.need} }
 
-// nth returns the n-th smallest, counted from 1; zero if there are fewer.
+// nth sorts, and returns the n-th smallest, counted from 1; zero if there are fewer.
 func nth[T int64 | time.Duration](of []T, n int) (zero T) {
 	if n < 1 || len(of) < n {
 		return zero
 	}
-	return slices.Sorted(slices.Values(of))[n-1]
+	slices.Sort(of)
+	return of[n-1]
 }

@@ -52,17 +52,22 @@ func (p *poll) failure() error {
 // above that. It is 0 if there is no majority.
 func (p *poll) token() int64 { return nth(p.tokens(), p.need) }
 
-func (p *poll) tokens() (of []int64) {
-	for _, r := range p.yes {
-		of = append(of, r.Fence)
+func (p *poll) tokens() []int64 {
+	of := make([]int64, len(p.yes))
+	for i, r := range p.yes {
+		of[i] = r.Fence
 	}
 	return of
 }
 
 // known reports whether a majority has that token, or a higher one.
 func (p *poll) known() bool {
-	token := p.token()
-	return token > 0 && nth(p.tokens(), len(p.yes)-p.need+1) >= token
+	if len(p.yes) < p.need {
+		return false
+	}
+	of := p.tokens()
+	token := nth(of, p.need)
+	return token > 0 && of[len(of)-p.need] >= token
 }
 
 // decided reports whether nobody waits for further votes. A round that is lost waits for all the same: those

@@ -34,6 +34,7 @@ type Invalidated = func([]rueidis.RedisMessage)
 // Adapt returns the options with these changes, and whether the last one is among them:
 //
 //   - PipelineMultiplex -1 where it is 0
+//   - AlwaysPipelining
 //   - MaxFlushDelay 20 us where it is 0
 //   - ReadBufferEachConn and WriteBufferEachConn 64 KiB where they are 0
 //   - ConnLifetime 0
@@ -48,6 +49,9 @@ func Adapt(option rueidis.ClientOption, wires *Wires, invalidated Invalidated) (
 		// overtake the release before it. Unnecessary once rueidis chooses the connection by the key.
 		option.PipelineMultiplex = -1
 	}
+	// Otherwise a connection that ended while it was idle fails the next call. Unnecessary once rueidis
+	// reads while nobody waits.
+	option.AlwaysPipelining = true
 	if option.MaxFlushDelay == 0 {
 		option.MaxFlushDelay = flushDelay
 	}

@@ -100,6 +100,7 @@ func TestAdapt(t *testing.T) {
 	require.True(t, caching)
 	require.Equal(t, []string{"OPTIN", "NOLOOP"}, option.ClientTrackingOptions)
 	require.Equal(t, 2, option.PipelineMultiplex)
+	require.True(t, option.AlwaysPipelining)
 	require.Equal(t, time.Second, option.MaxFlushDelay)
 	require.Equal(t, []int{1, 2}, []int{option.ReadBufferEachConn, option.WriteBufferEachConn})
 	require.Zero(t, option.ConnLifetime)
@@ -149,6 +150,24 @@ func TestOpen(t *testing.T) {
 	wires.Close() // rueidis tells of the end of a connection as of an invalidation of all
 	<-invalidated
 	require.Error(t, redis.Do(t.Context(), redis.B().Ping().Build()).Error())
+}
+
+// A connection that ends while nobody waits for an answer is noticed, so that the next call has another one.
+func TestConnectionsThatEndedAreMadeAnew(t *testing.T) {
+	s := server.Single(t, server.Owned())
+	option := s.ClientOption()
+	option.DisableCache = true
+	option.Dialer.KeepAlive = time.Hour // rueidis would notice when it pings
+	redis, wires, _, _, err := Open(t.Context(), option, nil)
+	require.NoError(t, err)
+	defer redis.Close()
+	ping := func() error { return redis.Do(context.Background(), redis.B().Ping().Build()).Error() }
+	require.NoError(t, ping())
+	before := wires.Ended().Load()
+	_, err = s.Nodes()[0].Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return wires.Ended().Load() > before }, time.Minute, time.Millisecond)
+	require.NoError(t, ping())
 }
 
 func TestOpenWithoutAServer(t *testing.T) {

@@ -151,7 +151,7 @@ var defects = []defect{
 	{
 		name:    "a token that no majority knows is enough",
 		profile: "quorum",
-		client:  []string{"quorum/votes.go", "	return token > 0 && nth(p.tokens(), len(p.yes)-p.need+1) >= token", "	return token > 0"},
+		client:  []string{"quorum/votes.go", "	return token > 0 && of[len(of)-p.need] >= token", "	return token > 0"},
 		finds:   `invariant 3:`,
 	},
 	{
