@@ -64,10 +64,10 @@ type Client struct {
 // sends no command; a library that is missing on the server is reported by the first call.
 //
 // Every setting of rueidis works, and these are what Open would set: PipelineMultiplex -1, or else
-// a late call can overtake the one that undoes it; AlwaysPipelining, or else a call can fail because its
-// connection ended before it; no ConnLifetime, which would repeat commands
-// that must not be; no SendToReplicas for SSUBSCRIBE, or else waiting means polling. Without Open
-// there is no client-side caching.
+// a late call can overtake the one that undoes it; AlwaysPipelining, or else a call can fail because
+// its connection ended before it; no ConnLifetime, which would repeat commands that must not be; no
+// SendToReplicas for SSUBSCRIBE, or else waiting means polling. Without Open there is no client-side
+// caching.
 //
 // Errors: ErrArgument for a bad Config.
 func New(redis rueidis.Client, cfg Config) (*Client, error) {
