@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"strconv"
@@ -21,9 +22,12 @@ var floorSource string
 func floorRival() rival {
 	return bare("bare functions", "two functions that mint a token and do nothing else (floor.lua), by rueidis alone",
 		[]string{"fcall"},
-		func(c rueidis.Client, name, owner, ttl string) (taken bool, err error) {
+		func(c rueidis.Client, name, owner, ttl string) error {
 			token, err := c.Do(background, c.B().Fcall().Function("bench_take").Numkeys(1).Key(name).Arg(owner, ttl).Build()).AsInt64()
-			return token > 0, err
+			if err == nil && token == 0 {
+				return errBusy
+			}
+			return err
 		},
 		func(c rueidis.Client, name, owner string) rueidis.Completed {
 			return c.B().Fcall().Function("bench_give").Numkeys(1).Key(name).Arg(owner).Build()
@@ -32,37 +36,43 @@ func floorRival() rival {
 
 func setnxRival() rival {
 	return bare("SET NX PX + DEL", "by rueidis alone; anybody's DEL unlocks it", []string{"set", "del"},
-		func(c rueidis.Client, name, owner, ttl string) (taken bool, err error) {
-			err = c.Do(background, c.B().Arbitrary("SET").Keys(name).Args(owner, "NX", "PX", ttl).Build()).Error()
+		func(c rueidis.Client, name, owner, ttl string) error {
+			err := c.Do(background, c.B().Arbitrary("SET").Keys(name).Args(owner, "NX", "PX", ttl).Build()).Error()
 			if rueidis.IsRedisNil(err) {
-				return false, nil
+				return errBusy
 			}
-			return err == nil, err
+			return err
 		},
 		func(c rueidis.Client, name, _ string) rueidis.Completed { return c.B().Del().Key(name).Build() })
 }
 
 var background = context.Background()
 
-// bare is two commands with nothing around them: nobody waits, and nobody can give up.
-func bare(name, settings string, sends []string, take func(c rueidis.Client, name, owner, ttl string) (bool, error),
+// bare is two commands with nothing around them: nobody waits, and nobody can give up. Several servers get
+// them at the same time, and all answer.
+func bare(name, settings string, sends []string, take func(c rueidis.Client, name, owner, ttl string) error,
 	give func(c rueidis.Client, name, owner string) rueidis.Completed) rival {
 	return rival{Name: name, Settings: settings, Sends: sends, Baseline: true,
 		Open: func(p place, lease time.Duration) (locker, error) {
-			c, err := rueidis.NewClient(p.option())
-			if err != nil {
-				return locker{}, err
+			clients, end, err := openEach(p, place.rueidis)
+			all := func(do func(rueidis.Client) error) error {
+				errs := make(chan error, len(clients))
+				for _, c := range clients[1:] {
+					go func() { errs <- do(c) }()
+				}
+				err := do(clients[0])
+				for range clients[1:] {
+					err = cmp.Or(<-errs, err)
+				}
+				return err
 			}
 			var owners atomic.Int64
 			ttl := strconv.FormatInt(lease.Milliseconds(), 10)
 			lock := func(_ context.Context, name string) (hold, error) {
 				owner := strconv.FormatInt(owners.Add(1), 36)
-				taken, err := take(c, name, owner, ttl)
-				if err == nil && !taken {
-					err = errBusy
-				}
-				return hold{Unlock: func() error { return c.Do(background, give(c, name, owner)).Error() }}, err
+				unlock := func(c rueidis.Client) error { return c.Do(background, give(c, name, owner)).Error() }
+				return hold{Unlock: func() error { return all(unlock) }}, all(func(c rueidis.Client) error { return take(c, name, owner, ttl) })
 			}
-			return locker{Lock: lock, TryLock: lock, Close: c.Close}, nil
+			return locker{Lock: lock, TryLock: lock, Close: end}, err
 		}}
 }

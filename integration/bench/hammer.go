@@ -221,10 +221,8 @@ func (g *guard) check(taken int64) error {
 
 // sleep lets the measured time pass.
 func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return errors.Join(errors.New("not measured to the end"), context.Cause(ctx))

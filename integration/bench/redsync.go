@@ -13,7 +13,6 @@ import (
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	redsyncrueidis "github.com/go-redsync/redsync/v4/redis/rueidis"
-	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidiscompat"
 )
 
@@ -33,11 +32,8 @@ func redsyncRival() rival {
 func redsyncRueidisRival() rival {
 	return redsyncOn("redsync-rueidis", "its rueidis pool, so all goroutines share pipelined connections; ",
 		func(p place) (redsyncredis.Pool, func(), error) {
-			c, err := rueidis.NewClient(p.option())
-			if err != nil {
-				return nil, nil, err
-			}
-			return redsyncrueidis.NewPool(rueidiscompat.NewAdapter(c)), c.Close, nil
+			c, end, err := p.rueidis()
+			return redsyncrueidis.NewPool(rueidiscompat.NewAdapter(c)), end, err
 		})
 }
 
@@ -45,22 +41,8 @@ func redsyncRueidisRival() rival {
 func redsyncOn(name, settings string, open func(place) (redsyncredis.Pool, func(), error)) rival {
 	return rival{Name: name, Settings: settings + redsyncSettings, Sends: redsyncSends, Several: true,
 		Open: func(p place, lease time.Duration) (locker, error) {
-			var pools []redsyncredis.Pool
-			var ends []func()
-			end := func() {
-				for _, end := range ends {
-					end()
-				}
-			}
-			for _, one := range p.each() {
-				pool, close, err := open(one)
-				if err != nil {
-					end()
-					return locker{}, err
-				}
-				pools, ends = append(pools, pool), append(ends, close)
-			}
-			return redsyncLocker(lease, end, pools...), nil
+			pools, end, err := openEach(p, open)
+			return redsyncLocker(lease, end, pools...), err
 		}}
 }
 

@@ -223,10 +223,7 @@ func (r *report) lost(c cell, other *row) (list []string) {
 
 // better reports whether x is a better number than y. Of all but rates less is better.
 func better(metric string, x, y float64) bool {
-	if metric == mRate {
-		return x > y
-	}
-	return x < y
+	return metric == mRate && x > y || metric != mRate && x < y
 }
 
 // losses lists every row that beats Holdfast.
@@ -336,8 +333,8 @@ func (r *report) before(x *row) *row {
 // ratioTable compares this working tree with a commit: a row for each metric of each cell.
 func (r *report) ratioTable(commit string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Load average: %s at the begin, %s at the end.\n\n| case | metric | here | %s | here / there |\n", r.load, loadAverage(), commit)
-	fmt.Fprintf(&b, "| --- | --- | ---: | ---: | ---: |\n")
+	fmt.Fprintf(&b, "Load average: %s at the begin, %s at the end.\n\n| case | metric | here | %s | here / there |\n| --- | --- | ---: | ---: | ---: |\n",
+		r.load, loadAverage(), commit)
 	for _, c := range r.cells {
 		here, there := r.row(c, holdfastName), r.row(c, commit)
 		if here == nil || there == nil {

@@ -65,7 +65,7 @@ func (r rival) takes(c cell) bool {
 	case r.Limits && r.Name != holdfastName:
 		return false
 	case c.where == server.KindSeveral:
-		return r.Several
+		return r.Several || r.Baseline
 	}
 	return !r.Baseline || c.kind == spreadKind || c.kind == openKind
 }
@@ -84,6 +84,33 @@ const patience = time.Minute
 func (p place) option() rueidis.ClientOption {
 	return rueidis.ClientOption{InitAddress: p.Addrs, Dialer: net.Dialer{Timeout: patience},
 		PipelineMultiplex: -1, MaxFlushDelay: 20 * time.Microsecond, ReadBufferEachConn: 64 << 10, WriteBufferEachConn: 64 << 10}
+}
+
+// rueidis opens a client with these settings.
+func (p place) rueidis() (c rueidis.Client, end func(), err error) {
+	if c, err = rueidis.NewClient(p.option()); err == nil {
+		end = c.Close
+	}
+	return c, end, err
+}
+
+// openEach opens a client for each of several servers, or one.
+func openEach[T any](p place, open func(place) (T, func(), error)) (list []T, end func(), err error) {
+	var ends []func()
+	end = func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+	for _, one := range p.each() {
+		c, close, err := open(one)
+		if err != nil {
+			end()
+			return nil, nil, err
+		}
+		list, ends = append(list, c), append(ends, close)
+	}
+	return list, end, nil
 }
 
 // each is the place of every one of several servers, or the place itself.

@@ -36,10 +36,8 @@ func ratios(x, y []values, metric string) (list []float64) {
 		case !known || !also:
 		case a == b:
 			list = append(list, 1)
-		case b == 0:
-			list = append(list, endless)
 		default:
-			list = append(list, a/b)
+			list = append(list, min(endless, a/b))
 		}
 	}
 	return list
@@ -62,11 +60,7 @@ func fairness(served []int64) (ratio float64, known bool) {
 	if len(served) < 2 || sum < enoughTurns*int64(len(served)) {
 		return 0, false
 	}
-	least := slices.Min(served)
-	if least == 0 {
-		return endless, true
-	}
-	return float64(slices.Max(served)) / float64(least), true
+	return min(endless, float64(slices.Max(served))/float64(slices.Min(served))), true
 }
 
 // show writes a number with three digits that matter.
