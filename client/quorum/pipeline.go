@@ -22,6 +22,7 @@ func (s *servers) pipeline(ctx, closing context.Context, calls []fcall.Call, wai
 	for i, call := range calls {
 		counts[i] = count{s.poll(), call, waited, s.ballots.find(call.Owner, gives(call) && !waited)}
 	}
+	silent := s.silent()
 	answers := ask(ctx, s, func(ctx context.Context, i int, c *fcall.Caller) ([]fcall.Outcome, error) {
 		return deliver(ctx, i, c, counts)
 	})
@@ -34,7 +35,7 @@ func (s *servers) pipeline(ctx, closing context.Context, calls []fcall.Call, wai
 				o = a.value[i]
 			}
 			counts[i].add(o)
-			decided = counts[i].decided() && decided
+			decided = counts[i].decided(silent) && decided
 		}
 		return decided
 	})
@@ -123,12 +124,13 @@ func send(ctx context.Context, c *fcall.Caller, calls []fcall.Call) []fcall.Outc
 }
 
 // decided reports whether further answers change nothing. Of a question all count that come in time,
-// and what is given back goes to all.
-func (c *count) decided() bool {
+// and what is given back goes to all, but for those that are silent.
+func (c *count) decided(silent int) bool {
 	if c.call.Verb == fcall.Renew {
 		return len(c.yes) >= c.need || len(c.no) > c.spare()
 	}
-	return c.answered()+len(c.failed) == c.servers
+	left := c.servers - c.answered() - len(c.failed)
+	return left == 0 || left <= silent && c.answered() >= c.need
 }
 
 // outcome is what a majority says.

@@ -136,6 +136,25 @@ func TestAFreeLockTakesOneRoundTrip(t *testing.T) {
 	})
 }
 
+// A server that has been silent for a moment costs no time: neither for a lock nor for its release.
+func TestNobodyWaitsForASilentServer(t *testing.T) {
+	on(t, 5, func(b *several) {
+		c := b.client(client.Config{})
+		pair := func() time.Duration {
+			began := time.Now()
+			l, err := c.Acquire(b.Context(), "x")
+			require.NoError(b, err)
+			b.release(l)
+			return time.Since(began)
+		}
+		pair()
+		b.from("x", 1).Pause()
+		require.Greater(b, pair(), 20*time.Millisecond)
+		time.Sleep(60 * time.Millisecond)
+		require.Less(b, pair(), 5*time.Millisecond)
+	})
+}
+
 // A vote at the first server, of one who has it nowhere else: the lock is to be had all the same, and a
 // moment later by those who have met rivals.
 func TestAVoteThatIsNobodysIsInNobodysWay(t *testing.T) {
