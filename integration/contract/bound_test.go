@@ -50,16 +50,17 @@ func TestLineAtItsBound(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		k := b.key("k")
 		b.take(k, "holder", long)
-		b.fill(k, "nobody", functions.MaxWaiters)
+		b.subscribe("somebody") // those who came first would be dead after 5 s
+		b.fill(k, "somebody", functions.MaxWaiters)
 		before := b.content(k)
 		full := failure("HFFULL the line has 5000 waiters, no more are possible")
 		want(t, b.call(functions.Wait, k, "one more", long), full)
 		want(t, b.content(k), before)
 		want(t, b.call(functions.Acquire, k, "one more", long), busy("holder", functions.MaxWaiters))
-		want(t, b.call(functions.Wait, k, "w4999", long, functions.OptChannel, "nobody"), inLine("holder", 5000))
+		want(t, b.call(functions.Wait, k, "w4999", long, functions.OptChannel, "somebody"), inLine("holder", 5000))
 		want(t, b.call(functions.Leave, k, "w2500"), 1)
-		want(t, b.call(functions.Wait, k, "w4999", long, functions.OptChannel, "nobody"), inLine("holder", 4999))
-		want(t, b.call(functions.Wait, k, "one more", long, functions.OptChannel, "nobody"), inLine("holder", 5000))
+		want(t, b.call(functions.Wait, k, "w4999", long, functions.OptChannel, "somebody"), inLine("holder", 4999))
+		want(t, b.call(functions.Wait, k, "one more", long, functions.OptChannel, "somebody"), inLine("holder", 5000))
 		want(t, b.call(functions.Wait, k, "two more", long), full)
 	})
 }
@@ -70,8 +71,10 @@ func TestLineOfDeadWaitersIsTakenApartInSteps(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		k := b.key("k")
 		b.take(k, "holder", long)
+		listens := b.subscribe("nobody") // for so long
 		b.fill(k, "nobody", functions.MaxWaiters-1)
 		b.wait(k, "alive", "", functions.MaxWaiters)
+		want(t, listens.do("SUNSUBSCRIBE", "nobody"), []any{"sunsubscribe", "nobody", 0})
 		want(t, b.call(functions.Release, k, "holder"), 1)
 		for left := functions.MaxWaiters - steps; left > 0; left -= steps {
 			want(t, b.call(functions.Inspect, k), []any{0, "", 0, 0, 0, left, functions.WhyServing})

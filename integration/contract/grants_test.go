@@ -65,7 +65,9 @@ func TestWorkOfACallIsBounded(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		k := b.key("k")
 		b.take(k, "holder", long)
+		listens := b.subscribe("nobody") // for so long
 		b.fill(k, "nobody", functions.MaxWaiters)
+		want(t, listens.do("SUNSUBSCRIBE", "nobody"), []any{"sunsubscribe", "nobody", 0})
 		for _, call := range [][]string{
 			{functions.Leave, "w2500"}, {functions.Wait, "w4999", long, "CHANNEL", "nobody"}, {functions.Release, "holder"}, {functions.Acquire, "x", long},
 			{functions.Renew, "x", long}, {functions.Wait, "x", long}, {functions.Release, "x"}, {functions.Leave, "y"}, {functions.Break},
