@@ -68,7 +68,8 @@ var errClocks = fmt.Errorf("%w: too few servers take the token of the others, th
 // That one server has the lock as somebody's is the last word, unless it has said so for long: a vote that
 // was left behind there is in nobody's way. Then it takes as many as can keep a majority from having it.
 func (s *servers) lead(ctx context.Context, b *ballot, votes []fcall.Reply) (said fcall.Reply, err error) {
-	first, patience := s.first(b.request.Key), min(headStart, length(b.request.TTL)/headStartPart)
+	wanted := b.wanted()
+	first, patience := s.first(wanted.Key), min(headStart, length(wanted.TTL)/headStartPart)
 	answers := make(chan answer[fcall.Reply], len(s.members))
 	refused, holder, decided := 0, "", false
 	for k := 0; k < len(s.members) && !decided && err == nil; k++ {
@@ -85,7 +86,7 @@ func (s *servers) lead(ctx context.Context, b *ballot, votes []fcall.Reply) (sai
 				votes[a.from], decided = r, true
 			case refused == 0:
 				refused, holder = 1, r.Holder
-				decided = s.rivals.met(b.request.Key, holder, time.Now())
+				decided = s.rivals.met(wanted.Key, holder, time.Now())
 			default:
 				refused++
 				decided = r.Holder != holder || refused > len(s.members)-s.need
@@ -132,7 +133,7 @@ func granted(token int64) fcall.Reply { return fcall.Reply{Yes: true, Fence: tok
 // vote asks a server for its vote, or to raise the token of the one that it gave. One whose clock is too
 // far behind keeps its own.
 func (b *ballot) vote(had fcall.Reply, token int64) calling[fcall.Reply] {
-	call := b.request
+	call := b.wanted()
 	if had.Yes {
 		call = raising(call, token)
 	}

@@ -38,6 +38,13 @@ func length(ttl string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
+// wanted is the request for a vote. A call that was given up still runs beside the next one of its owner.
+func (b *ballot) wanted() fcall.Call {
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
+	return b.request
+}
+
 // asks notes that a request for a vote leaves for a server. It reports whether that may be.
 func (b *ballot) asks(server int) bool {
 	b.all.mu.Lock()
@@ -66,11 +73,12 @@ func (b *ballot) heard(server int, sent time.Time, call fcall.Call, o fcall.Outc
 
 // again returns the request for a vote that a server has lost: with what is left of the minimum. It notes
 // that it leaves, if it may: the server never voted, or what it voted for has ended by now. Before that
-// it may have been told to break the lock.
+// it may have been told to break the lock. A renewal for a millisecond only asks: a vote for so long would be
+// over at once, and a minimum keep it from its owner too.
 func (b *ballot) again(server int, renewal fcall.Call, now time.Time) (call fcall.Call, may bool) {
 	b.all.mu.Lock()
 	defer b.all.mu.Unlock()
-	if renewal.Verb != fcall.Renew || b.over || !now.After(b.seats[server].last) {
+	if renewal.Verb != fcall.Renew || length(renewal.TTL) <= time.Millisecond || b.over || !now.After(b.seats[server].last) {
 		return call, false
 	}
 	b.seats[server].asked++

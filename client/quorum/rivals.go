@@ -53,7 +53,7 @@ func (r *rivals) met(key, holder string, now time.Time) bool {
 		known = rival{holder: holder, since: now, backoff: firstBackoff / 2}
 	}
 	if known.holder == holder {
-		known.backoff = min(2*known.backoff, lastBackoff)
+		known.backoff = min(max(2*known.backoff, firstBackoff), lastBackoff) // it is none after beaten
 	} else { // the lock moves
 		known.holder, known.since = holder, now
 		known.backoff = max(known.backoff/2, firstBackoff)
@@ -94,7 +94,7 @@ func (r *rivals) beaten(key string) {
 
 // refuse is the answer to an owner who does not get the lock.
 func (s *servers) refuse(b *ballot, r fcall.Reply) fcall.Reply {
-	r.Again = s.rivals.again(b.request.Key, r.Remaining)
+	r.Again = s.rivals.again(b.wanted().Key, r.Remaining)
 	r.Spent = !b.settle()
 	return r
 }
