@@ -1165,7 +1165,7 @@ local function holdfast_renew(key, args)
   options(args, RENEW)
   local owner, ttl = owner_arg(args[1]), ttl_arg(args[2])
   local fence, hold, raise = ask.FENCE, ask.HOLD, ask.RAISE
-  local lock, us = parse(key, v, owner), clock()
+  local lock, us = parse(key, v, not fence and owner or nil), clock() -- a grant has another token
   if raise and raise > us + AHEAD_US then
     fail('HFARG RAISE must be no more than 60 s ahead of the clock of this server')
   end
