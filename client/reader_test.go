@@ -171,8 +171,10 @@ func TestReaderBusyError(t *testing.T) {
 // DoAll says what Do says when the client closes under its function.
 func TestReaderDoAllClosed(t *testing.T) {
 	do := map[string]func(c *client.Client, fn func(context.Context) error) error{
-		"Do":    func(c *client.Client, fn func(context.Context) error) error { return c.Do(t.Context(), t.Name(), fn) },
-		"DoAll": func(c *client.Client, fn func(context.Context) error) error { return c.DoAll(t.Context(), []string{t.Name() + "2"}, fn) },
+		"Do": func(c *client.Client, fn func(context.Context) error) error { return c.Do(t.Context(), t.Name(), fn) },
+		"DoAll": func(c *client.Client, fn func(context.Context) error) error {
+			return c.DoAll(t.Context(), []string{t.Name() + "2"}, fn)
+		},
 	}
 	for name, do := range do {
 		t.Run(name, func(t *testing.T) {
