@@ -194,7 +194,7 @@ func (l *Lock) renew(ctx context.Context, d time.Duration) error {
 	c, h := l.client, l.holder.Holding
 	for {
 		sent := time.Now()
-		length, busy, ok := h.Extend(sent, d)
+		length, busy, ok := h.Extend(&l.ref, sent, d)
 		switch {
 		case busy != nil:
 			select {
@@ -204,7 +204,7 @@ func (l *Lock) renew(ctx context.Context, d time.Duration) error {
 				return c.ended(ctx, ctx.Err())
 			}
 		case !ok:
-			return cmp.Or(l.state(sent), ErrNotHeld)
+			return cmp.Or(l.state(sent), newLostError(l.holder, ErrAbandoned, "")) // in its grace
 		}
 		c.keeper.Update(h)
 		r, err := c.backend.Do(ctx, keeper.Renewal(h, length))
