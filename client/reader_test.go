@@ -8,10 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/integration/server"
 )
 
 // held is a Backend whose calls a test may hold up, before and after they are made.
@@ -214,4 +216,43 @@ func TestReaderRenewInGrace(t *testing.T) {
 	require.Positive(t, l.Remaining())
 	require.NotErrorIs(t, l.Renew(t.Context()), client.ErrNotHeld)
 	require.NoError(t, l.Release(t.Context()))
+}
+
+// Close ends a call whose context cannot end, at a silent server, also of a client over a rueidis client of the caller's.
+func TestReaderCloseEndsACall(t *testing.T) {
+	for _, way := range []string{"Open", "New"} {
+		t.Run(way, func(t *testing.T) {
+			d := server.Single(t, server.Owned())
+			d.Load(t)
+			var c *client.Client
+			var err error
+			if way == "Open" {
+				c, err = client.Open(d.ClientOption(), client.Config{})
+				require.NoError(t, err)
+			} else {
+				r, err := rueidis.NewClient(d.ClientOption())
+				require.NoError(t, err)
+				t.Cleanup(r.Close)
+				c, err = client.New(r, client.Config{})
+				require.NoError(t, err)
+			}
+			_, err = c.Inspect(t.Context(), "x")
+			require.NoError(t, err)
+			require.NoError(t, d.Nodes()[0].Pause())
+			defer func() { _ = d.Nodes()[0].Resume() }()
+			over := make(chan error, 1)
+			go func() {
+				_, err := c.Acquire(context.Background(), "x")
+				over <- err
+			}()
+			time.Sleep(100 * time.Millisecond)
+			began := time.Now()
+			c.Close()
+			t.Log("Close", time.Since(began))
+			err = <-over
+			t.Log(time.Since(began), err)
+			require.ErrorIs(t, err, client.ErrClosed)
+			require.Less(t, time.Since(began), 1500*time.Millisecond)
+		})
+	}
 }
