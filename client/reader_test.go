@@ -256,3 +256,51 @@ func TestReaderCloseEndsACall(t *testing.T) {
 		})
 	}
 }
+
+// A lock that is renewed by hand learns at once that its key was deleted, as any that is held for a second.
+func TestReaderDeletedAfterRenew(t *testing.T) {
+	for name, renew := range map[string]bool{"": false, "renewed": true} {
+		t.Run(name, func(t *testing.T) {
+			c, other := opened(t), opened(t)
+			require.True(t, c.Tracking())
+			l, err := c.Acquire(t.Context(), t.Name())
+			require.NoError(t, err)
+			time.Sleep(1500 * time.Millisecond)
+			if renew {
+				require.NoError(t, l.Renew(t.Context()))
+				time.Sleep(1500 * time.Millisecond)
+			}
+			r := other.Redis()
+			require.NoError(t, r.Do(t.Context(), r.B().Del().Key("lock:"+t.Name()).Build()).Error())
+			began := time.Now()
+			select {
+			case <-l.Context().Done():
+				t.Log(time.Since(began))
+			case <-time.After(3 * time.Second):
+				t.Fatal("not noticed")
+			}
+		})
+	}
+}
+
+// So does a hold of an owner when another one was released.
+func TestReaderDeletedAfterAnotherHold(t *testing.T) {
+	c, other := opened(t), opened(t)
+	l, err := c.Acquire(t.Context(), t.Name(), client.WithOwner("o"))
+	require.NoError(t, err)
+	time.Sleep(1500 * time.Millisecond)
+	more, err := c.Acquire(t.Context(), t.Name(), client.WithOwner("o"))
+	require.NoError(t, err)
+	time.Sleep(1500 * time.Millisecond)
+	require.NoError(t, more.Release(t.Context()))
+	time.Sleep(1500 * time.Millisecond)
+	r := other.Redis()
+	require.NoError(t, r.Do(t.Context(), r.B().Del().Key("lock:"+t.Name()).Build()).Error())
+	began := time.Now()
+	select {
+	case <-l.Context().Done():
+		t.Log(time.Since(began))
+	case <-time.After(3 * time.Second):
+		t.Fatal("not noticed")
+	}
+}
