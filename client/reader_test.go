@@ -4,7 +4,6 @@ package client_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -125,7 +124,6 @@ func TestReaderTermsWithoutRenewal(t *testing.T) {
 	}
 }
 
-var _ = errors.Is
 
 // A token whose answer says no expires_in, so 0, is good for two seconds at least, and not for every.
 func TestReaderKeepForZero(t *testing.T) {
