@@ -124,7 +124,6 @@ func TestReaderTermsWithoutRenewal(t *testing.T) {
 	}
 }
 
-
 // A token whose answer says no expires_in, so 0, is good for two seconds at least, and not for every.
 func TestReaderKeepForZero(t *testing.T) {
 	c, other := opened(t), opened(t)
