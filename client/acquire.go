@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/client/internal/holding"
 	"github.com/holdfast-go/holdfast/client/internal/queue"
 	"github.com/holdfast-go/holdfast/client/internal/tracking"
+	"github.com/holdfast-go/holdfast/functions"
 )
 
 // Acquire takes the lock, waiting for it in line until ctx ends or MaxWait is over. A release hands
@@ -207,6 +209,8 @@ func (w *want) try(ctx context.Context) (*Lock, *BusyError, error) {
 			}
 		}
 		return l, nil, err
+	case waited.Last == nil && err == ErrBusy: // it is being handed over in this process
+		waited.Last = &fcall.Reply{Why: functions.WhyServing}
 	case !errors.Is(err, ErrBusy) || waited.Last == nil:
 		return nil, nil, err
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/client/internal/holding"
-	"github.com/holdfast-go/holdfast/client/internal/keeper"
 )
 
 // Lock is one hold of a lock. It is safe for concurrent use.
@@ -194,7 +193,7 @@ func (l *Lock) renew(ctx context.Context, d time.Duration) error {
 	c, h := l.client, l.holder.Holding
 	for {
 		sent := time.Now()
-		length, busy, ok := h.Extend(sent, d)
+		length, busy, ok := h.Extend(&l.ref, sent, d)
 		switch {
 		case busy != nil:
 			select {
@@ -204,10 +203,10 @@ func (l *Lock) renew(ctx context.Context, d time.Duration) error {
 				return c.ended(ctx, ctx.Err())
 			}
 		case !ok:
-			return cmp.Or(l.state(sent), ErrNotHeld)
+			return cmp.Or(l.state(sent), newLostError(l.holder, ErrAbandoned, "")) // in its grace
 		}
 		c.keeper.Update(h)
-		r, err := c.backend.Do(ctx, keeper.Renewal(h, length))
+		r, err := c.backend.Do(ctx, c.keeper.Tracked(h, length))
 		err = c.ended(ctx, err)
 		c.keeper.Renewed(h, sent, fcall.Outcome{Reply: r, Err: err})
 		return cmp.Or(err, l.state(time.Now()))
@@ -247,6 +246,9 @@ func (l *Lock) Release(ctx context.Context) error {
 		return opError("release", t.Name, left.Cause)
 	}
 	passed, err := c.queues.Release(ctx, t, now)
+	if t.Hold != "" {
+		c.verify(t.Key, t.Owner) // others of this client that hold it
+	}
 	err = opError("release", t.Name, c.releaseError(err))
 	c.events.released(t, now, passed, err)
 	return err

@@ -101,6 +101,9 @@ func (s *Locks) next(ctx, until, parent context.Context, c *Client, name string,
 			return nil, opError("acquire all", name, cause)
 		}
 	}
+	if errors.Is(err, context.Canceled) && ctx.Err() == nil { // by the end of parent
+		err = cmp.Or(opError("acquire all", name, begun(parent)), err)
+	}
 	return l, err
 }
 
@@ -138,11 +141,17 @@ func (s *Locks) release(ctx context.Context) []error {
 
 func worst(released []error) (err error) {
 	for _, e := range slices.Backward(released) {
-		if err == nil || errors.Is(e, ErrLost) && !errors.Is(err, ErrLost) {
+		if err == nil || isLost(e) && !isLost(err) {
 			err = e
 		}
 	}
 	return err
+}
+
+// isLost reports whether err is a *LostError, also one of a client that was closed.
+func isLost(err error) bool {
+	var lost *LostError
+	return errors.As(err, &lost)
 }
 
 // DoAll is Do for several locks: it runs fn while all of them are held, under their context. Fence of
@@ -156,11 +165,11 @@ func (c *Client) DoAll(ctx context.Context, names []string, fn func(context.Cont
 	defer func() {
 		released := s.release(ctx)
 		for i, e := range released {
-			if e != nil && !errors.Is(e, ErrLost) {
+			if e != nil && !isLost(e) {
 				c.events.unreleased(s.all[i].Name(), e)
 			}
 		}
-		if lost := worst(released); err == nil && errors.Is(lost, ErrLost) {
+		if lost := worst(released); err == nil && isLost(lost) {
 			err = lost
 		}
 	}()

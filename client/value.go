@@ -109,7 +109,7 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 // fn itself, before it returns, and not for goroutines that fn leaves behind.
 func KeepFor(ctx context.Context, d time.Duration) {
 	if t, ok := ctx.Value(holderKey{}).(*holding.Holder); ok {
-		t.Keep = min(d, maxLease)
+		t.Keep = max(1, min(d, maxLease)) // 0 says nothing
 	}
 }
 

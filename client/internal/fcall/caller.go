@@ -18,8 +18,8 @@ type Config struct {
 	Redis    rueidis.Client
 	AutoLoad bool // load the library where it is missing
 
-	// Closing ends each Do whose context can end; one that goes straight ends with its connection, which is
-	// closed then. Its cause is the error. Send ends with its own context only, because a client that closes
+	// Closing ends each Do; one that goes straight, which there is only with Ended, ends with its connection, which
+	// is closed then. Its cause is the error. Send ends with its own context only, because a client that closes
 	// still releases by it.
 	Closing context.Context
 
@@ -67,7 +67,8 @@ func (c *Caller) Voting() bool { return false }
 // Do makes one call.
 func (c *Caller) Do(ctx context.Context, call Call) (Reply, error) {
 	// Counted before it is compared, or many at once would all find room.
-	if n := c.flying.Add(1); c.admit(ctx) == nil && (ctx.Done() == nil || n <= maxStraight && c.straight(call.Key)) {
+	endless := ctx.Done() == nil && (c.Ended != nil || c.Closing.Done() == nil)
+	if n := c.flying.Add(1); c.admit(ctx) == nil && (endless || n <= maxStraight && c.straight(call.Key)) {
 		reply, err := c.do(withoutDate(ctx), &call)
 		return reply, c.landed(call.Key, err)
 	}

@@ -168,6 +168,9 @@ func Unknown(err error) bool {
 	return errors.As(err, &partly) || !notSent && refused(err) == nil
 }
 
+// Full reports whether the server has no memory for a call: it may have it for one that needs none.
+func Full(err error) bool { return refuses(err, refusing+"OOM ") }
+
 // Uncertain is err of a call that may have been done, in part or by an earlier try.
 func Uncertain(err error) error { return &uncertain{err} }
 

@@ -13,8 +13,8 @@ import (
 
 // rueidis does not always return when a context ends: while a connection is being made, and while
 // 1,024 commands are unanswered, it waits. Where neither can be, a call goes straight, in the goroutine of
-// its caller. Otherwise one whose context can end runs in a goroutine of its own, and is left behind when
-// the context ends. Its outcome is unknown then.
+// its caller. Otherwise it runs in a goroutine of its own, and is left behind when its context ends, or the
+// client closes. Its outcome is unknown then. One whose context cannot end needs none where Close ends its connection.
 
 // undated hides a deadline from rueidis, which would give it to the connection while no other call uses
 // that: calls that came later would fail with it.
@@ -86,13 +86,13 @@ func (c *Caller) admit(ctx context.Context) error {
 }
 
 // Guard runs fn as one call of c. It returns when ctx or closing ends, whatever fn does, with the error of
-// ctx or the cause of closing. fn's context has no Done, only an Err, unless ctx cannot end.
+// ctx or the cause of closing. fn's context has no Done, only an Err, unless neither can end.
 func Guard[T any](ctx, closing context.Context, c *Caller,
 	fn func(context.Context) (T, error)) (value T, err error) {
 	if err := c.admit(ctx); err != nil {
 		return value, err
 	}
-	if ctx.Done() == nil {
+	if ctx.Done() == nil && closing.Done() == nil {
 		return fn(ctx)
 	}
 	type result struct {

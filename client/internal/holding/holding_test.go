@@ -65,7 +65,7 @@ func TestALockIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, ref := granted(t, 9)
 		time.Sleep(time.Microsecond)
-		_, _, ok := h.Extend(time.Now(), time.Minute)
+		_, _, ok := h.Extend(&Ref{}, time.Now(), time.Minute)
 		require.True(t, ok)
 		h.Tell(func(l *lease.Lease) { l.Renewed(time.Now()) })
 		require.False(t, h.Passable(time.Now()), "its lease is another one than was agreed")
@@ -143,11 +143,11 @@ func TestTheSlot(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			h, _ := granted(t, 7)
-			length, busy, ok := h.Extend(time.Now(), 0)
+			length, busy, ok := h.Extend(&Ref{}, time.Now(), 0)
 			require.True(t, ok && busy == nil && length == 30*time.Second)
-			_, busy, ok = h.Extend(time.Now(), time.Minute)
+			_, busy, ok = h.Extend(&Ref{}, time.Now(), time.Minute)
 			require.False(t, ok)
-			_, other, _ := h.Extend(time.Now(), time.Minute)
+			_, other, _ := h.Extend(&Ref{}, time.Now(), time.Minute)
 			for _, waits := range []<-chan struct{}{busy, other} {
 				select {
 				case <-waits:
@@ -158,7 +158,7 @@ func TestTheSlot(t *testing.T) {
 			free(h)
 			<-busy
 			<-other
-			_, busy, ok = h.Extend(time.Now(), time.Minute)
+			_, busy, ok = h.Extend(&Ref{}, time.Now(), time.Minute)
 			require.Nil(t, busy, name)
 			require.Equal(t, name == "renewed" || name == "failed", ok, name)
 		})

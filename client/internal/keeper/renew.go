@@ -101,28 +101,34 @@ func (s sending) call(k *Keeper) fcall.Call {
 	case s.ride != nil:
 		return s.ride.Call
 	}
-	// Each renewal of another holder changes the key of a limited or shared lock: nobody wants to hear
-	// of that. A look there finds no owner, and so is verified.
-	tracked := k.Cache.On() && h.Terms.Crowd == 0
-	if tracked {
-		k.watch(h)
-	}
 	switch s.action {
 	case lease.Look:
-		return fcall.Call{Verb: fcall.Inspect, Key: h.Key, Tracked: tracked}
+		return fcall.Call{Verb: fcall.Inspect, Key: h.Key, Tracked: k.watch(h)}
 	case lease.Verify: // prolongs nothing, and says why if the lock is not ours
 		return Renewal(h, shortest)
 	}
-	c := Renewal(h, s.length)
-	c.Tracked = tracked && c.Replicas == 0
+	return k.Tracked(h, s.length)
+}
+
+// Tracked is a Renewal after which the server tells of the next change of the key, where it can. Without that
+// it would not tell of one any more: the renewal itself is a change.
+func (k *Keeper) Tracked(h *holding.Holding, length time.Duration) fcall.Call {
+	c := Renewal(h, length)
+	c.Tracked = k.watch(h) && c.Replicas == 0
 	return c
 }
 
-// watch has the server's tracking make the lock look at its key.
-func (k *Keeper) watch(h *holding.Holding) {
+// watch has the server's tracking make the lock look at its key, and reports whether it does. Each renewal of another
+// holder changes the key of a limited or shared lock: nobody wants to hear of that. A look there finds no owner,
+// and so is verified.
+func (k *Keeper) watch(h *holding.Holding) bool {
+	if !k.Cache.On() || h.Terms.Crowd != 0 {
+		return false
+	}
 	if h.Watch() {
 		h.Finally(k.Cache.Watch(h.Key, func() { k.Notice(h) }))
 	}
+	return true
 }
 
 // Notice has the lock look at its key soon, which may have changed.

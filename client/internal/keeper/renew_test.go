@@ -140,7 +140,7 @@ func TestALookThatFindsAnotherHolderIsVerified(t *testing.T) {
 func (b *bed) renewFor(h *holding.Holding, d time.Duration) error {
 	for {
 		sent := time.Now()
-		length, busy, ok := h.Extend(sent, d)
+		length, busy, ok := h.Extend(&holding.Ref{}, sent, d)
 		if busy != nil {
 			<-busy
 			continue

@@ -3,6 +3,7 @@
 package keeper
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -107,9 +108,9 @@ func (u *Undo) answered(o fcall.Outcome) {
 	}
 }
 
-// finished is for an answer: what may follow is no Finish any more.
+// finished is for an answer: what may follow is no Finish any more. One of a server that does not work now is none.
 func (u *Undo) finished(err error) {
-	if err == nil || !fcall.Unknown(err) {
+	if err == nil || fcall.Full(err) || errors.Is(err, fcall.ErrInvalid) && !fcall.Unknown(err) {
 		u.Final = nil
 	}
 }

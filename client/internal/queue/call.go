@@ -206,8 +206,9 @@ func (e *entry) receive(owner string, g inbox.Grant) {
 // unrenewed, is confirmed by a renewal first.
 func (e *entry) grant(owner string, g inbox.Grant) {
 	ev := Event{Kind: Grant, Owner: owner, Token: g.Fence, Top: g.Fence + g.Tokens - 1, Confirm: true}
-	if w := e.machine.First(); w != nil && e.heard != nil && e.heard.Channel != "" && e.last.ServerMS > 0 {
-		t, now := w.Terms, time.Now()
+	now := time.Now()
+	if w := e.machine.First(now.Sub(e.born)); w != nil && e.heard != nil && e.heard.Channel != "" && e.last.ServerMS > 0 {
+		t := w.Terms
 		whole := min(t.Length, lease.Handover)
 		left := time.Duration(g.UntilMS-e.last.ServerMS)*time.Millisecond - now.Sub(e.asked)
 		another := left > whole+2*time.Millisecond || e.heard.Stale() // no more than all can be left: the rest is rounding
@@ -215,7 +216,7 @@ func (e *entry) grant(owner string, g inbox.Grant) {
 		ev.Confirm = t.RenewEvery == 0 || t.Replicas > 0 || left < whole/2 || another
 		e.basis, e.granted = lease.Provisional(t, now, now.Add(left)), now
 	}
-	e.step(time.Now(), ev)
+	e.step(now, ev)
 }
 
 // pause is how long to wait before asking again, after a call that failed a short time. Else a moment after

@@ -150,7 +150,8 @@ func (m *Machine) answer(e Event) {
 		if m.state == Confirming {
 			e.Top = m.top
 		}
-		m.serve(e.Token, e.Top, e.Confirm)
+		to := m.head() // it may be another one by now
+		m.serve(e.Token, e.Top, e.Confirm || to != nil && *to.Terms != *m.call.Terms)
 		return
 	case e.Kind == Denied && w.next != nil:
 		m.fail(w, errRefused)
