@@ -34,6 +34,19 @@ type Ride struct {
 	Call     fcall.Call
 	Length   time.Duration // of the lease that it asks for
 	Answered func(o fcall.Outcome, sent time.Time)
+
+	undo *Undo // see Undo.After
+}
+
+// answered notes an answer to a Ride, or that there is none.
+func (k *Keeper) answered(r *Ride, o fcall.Outcome, sent time.Time) {
+	r.Answered(o, sent)
+	if u := r.undo; u != nil {
+		u.mu.Lock()
+		u.at = time.Now()
+		u.mu.Unlock()
+		k.Update(u)
+	}
 }
 
 // Release gives a lock back that was worked under. It blocks until the server has answered, ctx ends
@@ -94,11 +107,11 @@ func (k *Keeper) first(ctx context.Context, release fcall.Call, ride *Ride) (fca
 	sent := time.Now()
 	if ride.Call.Verb == "" {
 		r, err := k.Backend.Do(ctx, release)
-		ride.Answered(fcall.Outcome{Reply: r, Err: err}, sent)
+		k.answered(ride, fcall.Outcome{Reply: r, Err: err}, sent)
 		return r, err
 	}
 	o := k.Backend.Send(ctx, []fcall.Call{release, ride.Call})
-	ride.Answered(o[1], sent)
+	k.answered(ride, o[1], sent)
 	return o[0].Reply, o[0].Err
 }
 

@@ -145,7 +145,7 @@ func (s sending) answered(k *Keeper, sent time.Time, o fcall.Outcome) {
 		s.undo.answered(o)
 		k.Update(s.undo)
 	case s.ride != nil:
-		s.ride.Answered(o, sent)
+		k.answered(s.ride, o, sent)
 	case s.action == lease.Look:
 		h.Tell(func(l *lease.Lease) {
 			if o.Err != nil {

@@ -21,6 +21,7 @@ type Undo struct {
 	Token  int64       // Worked: the last token used of a run; else the only grant that is meant; 0: any
 	Again  bool        // a call of the owner may run late: it is undone again, up to half a minute
 	Until  time.Time   // nothing can be left after this
+	After  *Ride       // of the owner, without an answer: it is undone behind that. Its Answered has not begun
 	// Done, if not nil, gets what the server said first, or why nobody asks any more. It has room for one.
 	Done chan fcall.Outcome
 
@@ -37,7 +38,9 @@ type Undo struct {
 // Undo begins at once. After Close the lease ends what is left.
 func (k *Keeper) Undo(u *Undo) {
 	now := time.Now()
-	if u.place.Index = -1; u.at.IsZero() {
+	if u.place.Index = -1; u.After != nil {
+		u.After.undo, u.at = u, now.Add(pipeWait)
+	} else if u.at.IsZero() {
 		u.at = now.Add(u.pause)
 	}
 	if u.Until.Before(now) { // prolonged, perhaps, by what this process does not know of: once

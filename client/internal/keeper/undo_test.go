@@ -5,6 +5,7 @@ package keeper
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,6 +33,28 @@ func TestAnUndoIsRepeatedWhileACallMayRunLate(t *testing.T) {
 			require.Equal(t, seconds(want...), b.server.asked(fcall.Leave))
 			require.True(t, (<-done).Yes, "the first answer")
 			require.Empty(t, b.queue)
+		})
+	}
+}
+
+// What a question of the owner may leave is undone behind its answer, also when the client closes: the server
+// could be told in the other order. Nobody waits longer than a second for that answer.
+func TestAnUndoGoesBehindAQuestion(t *testing.T) {
+	for took, want := range map[time.Duration]float64{300 * ms: 0.3, time.Minute: 1} {
+		in(t, func(t *testing.T, b *bed) {
+			var mu sync.Mutex
+			b.server.took = took
+			ride := &Ride{Call: fcall.Call{Verb: fcall.Wait, Key: "lock:job", Owner: "owner"}, Length: time.Hour,
+				Answered: func(fcall.Outcome, time.Time) { mu.Lock(); defer mu.Unlock() }}
+			mu.Lock() // of the queue
+			b.Ask(ride)
+			b.Undo(&Undo{Key: "lock:job", Owner: "owner", Until: time.Now().Add(time.Hour), After: ride})
+			mu.Unlock()
+			if took < time.Second {
+				b.Close(t.Context())
+			}
+			time.Sleep(2 * time.Second)
+			require.InDelta(t, want, b.server.asked(fcall.Leave)[0].Seconds(), 0.01)
 		})
 	}
 }

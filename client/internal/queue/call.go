@@ -81,12 +81,15 @@ func (e *entry) ride() *keeper.Ride {
 			return nil
 		}
 		ride.Call = e.form(a)
-		ride.Call.Channel = state.Channel
+		ride.Call.Channel, e.riding, e.rides = state.Channel, ride, a.Owner
 	}
 	e.due = false
 	ride.Answered = func(o fcall.Outcome, sent time.Time) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
+		if e.riding == ride {
+			e.riding = nil
+		}
 		if ride.Call.Verb != "" {
 			e.answered(a, o, nil, sent, state)
 		} else if e.machine.wants(a) {

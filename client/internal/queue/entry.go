@@ -28,7 +28,9 @@ type entry struct {
 	claim   *inbox.Claim     // of the present owner, from its first wait on
 	first   Waiter           // nearly always the only one
 
-	due    bool               // the machine's call is to be made
+	due    bool         // the machine's call is to be made
+	riding *keeper.Ride // the last one, of the owner rides; nil: it has an answer
+	rides  string
 	cancel context.CancelFunc // of the last call that no caller's goroutine made
 	timer  *time.Timer        // of the machine's pause
 
@@ -146,7 +148,11 @@ func (e *entry) undo(a Action) {
 	if a.Terms != nil {
 		until = until.Add(a.Terms.Length)
 	}
-	e.Keeper.Undo(&keeper.Undo{Key: e.key, Owner: owner, Hold: hold, Token: a.Token, Again: a.Again, Until: until})
+	u := &keeper.Undo{Key: e.key, Owner: owner, Hold: hold, Token: a.Token, Again: a.Again, Until: until}
+	if a.Owner == e.rides && a.Token == 0 {
+		u.After = e.riding
+	}
+	e.Keeper.Undo(u)
 }
 
 // serve gives the lock to a waiter: a new Holding, or the next token of the one that is here.
