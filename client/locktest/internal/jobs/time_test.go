@@ -88,3 +88,56 @@ func TestAConfirmationEndsWithTheWait(t *testing.T) {
 		})
 	})
 }
+
+// A renewal by hand that waits for another one does nothing to the lock of a goroutine that it was passed on to meanwhile.
+func TestARenewalCrossesAPass(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		c, other := s.Client(client.Config{}), s.Client(client.Config{})
+		first := holding(t, other, "x")
+		got := make(chan *client.Lock)
+		for range 2 {
+			go func() {
+				l, err := c.Acquire(ctx, "x")
+				require.NoError(t, err)
+				got <- l
+			}()
+			time.Sleep(time.Second)
+		}
+		time.Sleep(5 * time.Second) // it is asked for a run by now
+		require.NoError(t, first.Release(ctx))
+		a := <-got
+		s.Pause()
+		renewed, shortened := make(chan error, 1), make(chan error, 1)
+		go func() { renewed <- a.Renew(ctx) }()
+		time.Sleep(300 * time.Microsecond)
+		go func() { shortened <- a.RenewFor(ctx, 50*time.Millisecond) }()
+		time.Sleep(300 * time.Microsecond)
+		require.NoError(t, a.Release(ctx))
+		b := <-got
+		require.Equal(t, a.Fence()+1, b.Fence(), "it was passed on")
+		s.Resume()
+		<-renewed
+		require.ErrorIs(t, <-shortened, client.ErrNotHeld)
+		require.Greater(t, b.Remaining(), time.Second)
+		require.NoError(t, b.Release(ctx))
+	})
+}
+
+// A lock that was renewed by hand, and one of whose owner another hold was released, learns at once that its key is
+// gone, as any that is held for a second.
+func TestADeletionIsNoticedAfterACallForTheLock(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		c := s.Client(client.Config{})
+		renewed, one, more := holding(t, c, "x"), holding(t, c, "y", client.WithOwner("o")), holding(t, c, "y", client.WithOwner("o"))
+		time.Sleep(2 * time.Second)
+		require.NoError(t, renewed.Renew(ctx))
+		require.NoError(t, more.Release(ctx))
+		time.Sleep(2 * time.Second)
+		for name, l := range map[string]*client.Lock{"x": renewed, "y": one} {
+			s.Delete(name)
+			spend(t, 0, time.Second, func() { <-l.Context().Done() })
+		}
+	})
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+// A try that comes while the lock goes from one goroutine to the next by way of the server says who has it.
+func TestATryBesideAHandOverSaysWhoHasIt(t *testing.T) {
+	c, name := opened(t), t.Name()
+	asking, ask := make(chan struct{}), make(chan struct{})
+	b := &held{}
+	b.through(c)
+	l, err := c.Acquire(t.Context(), name)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	next := line(t, c, ctx, name, 1, client.WithLease(time.Second))
+	b.before = func(call fcall.Call) {
+		if call.Verb == fcall.Wait {
+			close(asking)
+			<-ask
+		}
+	}
+	go func() { _ = l.Release(t.Context()) }()
+	<-asking
+	_, err = c.TryAcquire(t.Context(), name)
+	close(ask)
+	require.ErrorIs(t, err, client.ErrBusy)
+	var busy *client.BusyError
+	require.ErrorAs(t, err, &busy, "%v", err)
+	require.NoError(t, (<-next).Release(t.Context()))
+}
+
+// DoAll says what Do says when the client closes under its function.
+func TestDoAllSaysThatTheClientWasClosed(t *testing.T) {
+	do := map[string]func(c *client.Client, fn func(context.Context) error) error{
+		"Do": func(c *client.Client, fn func(context.Context) error) error { return c.Do(t.Context(), t.Name(), fn) },
+		"DoAll": func(c *client.Client, fn func(context.Context) error) error {
+			return c.DoAll(t.Context(), []string{t.Name() + "2"}, fn)
+		},
+	}
+	for name, do := range do {
+		t.Run(name, func(t *testing.T) {
+			c := opened(t)
+			err := do(c, func(context.Context) error {
+				c.Close()
+				return nil
+			})
+			var lost *client.LostError
+			require.ErrorAs(t, err, &lost)
+			require.ErrorIs(t, err, client.ErrClosed)
+		})
+	}
+}
+
+// The end of a lock's context by its deadline is not the cancellation of anybody.
+func TestAllUnderALockContextThatEnds(t *testing.T) {
+	c, other := opened(t), opened(t)
+	l, err := other.Acquire(t.Context(), t.Name()+"b")
+	require.NoError(t, err)
+	defer l.Release(t.Context())
+	parent, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = c.AcquireAll(t.Context(), []string{t.Name() + "a", t.Name() + "b"}, client.WithLockContext(parent))
+	require.NotErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, client.ErrTimeout)
+}
+
+// Renew of a lock in its grace.
+func TestARenewalInTheGrace(t *testing.T) {
+	c := opened(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	l, err := c.Acquire(ctx, t.Name(), client.WithLease(300*time.Millisecond), client.WithMaxHold(0, time.Minute))
+	require.NoError(t, err)
+	cancel()
+	time.Sleep(400 * time.Millisecond)
+	require.Positive(t, l.Remaining())
+	require.NotErrorIs(t, l.Renew(t.Context()), client.ErrNotHeld)
+	require.NoError(t, l.Release(t.Context()))
+}
+
+// Close ends a call whose context cannot end, at a silent server, also of a client over a rueidis client of the caller's.
+func TestCloseEndsACallWithoutAnEnd(t *testing.T) {
+	for _, way := range []string{"Open", "New"} {
+		t.Run(way, func(t *testing.T) {
+			d := server.Single(t, server.Owned())
+			d.Load(t)
+			var c *client.Client
+			var err error
+			if way == "Open" {
+				c, err = client.Open(d.ClientOption(), client.Config{})
+				require.NoError(t, err)
+			} else {
+				r, err := rueidis.NewClient(d.ClientOption())
+				require.NoError(t, err)
+				t.Cleanup(r.Close)
+				c, err = client.New(r, client.Config{})
+				require.NoError(t, err)
+			}
+			_, err = c.Inspect(t.Context(), "x")
+			require.NoError(t, err)
+			require.NoError(t, d.Nodes()[0].Pause())
+			defer func() { _ = d.Nodes()[0].Resume() }()
+			over := make(chan error, 1)
+			go func() {
+				_, err := c.Acquire(context.Background(), "x")
+				over <- err
+			}()
+			time.Sleep(100 * time.Millisecond)
+			began := time.Now()
+			c.Close()
+			require.ErrorIs(t, <-over, client.ErrClosed)
+			require.Less(t, time.Since(began), 5*time.Second, "rueidis waits for ten")
+		})
+	}
+}

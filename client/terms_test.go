@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
+)
+
+// held is a Backend whose calls a test may hold up, before and after they are made.
+type held struct {
+	fcall.Backend
+	before, after func(fcall.Call)
+}
+
+func (b *held) Do(ctx context.Context, call fcall.Call) (fcall.Reply, error) {
+	if b.before != nil {
+		b.before(call)
+	}
+	r, err := b.Backend.Do(ctx, call)
+	if b.after != nil {
+		b.after(call)
+	}
+	return r, err
+}
+
+func (c *held) through(to *client.Client) {
+	to.Through(func(own fcall.Backend) fcall.Backend {
+		c.Backend = own
+		return c
+	})
+}
+
+// handedOn has a waiter leave whose call has just been granted the lock, and returns what the one behind it gets.
+func handedOn(t *testing.T, opts ...client.Option) (*client.Lock, error) {
+	t.Helper()
+	c, other, name := opened(t), opened(t), t.Name()
+	l, err := other.Acquire(t.Context(), name)
+	require.NoError(t, err)
+	asking, ask, answer := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	granted := make(chan struct{})
+	n := 0 // the waits are made one after the other
+	b := &held{
+		before: func(call fcall.Call) {
+			if call.Verb == fcall.Wait {
+				if n++; n == 1 {
+					close(asking)
+					<-ask
+				}
+			}
+		},
+		after: func(call fcall.Call) {
+			if call.Verb == fcall.Wait && n == 1 {
+				close(granted)
+				<-answer
+			}
+		},
+	}
+	b.through(c)
+	ctx, leave := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	go func() {
+		_, err := c.Acquire(ctx, name)
+		gone <- err
+	}()
+	<-asking
+	type outcome struct {
+		l   *client.Lock
+		err error
+	}
+	got := make(chan outcome, 1)
+	go func() {
+		l, err := c.Acquire(t.Context(), name, append(opts, client.WithMaxWait(5*time.Second))...)
+		got <- outcome{l, err}
+	}()
+	eventually(t, "in line", func() bool { waiting, _ := c.Line(name); return waiting == 1 })
+	require.NoError(t, l.Release(t.Context()))
+	close(ask)
+	<-granted
+	leave()
+	require.ErrorIs(t, <-gone, context.Canceled)
+	close(answer)
+	o := <-got
+	return o.l, o.err
+}
+
+// Who gets what was asked for by another goroutine has it by its own terms.
+func TestWhoIsServedHasItsOwnTerms(t *testing.T) {
+	t.Run("replicas", func(t *testing.T) {
+		_, err := handedOn(t, client.WithReplicas(1, 100*time.Millisecond))
+		require.ErrorIs(t, err, client.ErrNotReplicated, "the server has no replica")
+	})
+	t.Run("lease", func(t *testing.T) {
+		l, err := handedOn(t, client.WithLease(time.Second))
+		require.NoError(t, err)
+		require.Less(t, l.Remaining(), time.Second)
+	})
+	for what, opts := range map[string][]client.Option{"MaxHold": {client.WithMaxHold(200*time.Millisecond, 0)},
+		"the lease": {client.WithLease(time.Second), client.WithoutRenewal()}} {
+		t.Run(what, func(t *testing.T) {
+			l, err := handedOn(t, opts...)
+			require.NoError(t, err)
+			select {
+			case <-l.Context().Done():
+			case <-time.After(10 * time.Second):
+				t.Fatalf("%s does not end it", what)
+			}
+		})
+	}
+}
