@@ -10,7 +10,11 @@ import (
 
 func (m *model) renew(w *world, c call) any {
 	owner, fence, raise := c.arg(0), c.number(functions.OptFence), c.number(functions.OptRaise)
-	m.settle(w, owner)
+	if fence == 0 {
+		m.settle(w, owner)
+	} else { // a grant has another token
+		m.settle(w, "")
+	}
 	if s := m.slot(owner); s != nil {
 		return m.renewSlot(c, s)
 	}
