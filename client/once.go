@@ -49,6 +49,6 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 }
 
 // keepFor makes the server keep a lock for an interval, whatever becomes of this process.
-func keepFor(interval time.Duration) Option {
-	return func(s *settings) { s.every, s.Lease, s.RenewEvery, s.MinHold = &interval, min(s.Lease, interval), 0, interval }
+func keepFor(every time.Duration) Option {
+	return func(s *settings) { s.every, s.Lease, s.RenewEvery, s.MinHold = &every, min(s.Lease, every), 0, every }
 }
