@@ -50,7 +50,8 @@ type Config struct {
 	MaxHold time.Duration
 	// Grace is the time between the end of the work's context and the release, after MaxRenewals or
 	// MaxHold, or from the first renewal on after the context of the call ended: the work's time to
-	// stop. Default a third of the lease. After MaxRenewals it is at most what is left of the lease.
+	// stop. Default a third of the lease. After MaxRenewals, or with NoRenewal, it is at most what is
+	// left of the lease.
 	Grace time.Duration
 
 	// MinHold, if positive, is how long the server keeps a lock from others at least, counted from the
@@ -159,7 +160,8 @@ type settings struct {
 	limit    int
 	limited  bool // by WithLimit
 	shared   bool
-	valued   bool // by OnceValue
+	every    *time.Duration // of Once and OnceValue; nil: by neither
+	valued   bool           // by OnceValue
 
 	terms *lease.Terms // made of the above by complete; never written after
 }
@@ -201,6 +203,8 @@ func (s *settings) complete() error {
 func (s *settings) check() error {
 	slowest := s.Lease*4/5 - 2*time.Millisecond
 	switch {
+	case s.every != nil && (*s.every < minLease || *s.every > maxLease):
+		return fmt.Errorf("%w: every must be from %v to %v, not %v", ErrArgument, minLease, maxLease, *s.every)
 	case s.Lease < minLease || s.Lease > maxLease:
 		return fmt.Errorf("%w: Lease must be from %v to %v, not %v", ErrArgument, minLease, maxLease, s.Lease)
 	case s.MaxWait < 0:
@@ -260,6 +264,8 @@ func (s *settings) checkCrowd() error {
 	switch {
 	case s.valued && (s.voting || s.owned || s.limited || s.shared || s.tries > 0):
 		return fmt.Errorf("%w: OnceValue is not possible on several servers, nor with WithOwner, WithLimit, WithShared or WithPolling", ErrArgument)
+	case s.every != nil && s.shared:
+		return fmt.Errorf("%w: Once is not possible WithShared: fn would run in every process", ErrArgument)
 	case !s.limited && !s.shared:
 	case s.voting:
 		return fmt.Errorf("%w: WithLimit and WithShared are not possible on several servers: each would count other holders", ErrArgument)

@@ -5,7 +5,6 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -28,16 +27,14 @@ type Run struct {
 // returns from memory. Call it more often than the interval: a ticker as slow as every would miss
 // every second interval when it is a moment early.
 //
-// The lease is Config.Lease, but no longer than every. What ends the interval early lets fn run again:
-// see docs/guarantees.md for what a failover can lose. fn's context is that of the lock. Each name is
-// for Once alone, with one every. With WithLimit fn runs so many times in an interval.
+// The interval is from 10 ms to a year (8760 h). The lease is Config.Lease, but no longer than every;
+// MinHold has no effect. What ends the interval early lets fn run again: see docs/guarantees.md for
+// what a failover can lose. fn's context is that of the lock. Each name is for Once alone, with one
+// every. With WithLimit fn runs so many times in an interval; WithShared is ErrArgument.
 //
 // Errors: fn's, untouched; *LostError if fn returned nil and the lock was lost meanwhile: fn may have
 // run twice; else as TryAcquire, but for ErrBusy: that another one has the interval is no error.
 func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn func(context.Context) error, opts ...Option) (Run, error) {
-	if every < minLease || every > maxLease {
-		return Run{}, opError("once", name, fmt.Errorf("%w: every must be from %v to %v, not %v", ErrArgument, minLease, maxLease, every))
-	}
 	lock, err := c.TryAcquire(ctx, name, WithOptions(opts...), WithoutReentry(), keepFor(every))
 	var busy *BusyError
 	switch {
@@ -52,6 +49,6 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 }
 
 // keepFor makes the server keep a lock for an interval, whatever becomes of this process.
-func keepFor(interval time.Duration) Option {
-	return func(s *settings) { s.Lease, s.RenewEvery, s.MinHold = min(s.Lease, interval), 0, interval }
+func keepFor(every time.Duration) Option {
+	return func(s *settings) { s.every, s.Lease, s.RenewEvery, s.MinHold = &every, min(s.Lease, every), 0, every }
 }

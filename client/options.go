@@ -33,7 +33,8 @@ func WithMaxWait(d time.Duration) Option { return func(s *settings) { s.MaxWait 
 func WithGiveUpEarly() Option { return func(s *settings) { s.GiveUpEarly = true } }
 
 // WithPolling makes Acquire try that often, interval apart, instead of waiting in line. One try is
-// TryAcquire with WithFreshAnswer.
+// TryAcquire with WithFreshAnswer. With 0 tries it waits in line, as without it. Fewer are ErrArgument, and
+// with tries so is an interval that is not positive.
 func WithPolling(tries int, interval time.Duration) Option {
 	return func(s *settings) { s.tries, s.interval = tries, interval }
 }

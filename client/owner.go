@@ -14,10 +14,11 @@ import (
 // client's Locks of that owner have ended when it returns, also if the server did not answer. Those of
 // other clients end when they notice: at once if they have held the lock for about a second with
 // client-side caching, else at their next renewal; until then two holders are possible. It blocks for
-// one round trip, and for a second one where an acquisition crossed it.
+// one round trip, and for a second one where an acquisition crossed it. If ctx is over already, it does
+// nothing.
 //
-// Errors: ErrNotHeld when that owner does not have the lock; ErrArgument when a Lock of this client
-// has it without WithOwner; the rest as TryAcquire, ErrBusy excepted.
+// Errors: ErrNotHeld when that owner does not have the lock; ErrArgument when it has it without
+// WithOwner, as on a quorum always; the rest as TryAcquire, ErrBusy excepted.
 func (c *Client) ReleaseOwner(ctx context.Context, name, owner string) error {
 	key, err := c.question(ctx, name)
 	if err == nil && owner == "" {

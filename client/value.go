@@ -29,10 +29,10 @@ const (
 // the server by one command, or from memory if this client had it before. If fn fails or panics, or its process
 // dies, the next call in line runs its own fn. An error of fn goes to its own caller only.
 //
-// The interval begins when the process that makes the value gets the lock. If fn takes longer than that, its
-// value is kept for two seconds, for the calls that wait. It can be kept for longer by as long as it was under
-// way to the server: up to a lease. So let every be shorter than the value is good for. If fn learns how long that
-// is, it says so by KeepFor.
+// The interval is from 10 ms to a year (8760 h). It begins when the process that makes the value gets the
+// lock. If fn takes longer than that, its value is kept for two seconds, for the calls that wait. It can be
+// kept for longer by as long as it was under way to the server: up to a lease. So let every be shorter than
+// the value is good for. If fn learns how long that is, it says so by KeepFor.
 //
 // The value stands in Redis in clear text, and has at most 64 KiB. It is gone early if the key is: after a
 // break (holdfast break), a deletion, an eviction, or a failover that loses it. The next call that asks the
@@ -49,16 +49,13 @@ const (
 // lock was lost while fn ran, and another fn may have run too; else as Acquire. The caller may change the bytes
 // that it gets.
 func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration, fn func(context.Context) ([]byte, error), opts ...Option) ([]byte, error) {
-	if every < minLease || every > maxLease {
-		return nil, opError("once", name, fmt.Errorf("%w: every must be from %v to %v, not %v", ErrArgument, minLease, maxLease, every))
-	}
 	opts = append(slices.Clip(opts), WithoutReentry(), func(s *settings) {
-		s.valued, s.MinHold, s.GiveUpEarly, s.parent = true, 0, false, cmp.Or(s.parent, ctx)
+		s.every, s.valued, s.MinHold, s.GiveUpEarly, s.parent = &every, true, 0, false, cmp.Or(s.parent, ctx)
 	})
 	began := time.Now()
 	w, err := c.want(ctx, name, opts)
 	if err = cmp.Or(err, context.Cause(c.leaving), w.begun(ctx)); err != nil {
-		return nil, opError("once", name, err)
+		return nil, opError("once value", name, err)
 	}
 	wait, cancel := w.set.within(ctx)
 	defer cancel()
@@ -66,10 +63,12 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 	for ; !mine; v, mine = c.values.join(w.key, false) {
 		select {
 		case <-v.ready:
-			if v.err == nil && v.over(false) {
+			if v.err != nil {
+				return nil, v.err
+			} else if v.over(false) {
 				continue
 			}
-			return []byte(v.done.Value), v.err
+			return []byte(v.done.Value), nil
 		case <-wait.Done():
 		case <-c.leaving.Done():
 		}
@@ -89,7 +88,7 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 	value, err := run(ctx, lock, func(ctx context.Context) ([]byte, error) {
 		value, err := fn(ctx)
 		if err == nil && len(value) > functions.MaxValue {
-			err = opError("once", name, fmt.Errorf("%w: the value must have at most %d bytes, not %d", ErrArgument, functions.MaxValue, len(value)))
+			err = opError("once value", name, fmt.Errorf("%w: the value must have at most %d bytes, not %d", ErrArgument, functions.MaxValue, len(value)))
 		} else if err == nil {
 			good := cmp.Or(lock.holder.Keep, every) - time.Since(lock.holder.Began)
 			v.done = &fcall.Done{Value: string(value), Since: time.Now(), Keep: max(leastKeep, good)}
@@ -105,7 +104,7 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 
 // KeepFor says, in fn of OnceValue with fn's context, how long its value is good for, where that shows only then:
 // the expires_in of a token. The interval is d in place of every; it begins when fn's process got the lock, and is
-// two seconds at least. Other clients remember the value for their own every at most, and then ask again. It is for
+// two seconds at least and a year at most. Other clients remember the value for their own every at most, and then ask again. It is for
 // fn itself, before it returns, and not for goroutines that fn leaves behind.
 func KeepFor(ctx context.Context, d time.Duration) {
 	if t, ok := ctx.Value(holderKey{}).(*holding.Holder); ok {

@@ -56,7 +56,7 @@ const (
 	OptOwner   = "OWNER"   // whose lock is to be broken
 	OptReason  = "REASON"  // why it is broken
 	OptShared  = "SHARED"  // beside others that share
-	OptAll     = "ALL"     // every hold of the owner
+	OptAll     = "ALL"     // every hold of a joinable lock
 	OptForget  = "FORGET"  // no record of the break
 	OptValue   = "VALUE"   // what the last holder finished with, if there is that, in place of the lock
 )

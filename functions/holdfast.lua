@@ -1255,8 +1255,8 @@ local function plain_release(key, v, used)
 end
 
 -- holdfast_release
--- Gives back a plain lock, or with HOLD one hold of a joinable one, or with ALL all that the owner
--- has. The last one frees the lock, or hands it to the next in line. A minimum is kept. LAST is the
+-- Gives back a plain lock, or with HOLD one hold of a joinable one, or with ALL all of its holds.
+-- The last one frees the lock, or hands it to the next in line. A minimum is kept. LAST is the
 -- last token of a run that was used: the next holder's token is above that one, not above the whole
 -- run.
 -- KEYS    lock
@@ -1283,7 +1283,7 @@ local function holdfast_release(key, args)
     commit(lock, us)
     return disown(lock, us, owner)
   end
-  if not all and (lock.holds > 0) ~= (hold ~= nil) then join_error('has', JOINABLE[lock.holds > 0]) end
+  if (lock.holds > 0) ~= (all or hold ~= nil) then join_error('has', JOINABLE[lock.holds > 0]) end
   confirm(mine)
   local left = give_back(lock, mine, us, hold, all, used)
   commit(lock, us)

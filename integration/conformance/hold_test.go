@@ -64,7 +64,12 @@ func TestAnOwnersHoldIsItsOwn(t *testing.T) {
 		cancel()
 		_, err := b.Acquire(ctx, "{a}", client.WithOwner("job 42"))
 		require.ErrorIs(t, err, context.Canceled)
+		limited, shared := e.Take(a, "{a}limited", client.WithLimit(2)), e.Take(a, "{a}shared", client.WithShared())
 		for _, c := range []*client.Client{a, b} {
+			for _, l := range []*client.Lock{plain, limited, shared} {
+				only(t, client.ErrInvalid, c.ReleaseOwner(e.Ctx, l.Name(), l.Owner()))
+				require.ErrorIs(t, c.ReleaseOwner(e.Ctx, l.Name(), l.Owner()), client.ErrArgument)
+			}
 			_, err := c.Acquire(e.Ctx, "{a}plain", client.WithOwner(plain.Owner()))
 			require.ErrorIs(t, err, client.ErrArgument)
 			_, err = c.TryAcquire(e.Ctx, "{a}plain", client.WithOwner(plain.Owner()))
@@ -73,7 +78,7 @@ func TestAnOwnersHoldIsItsOwn(t *testing.T) {
 		e.Release(blocker)
 		e.Release(e.Locked(waiting).Lock)
 		b.Close() // waits for its clean-up
-		for _, l := range []*client.Lock{first, plain} {
+		for _, l := range []*client.Lock{first, plain, limited, shared} {
 			require.NoError(t, l.Renew(e.Ctx))
 			require.Equal(t, 1, e.inspect(a, l.Name()).Holds)
 			e.Release(l)

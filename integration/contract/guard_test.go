@@ -70,7 +70,7 @@ func youngMemory(b *bed, k string) {
 	b.age()
 	for _, try := range tries {
 		want(b.tb, b.c.run(try, k), try.reply)
-		want(b.tb, b.call(functions.Release, k, "a", "ALL"), 1)
+		b.c.do("DEL", k)
 		b.expectFree(k)
 	}
 }

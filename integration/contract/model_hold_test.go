@@ -10,7 +10,11 @@ import (
 
 func (m *model) renew(w *world, c call) any {
 	owner, fence, raise := c.arg(0), c.number(functions.OptFence), c.number(functions.OptRaise)
-	m.settle(w, owner)
+	if fence == 0 {
+		m.settle(w, owner)
+	} else { // a grant has another token
+		m.settle(w, "")
+	}
 	if s := m.slot(owner); s != nil {
 		return m.renewSlot(c, s)
 	}
@@ -33,7 +37,8 @@ func (m *model) release(w *world, c call) any {
 	owner := c.arg(0)
 	m.settle(w, owner)
 	hold, one := c.option(functions.OptHold)
-	if s := m.slot(owner); s != nil && one {
+	joins := one || c.has(functions.OptAll)
+	if s := m.slot(owner); s != nil && joins {
 		return hfjoin
 	} else if s != nil {
 		s.confirm()
@@ -45,7 +50,7 @@ func (m *model) release(w *world, c call) any {
 	if !m.held || m.owner != owner {
 		return m.disown(owner, 0)
 	}
-	if !c.has(functions.OptAll) && one != (len(m.holds) > 0) {
+	if joins != (len(m.holds) > 0) {
 		return hfjoin
 	}
 	at := slices.Index(m.holds, hold)

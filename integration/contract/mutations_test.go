@@ -25,6 +25,7 @@ var mutations = []mutation{
 	{"a token is ahead for ever", " and top <= us + AHEAD_US then", " then", "a token ahead of the clock is remembered"},
 	{"a renewal leaves the expiry", "local moves = grants or math.abs", "local moves = math.abs", "a renewal sets the expiry that it grants"},
 	{"leave keeps", "    mine.kept = 0\n    left = give_back", "    left = give_back", ""},
+	{"ALL gives back what is not joinable", "if (lock.holds > 0) ~= (all or hold ~= nil) then", "if not all and (lock.holds > 0) ~= (hold ~= nil) then", ""},
 	{"release does not keep", "  confirm(mine)\n  local left = give_back", "  mine.kept = 0\n  local left = give_back", ""},
 	{"a grant that nobody took up is kept", "if waiter.minimum > 0 then mine.due", "if waiter.minimum > 0 then mine.kept", ""},
 	{"a minimum counts from after the grant", "mine.due = ms(us) + waiter.minimum + 1 end", "mine.due = ms(us) + waiter.minimum + 500 end", "a minimum counts from the grant"},

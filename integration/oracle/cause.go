@@ -67,7 +67,7 @@ const (
 	move   = "a slot moves to another node"
 	theKey = "the key is deleted or evicted, or the lock ended"
 	atSome = "the key is deleted or evicted at a minority, or its clock is stepped forward"
-	broken = "`Break`, or `ReleaseOwner`"
+	broken = "`Break`"
 )
 
 var (
@@ -96,7 +96,7 @@ var excuses = map[Cause]excuse{
 	Differ:   {row: "the clocks of two servers differ", admits: anySecond, also: tokens},
 	// At a minority of a quorum this takes the lock from who has a bare majority, or twice in a row.
 	Deleted: {row: theKey, voting: atSome, admits: allSecond},
-	Ended:   {row: theKey, voting: broken, admits: allSecond},
+	Ended:   {row: theKey, admits: anySecond},
 	Broken:  {row: "the lock is broken", voting: broken, admits: allSecond},
 }
 

@@ -154,8 +154,9 @@ func TestOnceValueOfAServerInTrouble(t *testing.T) {
 			var work sync.WaitGroup
 			for range 20 {
 				work.Go(func() {
-					_, err := a.OnceValue(ctx, "other", time.Minute, nil)
+					value, err := a.OnceValue(ctx, "other", time.Minute, nil)
 					require.ErrorIs(t, err, client.ErrUnreachable)
+					require.Nil(t, value)
 				})
 			}
 			work.Wait()

@@ -259,10 +259,7 @@ func (t *turn) endOwner() {
 	b := t.bound(time.Millisecond, 5*time.Second)
 	defer b.cancel()
 	owner := t.owner()
-	if t.run.kind == onQuorum { // there is no other kind of owner
-		owner = t.run.seen.somebody(t.name)
-	}
-	if labelOf(owner) == t.process.label { // its own, which it has without WithOwner
+	if t.run.kind == onQuorum { // it has no such owners
 		return
 	}
 	c := t.call("release-owner", b)

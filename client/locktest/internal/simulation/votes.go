@@ -3,11 +3,9 @@
 package simulation
 
 import (
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
-	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
@@ -124,8 +122,6 @@ func (o *observer) takes(l *lock, n *redis.Node, c redis.Call, called bool, owne
 	case !called:
 	case c.Function == "holdfast_break":
 		return oracle.Broken
-	case c.Function == functions.Release && c.Args[0] == owner && slices.Contains(c.Args, functions.OptAll):
-		return oracle.Ended
 	}
 	return ""
 }
