@@ -228,7 +228,10 @@ func TestASilentServerIsNotAskedWithoutEnd(t *testing.T) {
 
 // Counted, not timed: what ten calls cost.
 func TestWhatALockCosts(t *testing.T) {
-	b := several(t, 5)
+	d := server.Several(t, 5)
+	b := &bed{t: t, nodes: d.Nodes(), servers: newServers(5, client.Config{AutoLoad: true})}
+	t.Cleanup(b.close)
+	require.NoError(t, b.connect(d.ClientOptions()))
 	require.Less(t, testing.AllocsPerRun(300, func() {
 		owner, _ := b.take()
 		b.release(owner)
