@@ -223,3 +223,44 @@ func TestWatch(t *testing.T) {
 		}
 	})
 }
+
+// suspended is a context of a process that stands still when Done is looked at for the first time: when a
+// question's time has begun, and before it asks.
+type suspended struct {
+	context.Context
+	once *sync.Once
+}
+
+func (c suspended) Done() <-chan struct{} {
+	c.once.Do(func() { time.Sleep(3 * time.Second) })
+	return c.Context.Done()
+}
+
+// No outage is yielded of one that is shorter than two seconds, nor because this process was suspended.
+func TestWatchAsksAgainBeforeAnOutage(t *testing.T) {
+	t.Parallel()
+	for name, does := range map[string]func(s *locktest.Server){
+		"restarted": func(s *locktest.Server) {
+			s.Stop()
+			time.Sleep(1500 * time.Millisecond)
+			s.Start()
+		},
+		"connected anew": func(s *locktest.Server) { s.Failover() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T, s *locktest.Server) {
+				watching, cancel := context.WithTimeout(ctx, time.Minute)
+				defer cancel()
+				c, other, told := s.Client(client.Config{}), s.Client(client.Config{}), []string(nil)
+				l := holding(t, other, "leader")
+				time.AfterFunc(10*time.Second, func() { does(s) })
+				time.AfterFunc(30*time.Second, func() { _ = l.Release(ctx) })
+				for info, err := range c.Watch(suspended{watching, new(sync.Once)}, "leader") {
+					told = append(told, fmt.Sprint(info.Held, kind(err)))
+				}
+				require.Equal(t, []string{"true" + kind(nil), "false" + kind(nil)}, told)
+			})
+		})
+	}
+}
