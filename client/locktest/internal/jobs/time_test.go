@@ -88,3 +88,21 @@ func TestAConfirmationEndsWithTheWait(t *testing.T) {
 		})
 	})
 }
+
+// That too few replicas have a lock is told to those who asked for replicas, and to nobody behind them.
+func TestWhoAsksForNoReplicasIsNotToldOfThem(t *testing.T) {
+	t.Parallel()
+	for _, wait := range []time.Duration{3 * time.Second, 3020 * time.Millisecond, 3500 * time.Millisecond, 20 * time.Second} {
+		bubble(t, func(t *testing.T, s *locktest.Server) {
+			l, c, first := holding(t, s.Client(client.Config{}), "x"), s.Client(client.Config{}), make(chan error, 1)
+			replicas := client.WithReplicas(1, time.Second)
+			go func() { first <- c.Do(ctx, "x", nothing, client.WithMaxWait(10*time.Second), replicas) }()
+			queued(s, "x", 1)
+			time.AfterFunc(time.Second, func() { require.NoError(t, l.Release(ctx)) })
+			err := c.Do(ctx, "x", nothing, client.WithMaxWait(wait))
+			require.Equal(t, wait > 10*time.Second, err == nil, err)
+			require.NotErrorIs(t, err, client.ErrNotReplicated)
+			require.ErrorIs(t, <-first, client.ErrNotReplicated)
+		})
+	}
+}
