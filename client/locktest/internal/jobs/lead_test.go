@@ -134,6 +134,21 @@ func TestLeadEnds(t *testing.T) {
 		require.Error(t, <-k.result)
 		require.Equal(t, context.DeadlineExceeded, paused.Err())
 		s.Start()
+
+		work, cancel := context.WithCancel(ctx)
+		k = leads(ctx, c, client.WithLockContext(work))
+		<-k.terms
+		k.does <- client.ErrResign
+		cancel()
+		spend(t, 0, time.Second, func() { require.ErrorIs(t, <-k.result, context.Canceled) })
+		late, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		give = s.Take("leader", time.Hour)
+		k = leads(ctx, c, client.WithLockContext(late))
+		time.Sleep(2 * time.Minute)
+		give()
+		spend(t, 0, 10*time.Second, func() { require.ErrorIs(t, <-k.result, client.ErrTimeout) })
+		freed(s, "leader")
 	})
 }
 
