@@ -4,6 +4,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,6 +48,31 @@ func TestAWaitIsReportedWhole(t *testing.T) {
 		var stopped *client.WaitError
 		require.ErrorAs(t, err, &stopped)
 		require.Equal(t, 3*time.Second, stopped.Waited)
+	})
+}
+
+// A wait whose context ends at the moment of the grant is one too.
+func TestAWaitEndsAtItsGrant(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		c := s.Client(client.Config{})
+		for _, polling := range []client.Option{nil, client.WithPolling(3, time.Second)} {
+			for _, apart := range []bool{false, true} {
+				cause := errors.New("enough")
+				work, cancel := context.WithCancelCause(ctx)
+				ends := second{work, new(int), func() { cancel(cause) }}
+				waits, opt := context.Context(ends), polling
+				if apart {
+					waits, opt = ctx, client.WithOptions(polling, client.WithLockContext(ends))
+				}
+				_, err := c.Acquire(waits, "x", opt)
+				var stopped *client.WaitError
+				require.ErrorAs(t, err, &stopped)
+				require.ErrorIs(t, stopped.Err, context.Canceled)
+				require.ErrorContains(t, err, cause.Error())
+				freed(s, "x")
+			}
+		}
 	})
 }
 
