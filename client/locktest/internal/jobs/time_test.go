@@ -5,6 +5,8 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/client/locktest"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/functions"
 )
 
 func TestABusyAnswerIsNotBelievedBeyondTheLease(t *testing.T) {
@@ -131,4 +134,39 @@ func TestWhoAsksForNoReplicasIsNotToldOfThem(t *testing.T) {
 			require.ErrorIs(t, <-first, client.ErrNotReplicated)
 		})
 	}
+}
+
+// A message of a hand-over that comes after the whole life of the lock, whose release the server has not heard yet,
+// costs no minimum.
+func TestALateMessageKeepsTheMinimum(t *testing.T) {
+	t.Parallel()
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := bed.Loaded(t, w, "s:6379")
+		c, other := bed.Open(t, bed.Single(w, "a", n.Addr()), client.Config{}), bed.Open(t, bed.Single(w, "b", n.Addr()), client.Config{})
+		before := holding(t, other, "x")
+		got := bed.Waits(t, c, "x", nil, client.WithMinHold(time.Hour))
+		time.Sleep(time.Second)
+		require.NoError(t, before.Release(ctx))
+		l := <-got
+		n.Refuse(func(cmd []string) redis.Error {
+			if len(cmd) > 1 && cmd[1] == functions.Release {
+				return "LOADING Redis is loading the dataset in memory"
+			}
+			return ""
+		})
+		brief, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, l.Release(brief), client.ErrUnreachable)
+		message := fmt.Sprintf("%d %d 1 %d %s lock:x", l.Fence(), time.Now().UnixMilli(), len(l.Owner()), l.Owner())
+		publish := other.Redis().B().Spublish().Channel("lock:inbox:" + strings.Split(l.Owner(), ":")[2]).Message(message).Build()
+		heard, err := other.Redis().Do(ctx, publish).AsInt64()
+		require.NoError(t, err)
+		require.EqualValues(t, 1, heard)
+		time.Sleep(time.Second)
+		n.Refuse(nil)
+		time.Sleep(10 * time.Second)
+		info, err := other.Inspect(ctx, "x")
+		require.NoError(t, err)
+		require.Equal(t, functions.WhyKept, info.Why)
+	})
 }
