@@ -65,7 +65,7 @@ func (c *Client) acquire(ctx context.Context, name string, opts []Option) (*Lock
 		if l, err := w.take(t); l != nil {
 			return l, w.busy(waited.Behind), nil
 		} else if err != nil {
-			return nil, w.busy(waited.Behind), opError("acquire", name, err)
+			return nil, w.busy(waited.Behind), w.stopped(w.parent, began, waited, err)
 		} // it was lost on the way: stand in line again
 	}
 }
@@ -233,8 +233,10 @@ func (w *want) poll(ctx context.Context, began time.Time) (*Lock, *BusyError, er
 		t, waited, err := w.ask(ctx, r)
 		switch {
 		case err == nil:
-			if l, err := w.take(t); l != nil || err != nil {
-				return l, behind, opError("acquire", w.name, err)
+			if l, err := w.take(t); l != nil {
+				return l, behind, nil
+			} else if err != nil {
+				return nil, behind, w.stopped(w.parent, began, waited, err)
 			}
 		case !errors.Is(err, ErrBusy):
 			return nil, behind, w.stopped(ctx, began, waited, err)

@@ -3,6 +3,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -29,10 +30,12 @@ const (
 // work under fn's context, and give Fence to what must not receive orders of two leaders. MaxWait,
 // GiveUpEarly and WithPolling have no effect here.
 //
-// Errors: what fn returned while it led, untouched; the context's, as Acquire, when ctx ended
-// between two terms; ErrInvalid and ErrClosed, at once.
+// Errors: what fn returned while it led, untouched; the context's, as Acquire, when ctx, or that of
+// WithLockContext, ended between two terms; ErrInvalid and ErrClosed, at once.
 func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context) error, opts ...Option) error {
-	pause := shortPause
+	var set settings
+	WithOptions(opts...)(&set)
+	parent, pause := cmp.Or(set.parent, ctx), shortPause
 	for {
 		lock, err := c.Acquire(ctx, name, WithOptions(opts...), WithoutReentry(), campaign)
 		switch {
@@ -50,6 +53,8 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context)
 		case <-time.After(pause/2 + c.jitter(pause)):
 		case <-ctx.Done():
 			return opError("lead", name, begun(ctx))
+		case <-parent.Done():
+			return opError("lead", name, begun(parent))
 		case <-c.leaving.Done():
 			return opError("lead", name, context.Cause(c.leaving))
 		}

@@ -10,9 +10,11 @@ import (
 
 // Run says what became of a call of Once.
 type Run struct {
-	Ran bool          // fn was called, here
-	By  Holder        // who has this interval; the zero value: nobody, and nobody gets it yet (Guard), or several
-	End time.Duration // until the interval can be over, from now; longer if fn still runs then, and with WithLimit
+	Ran bool   // fn was called, here
+	By  Holder // who has this interval; the zero value: nobody, and nobody gets it yet (Guard), or several
+	// from now, until asking again can help: what is left of the interval, and of the lease while fn runs
+	// elsewhere; longer if fn still runs then, and with WithLimit
+	End time.Duration
 }
 
 // Once runs fn unless it ran within the interval every before, on any process of the fleet. The server

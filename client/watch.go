@@ -31,18 +31,24 @@ const (
 func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		var last Info
-		known, out := false, false
+		var down time.Time // when the first of the last questions was asked that failed
+		known, fails, out := false, false, false
 		for ctx.Err() == nil {
+			if !fails {
+				down = time.Now()
+			}
 			asking, cancel := context.WithTimeout(ctx, longestQuestion)
 			info, err := c.InspectCached(asking, name)
 			cancel()
 			if c.closing.Err() != nil {
 				err = opError("watch", name, ErrClosed)
 			}
+			fails = errors.Is(err, ErrUnreachable)
 			switch {
 			case ctx.Err() != nil:
 				return
-			case errors.Is(err, ErrUnreachable):
+			case fails && time.Since(down) < longestQuestion, errors.Is(err, ErrTimeout): // or suspended before it asked
+			case fails:
 				if !out && !yield(Info{Name: name}, err) {
 					return
 				}

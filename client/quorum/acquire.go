@@ -19,7 +19,8 @@ const tries = 5
 // the first server goes on, so they do not keep the lock from each other. Where rivals were met lately that
 // one is asked before the others, and without its vote they are not.
 func (s *servers) acquire(ctx context.Context, call fcall.Call) (fcall.Reply, error) {
-	b, began := s.ballots.open(call), time.Now()
+	b, nth := s.ballots.open(call)
+	began := time.Now()
 	votes, first := make([]fcall.Reply, len(s.members)), s.first(call.Key)
 	var lead fcall.Reply
 	if s.rivals.near(call.Key, began) {
@@ -28,7 +29,7 @@ func (s *servers) acquire(ctx context.Context, call fcall.Call) (fcall.Reply, er
 			return fcall.Reply{}, err
 		}
 		if lead.Holder != "" {
-			return s.refuse(b, lead), nil
+			return s.refuse(b, nth, lead), nil
 		}
 	}
 	token := int64(0) // any
@@ -51,7 +52,7 @@ func (s *servers) acquire(ctx context.Context, call fcall.Call) (fcall.Reply, er
 		case !lead.Yes && !votes[first].Yes || try == tries:
 			r := p.busy()
 			s.rivals.met(call.Key, r.Holder, time.Now())
-			return s.refuse(b, r), nil
+			return s.refuse(b, nth, r), nil
 		}
 		if err := receive(ctx, s.closing, make(chan answer[any], 1), 0, time.Millisecond<<(try-1), nil); err != nil {
 			return fcall.Reply{}, err

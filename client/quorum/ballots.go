@@ -18,6 +18,7 @@ type ballot struct {
 	request fcall.Call // for a vote: the last one, as waiters of one owner may want other leases
 
 	all   *ballots // its mutex is that of what follows
+	calls int      // for votes, so far
 	lease time.Duration
 	over  bool // it is given back
 	seats []seat
@@ -130,22 +131,21 @@ type ballots struct {
 
 const many = 1024 // ballots, or rivals, of which some can be dropped
 
-// open returns the ballot of a request's owner.
-func (all *ballots) open(call fcall.Call) *ballot {
+// open returns the ballot of a request's owner, and which of its calls this is.
+func (all *ballots) open(call fcall.Call) (b *ballot, nth int) {
 	now := time.Now()
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	b := all.by[call.Owner]
-	if b == nil {
+	if b = all.by[call.Owner]; b == nil {
 		b = &ballot{all: all, seats: make([]seat, all.servers)}
 		if all.by[call.Owner] = b; len(all.by)%many == 0 {
 			// those of which nothing is left anywhere, although nobody could say so
 			maps.DeleteFunc(all.by, func(_ string, b *ballot) bool { return now.Sub(b.used) > 2*b.lease })
 		}
 	}
-	b.lease, b.used = max(b.lease, length(call.TTL)), now
+	b.lease, b.used, b.calls = max(b.lease, length(call.TTL)), now, b.calls+1
 	b.request = fcall.Call{Verb: fcall.Acquire, Key: call.Key, Owner: call.Owner, TTL: call.TTL, Guard: call.Guard, MinHold: call.MinHold}
-	return b
+	return b, b.calls
 }
 
 // find returns an owner's ballot. One that was dropped is over. Who gives back again knows that a request
@@ -165,11 +165,11 @@ func (all *ballots) find(owner string, again bool) *ballot {
 }
 
 // settle drops a ballot if nothing is left of it. It reports whether that is so: no further request for a
-// vote may leave then, as of a goroutine that was late.
-func (b *ballot) settle() bool {
+// vote may leave then, as of a goroutine that was late. The nth call does not end those after it.
+func (b *ballot) settle(nth int) bool {
 	b.all.mu.Lock()
 	defer b.all.mu.Unlock()
-	if slices.ContainsFunc(b.seats, func(s seat) bool { return s.matters() }) {
+	if nth < b.calls || slices.ContainsFunc(b.seats, func(s seat) bool { return s.matters() }) {
 		return false
 	}
 	b.over = true

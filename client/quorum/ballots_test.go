@@ -18,7 +18,8 @@ var (
 
 func open3() (*ballots, *ballot) {
 	all := &ballots{servers: 3, by: map[string]*ballot{}}
-	return all, all.open(fcall.Call{Owner: "a", TTL: "1000", Guard: "2000", MinHold: "5000"})
+	b, _ := all.open(fcall.Call{Owner: "a", TTL: "1000", Guard: "2000", MinHold: "5000"})
+	return all, b
 }
 
 func renewal(ttl string) fcall.Call { return fcall.Call{Verb: fcall.Renew, Owner: "a", TTL: ttl} }
@@ -43,7 +44,8 @@ func TestAVoteIsAskedForAgainALeaseAfterTheLastYes(t *testing.T) {
 // Waiters of one process share an owner, and may want other leases: a vote is for the lease of the last.
 func TestAVoteIsForTheLastLeaseThatWasAskedFor(t *testing.T) {
 	all, b := open3()
-	require.Same(t, b, all.open(fcall.Call{Owner: "a", TTL: "10"}))
+	same, _ := all.open(fcall.Call{Owner: "a", TTL: "10"})
+	require.Same(t, b, same)
 	require.Equal(t, "10", b.request.TTL)
 	require.Equal(t, time.Second, b.lease, "a server may have the longer one")
 }
@@ -74,14 +76,14 @@ func TestAGivingBackDoesNotCoverWhatIsUnderWay(t *testing.T) {
 				b.left(0, covers)
 			} else {
 				b.left(0, covers)
-				require.False(t, b.settle())
+				require.False(t, b.settle(1))
 				b.heard(0, time.Now(), b.request, late)
 			}
 			require.True(t, b.seats[0].matters(), "the vote is heard of first: %v", voteFirst)
 			require.Same(t, b, all.find("a", false))
 			covers, _ = b.leaves(0)
 			b.left(0, covers)
-			require.True(t, b.settle())
+			require.True(t, b.settle(1))
 			require.Empty(t, all.by)
 		}
 	}
@@ -91,12 +93,23 @@ func TestAGivingBackDoesNotCoverWhatIsUnderWay(t *testing.T) {
 func TestNobodyAsksForAVoteOfAnOwnerOfWhomNothingIsLeft(t *testing.T) {
 	_, b := open3()
 	require.True(t, b.asks(0))
-	require.False(t, b.settle(), "it is under way")
+	require.False(t, b.settle(1), "it is under way")
 	require.True(t, b.asks(1))
 	b.heard(0, time.Now(), b.request, no)
 	b.heard(1, time.Now(), b.request, no)
-	require.True(t, b.settle())
+	require.True(t, b.settle(1))
 	require.False(t, b.asks(2))
+}
+
+// A call that was given up can end when the next one of its owner has begun: that one asks all the same.
+func TestACallThatWasGivenUpDoesNotEndTheNext(t *testing.T) {
+	all, b := open3()
+	next, nth := all.open(b.request)
+	require.Same(t, b, next)
+	require.False(t, b.settle(nth-1))
+	require.True(t, b.asks(0))
+	b.heard(0, time.Now(), b.request, no)
+	require.True(t, b.settle(nth))
 }
 
 // Of two requests to a server, the later one was a vote: what the earlier one said, and is heard of

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -153,7 +154,7 @@ func (c *count) outcome() fcall.Outcome {
 // givenBack is the outcome of a giving back: what a majority says. Spent says that something may be left, and
 // that it is to be repeated.
 func (c *count) givenBack() (o fcall.Outcome) {
-	left := !c.ballot.settle()
+	left := !c.ballot.settle(math.MaxInt)
 	switch {
 	case len(c.no) > c.spare():
 		o.Reply = c.refusal()

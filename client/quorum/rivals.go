@@ -93,8 +93,8 @@ func (r *rivals) beaten(key string) {
 }
 
 // refuse is the answer to an owner who does not get the lock.
-func (s *servers) refuse(b *ballot, r fcall.Reply) fcall.Reply {
+func (s *servers) refuse(b *ballot, nth int, r fcall.Reply) fcall.Reply {
 	r.Again = s.rivals.again(b.wanted().Key, r.Remaining)
-	r.Spent = !b.settle()
+	r.Spent = !b.settle(nth)
 	return r
 }

@@ -53,7 +53,9 @@ func (k *Keeper) stop(end func(*holding.Holding) *holding.Ending) {
 		}
 	}
 	for _, e := range ended {
-		k.ended(e)
+		if k.ended(e); e.Gone {
+			e.Close()
+		}
 	}
 }
 

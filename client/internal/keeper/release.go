@@ -78,8 +78,7 @@ func (k *Keeper) Release(ctx context.Context, h *holding.Holding, last int64, ri
 	u.unknown, u.Done = fcall.Unknown(err), make(chan fcall.Outcome, 1)
 	u.pause = firstPause
 	done := u.Done
-	h.Close()
-	k.Undo(u)
+	k.undo(h, u)
 	if !errors.Is(err, fcall.ErrUnreachable) && ctx.Err() == nil {
 		return err
 	}

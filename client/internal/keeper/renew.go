@@ -39,9 +39,6 @@ func (k *Keeper) ended(e *holding.Ending) {
 		k.OnGone(e.Holding)
 	}
 	k.OnEnded(e)
-	if e.Gone {
-		e.Close()
-	}
 }
 
 // Lose ends a lock that a server says is not ours, and returns the cause. What another server may
@@ -53,6 +50,7 @@ func (k *Keeper) Lose(h *holding.Holding, said fcall.Reply) error {
 	}
 	if e := h.Lose(why, reason); e != nil {
 		k.ended(e)
+		h.Close()
 	}
 	k.Update(h)
 	return h.Holder().Cause()

@@ -4,6 +4,7 @@ package keeper
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,6 +52,14 @@ func (k *Keeper) Undo(u *Undo) {
 	} else if u.Done != nil {
 		u.Done <- fcall.Outcome{Err: k.Closed}
 	}
+}
+
+// Returns reports whether a lock of an owner is being given back that somebody worked under.
+func (k *Keeper) Returns(key, owner string) bool {
+	return slices.ContainsFunc(k.all(), func(x dueItem) bool {
+		u, ok := x.timed.(*Undo)
+		return ok && u.Worked && u.Key == key && u.Owner == owner
+	})
 }
 
 // later makes the first try one that is repeated: the server has answered once.

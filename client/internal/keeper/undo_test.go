@@ -241,3 +241,23 @@ func TestReleaseAtASilentServer(t *testing.T) {
 		require.Equal(t, 10*time.Second-102*ms, time.Since(b.server.began), "the lease is over")
 	})
 }
+
+// Whoever waits for the end of a lock that is given back in the background, and closes then, finds what is to be
+// given back.
+func TestCloseAtTheEndOfALockGivesItBack(t *testing.T) {
+	in(t, func(t *testing.T, b *bed) {
+		limited := *terms
+		limited.MaxHold = 20 * time.Second
+		h, _, _ := b.hold(b.Context(), &limited)
+		closed := make(chan struct{})
+		h.Finally(func() {
+			go func() {
+				b.Close(context.Background())
+				close(closed)
+			}()
+			time.Sleep(ms)
+		})
+		<-closed
+		require.Len(t, b.server.asked(fcall.Release), 1)
+	})
+}

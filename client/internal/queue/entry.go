@@ -196,10 +196,11 @@ func (e *entry) fail(w *Waiter, err error) {
 	if err == fcall.ErrUnreachable || err == errRefused {
 		w.err = e.err
 	}
+	none := w.Terms.Replicas == 0 // then too few are no reason
 	switch {
-	case err == fcall.ErrUnreachable && !errors.Is(e.err, err):
+	case err == fcall.ErrUnreachable && (!errors.Is(e.err, err) || none && errors.Is(e.err, fcall.ErrNotReplicated)):
 		w.err = fmt.Errorf("%w: no answer before the wait's end", err)
-	case err == ErrTimeout && e.short != nil:
+	case err == ErrTimeout && e.short != nil && !none:
 		w.err = e.short
 	}
 	if e.h != nil { // of this process

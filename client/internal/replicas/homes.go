@@ -42,11 +42,11 @@ func (b *Backend) home(ctx context.Context, key string) place {
 	return place{node: b.Redis}
 }
 
-// learn asks which node has which slots. Without an answer a redirect will say.
+// learn asks which node has which slots, once: without an answer a redirect will say.
 func (b *Backend) learn(ctx context.Context) *homes {
 	ctx, cancel := context.WithTimeout(ctx, nudge)
 	defer cancel()
-	nodes, err := fcall.Guard(ctx, b.Closing, b.Caller, func(ctx context.Context) ([]cluster.Node, error) {
+	nodes, _ := fcall.Guard(ctx, b.Closing, b.Caller, func(ctx context.Context) ([]cluster.Node, error) {
 		return cluster.Topology(ctx, b.Redis)
 	})
 	at := new(homes)
@@ -57,9 +57,7 @@ func (b *Backend) learn(ctx context.Context) *homes {
 			}
 		}
 	}
-	if err == nil {
-		b.homes.Store(at)
-	}
+	b.homes.Store(at)
 	return at
 }
 

@@ -45,13 +45,13 @@ func (b *Backend) Do(ctx context.Context, call fcall.Call) (fcall.Reply, error) 
 	if call.Replicas == 0 {
 		return b.Caller.Do(ctx, call)
 	}
-	o := b.repeat(ctx, call)
+	o := b.repeat(ctx, call, b.home(ctx, call.Key))
 	return o.Reply, o.Err
 }
 
 // repeat makes one call, again while its slot is on its way or its connection fails.
-func (b *Backend) repeat(ctx context.Context, call fcall.Call) (o fcall.Outcome) {
-	to, healed, unknown := b.home(ctx, call.Key), false, false
+func (b *Backend) repeat(ctx context.Context, call fcall.Call, to place) (o fcall.Outcome) {
+	healed, unknown := false, false
 	for began := time.Now(); ; {
 		o = b.pipeline(ctx, to, []fcall.Call{call})[0]
 		word, addr := redirect(o.Err)
@@ -114,8 +114,10 @@ func (b *Backend) sendGroup(ctx context.Context, g group, calls []fcall.Call) []
 	}
 	outcomes := b.pipeline(ctx, g.place, calls)
 	for n, o := range outcomes {
-		if word, _ := redirect(o.Err); word != "" || errors.Is(o.Err, fcall.ErrLibrary) {
-			outcomes[n] = b.repeat(ctx, calls[n]) // it did nothing there
+		if word, addr := redirect(o.Err); word != "" { // it did nothing there
+			outcomes[n] = b.repeat(ctx, calls[n], b.follow(ctx, calls[n].Key, word, addr, g.place))
+		} else if errors.Is(o.Err, fcall.ErrLibrary) {
+			outcomes[n] = b.repeat(ctx, calls[n], g.place)
 		}
 	}
 	return outcomes

@@ -5,6 +5,7 @@ package replicas
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,7 +81,7 @@ func TestASlotThatMoved(t *testing.T) {
 		require.NoError(t, o.Err)
 		require.True(t, o.Yes)
 	}
-	for b.homes.Load() == nil { // it was late
+	for at := b.homes.Load(); at == nil || at[0] == ""; at = b.homes.Load() { // it was late
 		b.learn(t.Context())
 	}
 	addrs := map[string]bool{}
@@ -109,6 +110,44 @@ func TestASlotThatMoved(t *testing.T) {
 	cancel()
 	_, err := b.Do(ended, calls[0])
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// mute is a client whose nodes do not say which of them has which slots.
+type mute struct {
+	rueidis.Client
+	asked *atomic.Int32
+}
+
+func (m mute) Nodes() map[string]rueidis.Client {
+	nodes := m.Client.Nodes()
+	for addr, node := range nodes {
+		nodes[addr] = mute{node, m.asked}
+	}
+	return nodes
+}
+
+func (m mute) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	if cmd.Commands()[0] == "CLUSTER" {
+		m.asked.Add(1)
+		<-ctx.Done()
+	}
+	return m.Client.Do(ctx, cmd)
+}
+
+// While nobody says where the slots are, redirects do, and that is asked once for all calls.
+func TestNobodySaysWhereTheSlotsAre(t *testing.T) {
+	d := server.Cluster(t)
+	b, asked := over(t, d), new(atomic.Int32)
+	b.Redis = mute{b.Redis, asked}
+	calls := make([]fcall.Call, 30)
+	for i := range calls {
+		calls[i] = call(fcall.Acquire, fmt.Sprintf("lock:%d", i))
+	}
+	for _, o := range b.Send(t.Context(), calls) {
+		require.NoError(t, o.Err)
+		require.True(t, o.Yes)
+	}
+	require.LessOrEqual(t, int(asked.Load()), len(b.Redis.Nodes()))
 }
 
 func TestRedirect(t *testing.T) {

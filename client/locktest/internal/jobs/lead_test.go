@@ -134,6 +134,21 @@ func TestLeadEnds(t *testing.T) {
 		require.Error(t, <-k.result)
 		require.Equal(t, context.DeadlineExceeded, paused.Err())
 		s.Start()
+
+		work, cancel := context.WithCancel(ctx)
+		k = leads(ctx, c, client.WithLockContext(work))
+		<-k.terms
+		k.does <- client.ErrResign
+		cancel()
+		spend(t, 0, time.Second, func() { require.ErrorIs(t, <-k.result, context.Canceled) })
+		late, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		give = s.Take("leader", time.Hour)
+		k = leads(ctx, c, client.WithLockContext(late))
+		time.Sleep(2 * time.Minute)
+		give()
+		spend(t, 0, 10*time.Second, func() { require.ErrorIs(t, <-k.result, client.ErrTimeout) })
+		freed(s, "leader")
 	})
 }
 
@@ -222,4 +237,45 @@ func TestWatch(t *testing.T) {
 			require.Equal(t, []string{map[string]error{"leader": client.ErrClosed, "": client.ErrInvalid}[name].Error()}, told)
 		}
 	})
+}
+
+// suspended is a context of a process that stands still when Done is looked at for the first time: when a
+// question's time has begun, and before it asks.
+type suspended struct {
+	context.Context
+	once *sync.Once
+}
+
+func (c suspended) Done() <-chan struct{} {
+	c.once.Do(func() { time.Sleep(3 * time.Second) })
+	return c.Context.Done()
+}
+
+// No outage is yielded of one that is shorter than two seconds, nor because this process was suspended.
+func TestWatchAsksAgainBeforeAnOutage(t *testing.T) {
+	t.Parallel()
+	for name, does := range map[string]func(s *locktest.Server){
+		"restarted": func(s *locktest.Server) {
+			s.Stop()
+			time.Sleep(1500 * time.Millisecond)
+			s.Start()
+		},
+		"connected anew": func(s *locktest.Server) { s.Failover() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T, s *locktest.Server) {
+				watching, cancel := context.WithTimeout(ctx, time.Minute)
+				defer cancel()
+				c, other, told := s.Client(client.Config{}), s.Client(client.Config{}), []string(nil)
+				l := holding(t, other, "leader")
+				time.AfterFunc(10*time.Second, func() { does(s) })
+				time.AfterFunc(30*time.Second, func() { _ = l.Release(ctx) })
+				for info, err := range c.Watch(suspended{watching, new(sync.Once)}, "leader") {
+					told = append(told, fmt.Sprint(info.Held, kind(err)))
+				}
+				require.Equal(t, []string{"true" + kind(nil), "false" + kind(nil)}, told)
+			})
+		})
+	}
 }

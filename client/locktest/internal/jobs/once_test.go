@@ -50,6 +50,14 @@ func TestOnce(t *testing.T) {
 		run, err = b.Once(ctx, "report", time.Hour, nothing)
 		require.NoError(t, err)
 		require.False(t, run.Ran, "fn that failed ran in this interval")
+
+		_, err = b.Once(ctx, "long", time.Hour, func(ctx context.Context) error {
+			other, err := s.Client(client.Config{}).Once(ctx, "long", time.Hour, nothing)
+			require.False(t, other.Ran)
+			require.InDelta(t, 30*time.Second, other.End, float64(time.Second), "the lease, while fn runs elsewhere")
+			return err
+		})
+		require.NoError(t, err)
 	})
 }
 

@@ -4,6 +4,9 @@ package jobs
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/client/locktest"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
+	"github.com/holdfast-go/holdfast/functions"
 )
 
 func TestABusyAnswerIsNotBelievedBeyondTheLease(t *testing.T) {
@@ -47,6 +51,31 @@ func TestAWaitIsReportedWhole(t *testing.T) {
 		var stopped *client.WaitError
 		require.ErrorAs(t, err, &stopped)
 		require.Equal(t, 3*time.Second, stopped.Waited)
+	})
+}
+
+// A wait whose context ends at the moment of the grant is one too.
+func TestAWaitEndsAtItsGrant(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		c := s.Client(client.Config{})
+		for _, polling := range []client.Option{nil, client.WithPolling(3, time.Second)} {
+			for _, apart := range []bool{false, true} {
+				cause := errors.New("enough")
+				work, cancel := context.WithCancelCause(ctx)
+				ends := second{work, new(int), func() { cancel(cause) }}
+				waits, opt := context.Context(ends), polling
+				if apart {
+					waits, opt = ctx, client.WithOptions(polling, client.WithLockContext(ends))
+				}
+				_, err := c.Acquire(waits, "x", opt)
+				var stopped *client.WaitError
+				require.ErrorAs(t, err, &stopped)
+				require.ErrorIs(t, stopped.Err, context.Canceled)
+				require.ErrorContains(t, err, cause.Error())
+				freed(s, "x")
+			}
+		}
 	})
 }
 
@@ -139,5 +168,58 @@ func TestADeletionIsNoticedAfterACallForTheLock(t *testing.T) {
 			s.Delete(name)
 			spend(t, 0, time.Second, func() { <-l.Context().Done() })
 		}
+	})
+}
+
+// That too few replicas have a lock is told to those who asked for replicas, and to nobody behind them.
+func TestWhoAsksForNoReplicasIsNotToldOfThem(t *testing.T) {
+	t.Parallel()
+	for _, wait := range []time.Duration{3 * time.Second, 3020 * time.Millisecond, 3500 * time.Millisecond, 20 * time.Second} {
+		bubble(t, func(t *testing.T, s *locktest.Server) {
+			l, c, first := holding(t, s.Client(client.Config{}), "x"), s.Client(client.Config{}), make(chan error, 1)
+			replicas := client.WithReplicas(1, time.Second)
+			go func() { first <- c.Do(ctx, "x", nothing, client.WithMaxWait(10*time.Second), replicas) }()
+			queued(s, "x", 1)
+			time.AfterFunc(time.Second, func() { require.NoError(t, l.Release(ctx)) })
+			err := c.Do(ctx, "x", nothing, client.WithMaxWait(wait))
+			require.Equal(t, wait > 10*time.Second, err == nil, err)
+			require.NotErrorIs(t, err, client.ErrNotReplicated)
+			require.ErrorIs(t, <-first, client.ErrNotReplicated)
+		})
+	}
+}
+
+// A message of a hand-over that comes after the whole life of the lock, whose release the server has not heard yet,
+// costs no minimum.
+func TestALateMessageKeepsTheMinimum(t *testing.T) {
+	t.Parallel()
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := bed.Loaded(t, w, "s:6379")
+		c, other := bed.Open(t, bed.Single(w, "a", n.Addr()), client.Config{}), bed.Open(t, bed.Single(w, "b", n.Addr()), client.Config{})
+		before := holding(t, other, "x")
+		got := bed.Waits(t, c, "x", nil, client.WithMinHold(time.Hour))
+		time.Sleep(time.Second)
+		require.NoError(t, before.Release(ctx))
+		l := <-got
+		n.Refuse(func(cmd []string) redis.Error {
+			if len(cmd) > 1 && cmd[1] == functions.Release {
+				return "LOADING Redis is loading the dataset in memory"
+			}
+			return ""
+		})
+		brief, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, l.Release(brief), client.ErrUnreachable)
+		message := fmt.Sprintf("%d %d 1 %d %s lock:x", l.Fence(), time.Now().UnixMilli(), len(l.Owner()), l.Owner())
+		publish := other.Redis().B().Spublish().Channel("lock:inbox:" + strings.Split(l.Owner(), ":")[2]).Message(message).Build()
+		heard, err := other.Redis().Do(ctx, publish).AsInt64()
+		require.NoError(t, err)
+		require.EqualValues(t, 1, heard)
+		time.Sleep(time.Second)
+		n.Refuse(nil)
+		time.Sleep(10 * time.Second)
+		info, err := other.Inspect(ctx, "x")
+		require.NoError(t, err)
+		require.Equal(t, functions.WhyKept, info.Why)
 	})
 }
