@@ -21,7 +21,8 @@
 //
 // # When the lock is lost during a migration
 //
-// The lock is renewed while the migrations run, however long that takes. It can be lost all the same:
+// The lock is renewed while the migrations run, however long that takes, and also if one of them goes on when the
+// context of Up has ended. It can be lost all the same:
 // in an outage that is longer than the lease, by a failover, or by an operator who breaks it. Then
 // another process may migrate beside this one. goose has no way to hear of that; it goes on, and what
 // it returns in the end is client.ErrLost, although its migrations were made. To have them stopped
@@ -72,7 +73,9 @@ func NewLocker(c *client.Client, name string, opts ...client.Option) *Locker {
 //
 // Errors: as client.Acquire.
 func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
-	got, err := l.client.Acquire(ctx, l.name, l.opts...)
+	// A migration may not heed the end of ctx, and goose waits for it: the lock is kept until Unlock.
+	opts := append([]client.Option{client.WithLockContext(context.WithoutCancel(ctx))}, l.opts...)
+	got, err := l.client.Acquire(ctx, l.name, opts...)
 	if err != nil {
 		return err
 	}

@@ -103,6 +103,29 @@ func TestAMigrationUnderDoEndsWithTheLock(t *testing.T) {
 	})
 }
 
+// A migration that does not heed its context goes on when that ends, and goose waits for it: the lock is kept until
+// its Unlock.
+func TestTheLockOutlivesTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		deaf := goose.NewGoMigration(6, &goose.GoFunc{RunDB: func(context.Context, *sql.DB) error {
+			cancel()
+			time.Sleep(2 * time.Minute)
+			if !s.Inspect("migrate").Held {
+				t.Error("another process can migrate beside this one")
+			}
+			return nil
+		}}, nil)
+		p := provider(t, &versions{}, holdfastgoose.NewLocker(s.Client(client.Config{}), "migrate"), deaf)
+		_, err := p.Up(ctx)
+		if errors.Is(err, client.ErrLost) {
+			t.Errorf("Up returned %v", err)
+		}
+		s.Free("migrate")
+	})
+}
+
 func TestNothingIsMigratedWithoutRedis(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := locktest.New(t)

@@ -5,7 +5,9 @@
 package main_test
 
 import (
+	"bufio"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -73,6 +75,33 @@ func TestRunIgnoresWhatNohupIgnores(t *testing.T) {
 	out, err := exec.Command("sh", "-c", shell).CombinedOutput()
 	require.NoError(t, err, string(out))
 	require.Equal(t, "started\nalive\n", string(out))
+}
+
+// A pipe that nobody reads any more, as of "run ... 2>&1 | head", must not end run before the command has had its grace.
+func TestRunWhenTheLockIsBrokenAndNobodyHearsIt(t *testing.T) {
+	_, where := loaded(t)
+	r := &running{t: t, lines: make(chan string, 100)}
+	r.cmd = exec.Command(binary, append(append([]string{"run"}, where...), "a", "--grace", "1h", "--", "sh", "-c",
+		`trap "sleep 1; echo cleaned up; exit 0" TERM; echo started; sleep 1000 & wait`)...)
+	errs, closed, err := os.Pipe()
+	require.NoError(t, err)
+	r.cmd.Stderr = closed
+	out, err := r.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, r.cmd.Start())
+	t.Cleanup(func() { _ = r.cmd.Process.Kill() })
+	require.NoError(t, errs.Close())
+	go func() {
+		defer close(r.lines)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			r.lines <- lines.Text()
+		}
+	}()
+	r.hear("started")
+	breakLock(t, where, "a")
+	r.hear("cleaned up")
+	r.silent()
+	require.Equal(t, 75, r.code())
 }
 
 func TestRunWhenTheLockIsBroken(t *testing.T) {

@@ -283,6 +283,41 @@ func TestBreakAsks(t *testing.T) {
 	require.False(t, info.Held)
 }
 
+// Nobody has the lock when the question is asked, or several have it. Who takes it before the answer keeps it.
+func TestBreakOfWhatNobodyHasAlone(t *testing.T) {
+	d, where := loaded(t)
+	c := open(t, d.ClientOption(), client.Config{})
+	for name, c1 := range map[string]struct {
+		words  []string // of the first holder
+		broken bool
+		flags  []string
+	}{
+		"a record":            {nil, true, []string{"--forget"}},
+		"a record of several": {[]string{"SHARED"}, true, []string{"--forget"}},
+		"several":             {[]string{"SHARED"}, false, []string{"--reason", "they hang"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := d.Nodes()[0].Do(context.Background(),
+				append([]string{"FCALL", "holdfast_acquire", "1", "lock:" + name, "me", "600000"}, c1.words...)...)
+			require.NoError(t, err)
+			if c1.broken {
+				breakLock(t, where, name)
+			}
+			s := inTerminal(t, nil, append(append(where, "break", name), c1.flags...)...)
+			s.sees("[y/N] ")
+			if !c1.broken {
+				_, err := d.Nodes()[0].Do(context.Background(), "FCALL", "holdfast_release", "1", "lock:"+name, "me")
+				require.NoError(t, err)
+			}
+			lock, err := c.Acquire(context.Background(), name)
+			require.NoError(t, err)
+			s.types("y\n")
+			s.ends()
+			require.NoError(t, lock.Renew(context.Background()), "%q", s.shown())
+		})
+	}
+}
+
 // A lock that is kept until the end of an interval is not taken for one that hangs: a "y" lets no job
 // run again, and drops no value.
 func TestBreakOfAKeptLockAsksLouder(t *testing.T) {

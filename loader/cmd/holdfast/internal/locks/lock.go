@@ -158,13 +158,21 @@ type Broken struct {
 }
 
 // Break takes the lock from the owner that it was seen with, and from nobody else, so a repeat is
-// safe. Only an owner that no call can name, a plain string's, is not looked at again; of several, all
-// lose it who have it then. The key remembers the break and its reason; with forget it does not, and
+// safe. Of several, all lose it who have it then. Of these, and of an owner that no call can name, as a
+// plain string's, only a look right before it says that nobody else has it. The key remembers the break and its reason; with forget it does not, and
 // loses an older record too. Next is nil if the look afterwards fails.
 func (v *View) Break(ctx context.Context, seen Lock, reason string, forget bool) (Broken, error) {
 	var words []string
-	if nameable(seen.Owner) {
-		words = append(words, functions.OptOwner, seen.Owner)
+	owner := seen.Owner
+	if !seen.Held && !seen.Kept() && seen.Broken != nil {
+		owner = seen.Broken.Owner // the record of whose loss is to be dropped
+	}
+	if nameable(owner) {
+		words = append(words, functions.OptOwner, owner)
+	} else if now, err := v.Lock(ctx, seen.Name); err != nil {
+		return Broken{}, err
+	} else if now.Held != seen.Held || now.Kind != seen.Kind || now.Owner != seen.Owner {
+		return Broken{Next: &now}, nil
 	}
 	if forget {
 		words = append(words, functions.OptForget)

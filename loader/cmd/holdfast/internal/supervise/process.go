@@ -59,8 +59,11 @@ func (c *Command) start(group bool) (*process, error) {
 
 // Catch makes a channel of the signals that end a wait or are passed on to a command. A signal that is
 // ignored, as nohup does, stays so.
+//
+// A line that nobody reads any more must not end this process, as SIGPIPE would, before the command.
 func Catch() chan os.Signal {
 	caught := make(chan os.Signal, 16)
+	notify(make(chan os.Signal, 1), pipes)
 	notify(caught, ends)
 	notify(caught, passed)
 	return caught

@@ -20,6 +20,9 @@ var ends = []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, uni
 // passed are those that a command gets beside them.
 var passed = []os.Signal{unix.SIGWINCH}
 
+// pipes are caught and come to nothing: a write fails then. (A command would be born with what is ignored.)
+var pipes = []os.Signal{unix.SIGPIPE}
+
 // jobs are caught only while a command with its own process group runs.
 var jobs = []os.Signal{unix.SIGTSTP, unix.SIGCONT}
 

@@ -12,6 +12,7 @@ import (
 var (
 	ends   = []os.Signal{os.Interrupt}
 	passed []os.Signal
+	pipes  []os.Signal
 	jobs   []os.Signal
 )
 

@@ -56,7 +56,9 @@ func (c *Command) Run(hold Hold, signals chan os.Signal) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	e := &ending{hold: hold, process: p, grace: c.Grace, notice: notice, say: c.Say}
+	say, said := c.aside()
+	defer said()
+	e := &ending{hold: hold, process: p, grace: c.Grace, notice: notice, say: say}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -72,5 +74,29 @@ func (c *Command) Run(hold Hold, signals chan os.Signal) (Result, error) {
 			e.look()
 		}
 		timer.Reset(e.next())
+	}
+}
+
+// mostLines is more than are said of one command, and sayWithin how long Run waits for who does not read the last.
+const (
+	mostLines = 8
+	sayWithin = time.Second
+)
+
+// aside is Say that never blocks: to end the command must not depend on who reads the lines. said waits for them.
+func (c *Command) aside() (say func(string), said func()) {
+	lines, all := make(chan string, mostLines), make(chan struct{})
+	go func() {
+		defer close(all)
+		for line := range lines {
+			c.Say(line)
+		}
+	}()
+	return func(line string) { lines <- line }, func() {
+		close(lines)
+		select {
+		case <-all:
+		case <-time.After(sayWithin):
+		}
 	}
 }

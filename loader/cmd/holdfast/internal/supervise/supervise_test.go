@@ -108,6 +108,28 @@ func TestALostLock(t *testing.T) {
 	require.Len(t, said, 2)
 }
 
+// Who reads standard error may have stopped, so that a line to it is never written.
+func TestALostLockThatNobodyIsToldOf(t *testing.T) {
+	h, lose := newHold(t, time.Hour)
+	c := &supervise.Command{Args: []string{"/bin/sh", "-c", `trap "" TERM; sleep 1000 & wait; wait`}, Grace: 100 * time.Millisecond,
+		Say: func(string) { select {} }}
+	lose(errTaken)
+	done := make(chan supervise.Result, 1)
+	go func() {
+		result, err := c.Run(h, supervise.Catch())
+		if err != nil {
+			t.Error(err)
+		}
+		done <- result
+	}()
+	select {
+	case result := <-done:
+		require.ErrorIs(t, result.Lost, client.ErrTaken)
+	case <-time.After(20 * time.Second):
+		require.FailNow(t, "the command runs on beside the next holder")
+	}
+}
+
 func TestAnExpiredLockLeavesNoGrace(t *testing.T) {
 	h, lose := newHold(t, time.Hour)
 	lines, ended := run(t, h, time.Hour, stubborn)
