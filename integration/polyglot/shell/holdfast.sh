@@ -59,9 +59,9 @@ leave() {
   ask leave || ask leave
   exit "$1"
 }
-trap 'leave 130' INT
-trap 'leave 131' QUIT
-trap 'leave 143' TERM HUP
+note() { caught=$1; }
+on() { trap "$1 130" INT && trap "$1 131" QUIT && trap "$1 143" TERM HUP; }
+on leave
 
 start=$(now) answered=$(now) sent=$(now) r1=0 r2=0 r3='' r5=''
 ask acquire "$lease" || ask acquire "$lease" || leave 69 # the same owner: a repeat is safe
@@ -78,6 +78,8 @@ done
 # The lease counts from before the call, less a margin for clocks that differ, and are coarse here.
 token=$r1 slot=0 margin=$((lease / 100 + 20))
 if [ -n "$beside" ]; then token=$r2 slot=$r3; fi
+caught=''
+on note # until leave knows what there is to end
 exec 3<&0 # a command in the background would read /dev/null
 HOLDFAST_TOKEN=$token HOLDFAST_SLOT=$slot "$@" <&3 3<&- &
 command=$!
@@ -104,6 +106,8 @@ renew() {
 }
 renew 3<&- &
 renewer=$!
+on leave
+[ -z "$caught" ] || leave "$caught"
 
 wait "$command"
 status=$?
