@@ -42,50 +42,35 @@ type member struct {
 	wires  *dial.Wires                  // of Open; nil: the rueidis client is the caller's
 	caller atomic.Pointer[fcall.Caller] // nil: no connection yet
 
-	mu     sync.Mutex
-	flying int       // calls under way
-	since  time.Time // the first of them began, or the server was heard
+	flying atomic.Int64 // calls under way
+	since  atomic.Int64 // the first of them began, or the server was heard: nanoseconds since born
 }
+
+var born = time.Now()
 
 var errConnecting, errSilent = errors.New("no connection yet"), errors.New("it has not answered for a second")
 
 // begin notes a call, and returns who makes it.
 func (m *member) begin() (*fcall.Caller, error) {
 	c := m.caller.Load()
-	if c == nil {
+	switch n := m.flying.Load(); {
+	case c == nil:
 		return nil, fcall.NotConnected(errConnecting)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.flying == 0 {
-		m.since = time.Now()
-	}
-	if m.flying >= unheardOf && time.Since(m.since) > unheard {
+	case n >= unheardOf && m.silent(unheard):
 		return nil, fcall.NotConnected(errSilent)
+	case n == 0:
+		m.heard()
 	}
-	m.flying++
+	m.flying.Add(1)
 	return c, nil
 }
 
-// ended notes the end of a call. One that found nothing to send ends without an answer.
-func (m *member) ended() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.flying--
-}
-
-// heard notes an answer of the server.
-func (m *member) heard() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.since = time.Now()
-}
+// heard notes an answer of the server. A call that found nothing to send ends without one.
+func (m *member) heard() { m.since.Store(int64(time.Since(born))) }
 
 // silent reports whether calls have been waiting for so long and none was answered.
 func (m *member) silent(long time.Duration) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.flying > 0 && time.Since(m.since) > long
+	return m.flying.Load() > 0 && time.Since(born)-time.Duration(m.since.Load()) > long
 }
 
 // silent is how many servers have been silent for a while: nobody waits for them if a majority answers.
@@ -170,7 +155,7 @@ func askOne[T any](ctx context.Context, s *servers, i int, call calling[T]) answ
 	if a.err = err; err != nil {
 		return a
 	}
-	defer s.members[i].ended()
+	defer s.members[i].flying.Add(-1)
 	a.value, a.err = call(context.WithoutCancel(ctx), i, c)
 	return a
 }

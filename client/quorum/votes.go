@@ -62,9 +62,6 @@ func (p *poll) tokens() []int64 {
 
 // known reports whether a majority has that token, or a higher one.
 func (p *poll) known() bool {
-	if len(p.yes) < p.need {
-		return false
-	}
 	of := p.tokens()
 	token := nth(of, p.need)
 	return token > 0 && of[len(of)-p.need] >= token
