@@ -56,7 +56,9 @@ func (k *Keeper) Undo(u *Undo) {
 
 // Returns reports whether a lock of an owner is being given back that somebody worked under.
 func (k *Keeper) Returns(key, owner string) bool {
-	return slices.ContainsFunc(k.all(), func(x dueItem) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.ContainsFunc(k.queue, func(x dueItem) bool {
 		u, ok := x.timed.(*Undo)
 		return ok && u.Worked && u.Key == key && u.Owner == owner
 	})

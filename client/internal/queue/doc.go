@@ -48,10 +48,9 @@
 //
 // reseat: ask if nobody waits or the head has another guard or minimum; else nothing.
 //
-// serve: as ask, if nobody waits or the guard or minimum is another; Confirming if the answer says so,
-// or was asked for by other terms than the head's, or if it came by a message and has a minimum, has little left
-// or was kept for an answer; else the head
-// has the lock: Held, and the owner of the place is spent.
+// serve: as ask, if nobody waits or the guard or minimum is another; Confirming if the answer says so or
+// was asked for by other terms than the head's, or if it came by a message and has a minimum, has little
+// left or was kept for an answer; else the head has the lock: Held, and the owner of the place is spent.
 //
 // undo: leave. Of the place without a token, because a newer grant is possible; of a message with its
 // token, because an old message may name the owner of h. An owner with a call that had no answer, or
