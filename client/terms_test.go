@@ -30,10 +30,10 @@ func (b *held) Do(ctx context.Context, call fcall.Call) (fcall.Reply, error) {
 	return r, err
 }
 
-func (c *held) through(to *client.Client) {
+func (b *held) through(to *client.Client) {
 	to.Through(func(own fcall.Backend) fcall.Backend {
-		c.Backend = own
-		return c
+		b.Backend = own
+		return b
 	})
 }
 
