@@ -274,17 +274,6 @@ func (w *want) ask(ctx context.Context, r queue.Request) (*holding.Holder, queue
 	}
 }
 
-// take makes the Lock of a holder. nil without an error: its time was over before.
-func (w *want) take(t *holding.Holder) (l *Lock, err error) {
-	if err = begun(w.parent); err == nil {
-		l, _ = newLock(w.client, t, w.parent, false)
-	}
-	if l == nil {
-		w.client.queues.Decline(t)
-	}
-	return l, err
-}
-
 // reenter adds a Lock to a holder's, in memory: its settings are those of the first. It fails if the
 // holder's time is over.
 func (w *want) reenter(ctx context.Context, t *holding.Holder) (*Lock, error) {

@@ -11,9 +11,8 @@ import (
 // Machine is the queue of a key. The zero value with Fresh set is empty.
 type Machine struct {
 	Fresh func(label string) string // the owner string of the next place
-
-	fifo fifo
-	no   uint64 // of the last call
+	fifo  fifo
+	no    uint64 // of the last call
 	stand
 
 	// What the last holding began with. A message that tells of it may come late, also when it is
