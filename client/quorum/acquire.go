@@ -105,15 +105,17 @@ func (s *servers) lead(ctx context.Context, b *ballot, votes []fcall.Reply) (sai
 // that have a lower one. It waits for all: where they answer, the token in the middle is known to a
 // majority, and nobody has to raise his.
 func (s *servers) round(ctx context.Context, b *ballot, votes []fcall.Reply, token int64) (*poll, error) {
-	p, left, silent := s.poll(), 0, s.silent()
+	p, left, silent := s.poll(), 0, 0
 	answers := make(chan answer[fcall.Reply], len(votes))
 	for i, had := range votes {
 		if had.Yes && had.Fence >= token {
 			p.add(fcall.Outcome{Reply: had})
 			continue
 		}
-		left++
 		votes[i] = fcall.Reply{}
+		if left++; s.members[i].silent(headStart) {
+			silent++
+		}
 		vote := b.vote(had, token)
 		go func() { answers <- askOne(ctx, s, i, vote) }()
 	}

@@ -131,7 +131,7 @@ func (c *count) decided(silent int) bool {
 		return len(c.yes) >= c.need || len(c.no) > c.spare()
 	}
 	left := c.servers - c.answered() - len(c.failed)
-	return left == 0 || left <= silent && c.answered() >= c.need
+	return left == 0 || left <= silent && (len(c.yes) >= c.need || len(c.no) > c.spare())
 }
 
 // outcome is what a majority says.

@@ -36,7 +36,7 @@ type Undo struct {
 	unknown bool
 }
 
-// Undo begins at once. After Close the lease ends what is left.
+// Undo begins at once, or behind After. After Close the lease ends what is left.
 func (k *Keeper) Undo(u *Undo) {
 	now := time.Now()
 	if u.place.Index = -1; u.After != nil {
@@ -124,7 +124,7 @@ func (u *Undo) answered(o fcall.Outcome) {
 
 // finished is for an answer: what may follow is no Finish any more. One of a server that does not work now is none.
 func (u *Undo) finished(err error) {
-	if err == nil || fcall.Full(err) || errors.Is(err, fcall.ErrInvalid) && !fcall.Unknown(err) {
+	if u.Final != nil && (err == nil || fcall.Full(err) || errors.Is(err, fcall.ErrInvalid) && !fcall.Unknown(err)) {
 		u.Final = nil
 	}
 }
