@@ -4,6 +4,7 @@ package client_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -77,20 +78,8 @@ func TestAllUnderALockContextThatEnds(t *testing.T) {
 	require.ErrorIs(t, err, client.ErrTimeout)
 }
 
-// Renew of a lock in its grace.
-func TestARenewalInTheGrace(t *testing.T) {
-	c := opened(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	l, err := c.Acquire(ctx, t.Name(), client.WithLease(300*time.Millisecond), client.WithMaxHold(0, time.Minute))
-	require.NoError(t, err)
-	cancel()
-	time.Sleep(400 * time.Millisecond)
-	require.Positive(t, l.Remaining())
-	require.NotErrorIs(t, l.Renew(t.Context()), client.ErrNotHeld)
-	require.NoError(t, l.Release(t.Context()))
-}
-
-// Close ends a call whose context cannot end, at a silent server, also of a client over a rueidis client of the caller's.
+// Close ends a call whose context cannot end, at a silent server, also of a client over a rueidis client of the
+// caller's.
 func TestCloseEndsACallWithoutAnEnd(t *testing.T) {
 	for _, way := range []string{"Open", "New"} {
 		t.Run(way, func(t *testing.T) {
@@ -112,12 +101,14 @@ func TestCloseEndsACallWithoutAnEnd(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, d.Nodes()[0].Pause())
 			defer func() { _ = d.Nodes()[0].Resume() }()
-			over := make(chan error, 1)
+			over, asked := make(chan error, 1), make(chan struct{})
+			once := sync.OnceFunc(func() { close(asked) })
+			(&held{before: func(fcall.Call) { once() }}).through(c)
 			go func() {
 				_, err := c.Acquire(context.Background(), "x")
 				over <- err
 			}()
-			time.Sleep(100 * time.Millisecond)
+			<-asked
 			began := time.Now()
 			c.Close()
 			require.ErrorIs(t, <-over, client.ErrClosed)

@@ -20,8 +20,8 @@ import (
 
 // unclaimed undoes a grant to an owner of this client that nobody waits with any more: after a
 // failover the new primary can have it in its line still. It names the token, so that nothing newer
-// is undone. Where the key was too long for the message, the provisional lease ends it. A message that is older
-// than the lock's release is of none: that keeps the minimum.
+// is undone. Where the key was too long for the message, the provisional lease ends it. A message that is
+// older than the lock's release changes nothing: that release keeps the minimum.
 func (c *Client) unclaimed(owner string, g inbox.Grant) {
 	if g.Key != "" && strings.HasPrefix(owner, c.identity+":") && !c.keeper.Returns(g.Key, owner) {
 		c.keeper.Undo(&keeper.Undo{Key: g.Key, Owner: owner, Token: g.Fence, Until: time.Now().Add(2 * lease.Handover)})

@@ -102,10 +102,11 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 	return value, err
 }
 
-// KeepFor says, in fn of OnceValue with fn's context, how long its value is good for, where that shows only then:
-// the expires_in of a token. The interval is d in place of every; it begins when fn's process got the lock, and is
-// two seconds at least and a year at most. Other clients remember the value for their own every at most, and then ask again. It is for
-// fn itself, before it returns, and not for goroutines that fn leaves behind.
+// KeepFor says, in fn of OnceValue with fn's context, how long its value is good for, where that shows only
+// then: the expires_in of a token. The interval is d in place of every; it begins when fn's process got the
+// lock, and is two seconds at least and a year at most. Other clients remember the value for their own every
+// at most, and then ask again. It is for fn itself, before it returns, and not for goroutines that fn leaves
+// behind.
 func KeepFor(ctx context.Context, d time.Duration) {
 	if t, ok := ctx.Value(holderKey{}).(*holding.Holder); ok {
 		t.Keep = max(1, min(d, maxLease)) // 0 says nothing

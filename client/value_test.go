@@ -273,13 +273,10 @@ func judge(t *testing.T, c *client.Client) {
 // A token whose answer says no expires_in, so 0, is good for two seconds at least, and not for every.
 func TestAValueThatIsGoodForNoTime(t *testing.T) {
 	c, other := opened(t), opened(t)
-	made := 0
-	fn := func(ctx context.Context) ([]byte, error) {
-		made++
+	_, err := c.OnceValue(t.Context(), t.Name(), time.Hour, func(ctx context.Context) ([]byte, error) {
 		client.KeepFor(ctx, 0)
 		return []byte("v"), nil
-	}
-	_, err := c.OnceValue(t.Context(), t.Name(), time.Hour, fn)
+	})
 	require.NoError(t, err)
 	info, err := other.Inspect(t.Context(), t.Name())
 	require.NoError(t, err)

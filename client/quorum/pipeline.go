@@ -23,7 +23,12 @@ func (s *servers) pipeline(ctx, closing context.Context, calls []fcall.Call, wai
 	for i, call := range calls {
 		counts[i] = count{s.poll(), call, waited, s.ballots.find(call.Owner, gives(call) && !waited)}
 	}
-	silent := s.silent()
+	silent := 0 // for a while: nobody waits for them if a majority answers
+	for _, m := range s.members {
+		if m.silent(headStart) {
+			silent++
+		}
+	}
 	answers := ask(ctx, s, func(ctx context.Context, i int, c *fcall.Caller) ([]fcall.Outcome, error) {
 		return deliver(ctx, i, c, counts)
 	})

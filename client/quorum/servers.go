@@ -73,16 +73,6 @@ func (m *member) silent(long time.Duration) bool {
 	return m.flying.Load() > 0 && time.Since(born)-time.Duration(m.since.Load()) > long
 }
 
-// silent is how many servers have been silent for a while: nobody waits for them if a majority answers.
-func (s *servers) silent() (n int) {
-	for _, m := range s.members {
-		if m.silent(headStart) {
-			n++
-		}
-	}
-	return n
-}
-
 // servers are what a lock is asked for: a Backend.
 type servers struct {
 	members []*member

@@ -80,7 +80,8 @@ type place struct {
 const patience = time.Minute
 
 // option is what a rueidis client needs to reach the Redis of the place. Its settings are those of
-// client.Open, for all: without contention they win more than any lock does.
+// client.Open, for all: without contention they win more than any lock does. But AlwaysPipelining costs those
+// something who do not need it.
 func (p place) option() rueidis.ClientOption {
 	return rueidis.ClientOption{InitAddress: p.Addrs, Dialer: net.Dialer{Timeout: patience},
 		PipelineMultiplex: -1, MaxFlushDelay: 20 * time.Microsecond, ReadBufferEachConn: 64 << 10, WriteBufferEachConn: 64 << 10}

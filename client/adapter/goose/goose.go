@@ -21,12 +21,11 @@
 //
 // # When the lock is lost during a migration
 //
-// The lock is renewed while the migrations run, however long that takes, and also if one of them goes on when the
-// context of Up has ended. It can be lost all the same:
-// in an outage that is longer than the lease, by a failover, or by an operator who breaks it. Then
-// another process may migrate beside this one. goose has no way to hear of that; it goes on, and what
-// it returns in the end is client.ErrLost, although its migrations were made. To have them stopped
-// instead, call goose under the lock:
+// The lock is renewed while the migrations run, however long that takes, and also if one of them goes on
+// when the context of Up has ended. It can be lost all the same: in an outage that is longer than the
+// lease, by a failover, or by an operator who breaks it. Then another process may migrate beside this one.
+// goose has no way to hear of that; it goes on, and what it returns in the end is client.ErrLost, although
+// its migrations were made. To have them stopped instead, call goose under the lock:
 //
 //	err := c.Do(ctx, "migrate:shop", func(ctx context.Context) error { // ends when the lock is lost
 //		_, err := p.Up(ctx)

@@ -18,9 +18,9 @@ type Config struct {
 	Redis    rueidis.Client
 	AutoLoad bool // load the library where it is missing
 
-	// Closing ends each Do; one that goes straight, which there is only with Ended, ends with its connection, which
-	// is closed then. Its cause is the error. Send ends with its own context only, because a client that closes
-	// still releases by it.
+	// Closing ends each Do; with Ended, one that goes straight ends with its connection, which is closed then.
+	// Its cause is the error. Send ends with its own context only, because a client that closes still releases
+	// by it.
 	Closing context.Context
 
 	Heard func() // the server has answered

@@ -13,8 +13,9 @@ import (
 
 // rueidis does not always return when a context ends: while a connection is being made, and while
 // 1,024 commands are unanswered, it waits. Where neither can be, a call goes straight, in the goroutine of
-// its caller. Otherwise it runs in a goroutine of its own, and is left behind when its context ends, or the
-// client closes. Its outcome is unknown then. One whose context cannot end needs none where Close ends its connection.
+// its caller; so does one whose context cannot end, where Close ends its connection. Otherwise it runs in
+// a goroutine of its own, and is left behind when its context ends, or the client closes. Its outcome is
+// unknown then.
 
 // undated hides a deadline from rueidis, which would give it to the connection while no other call uses
 // that: calls that came later would fail with it.

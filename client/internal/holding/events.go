@@ -142,9 +142,9 @@ func (h *Holding) Desert(why error) *Ending {
 	return h.end(why, "")
 }
 
-// Extend takes the slot for a renewal by hand, of one who works under ref. While another renewal has it, busy is
-// closed when that is over; then ask again. It is nil, and ok false, if the lock is not to be kept any more, or ref
-// was released: the lock may be the next one's.
+// Extend takes the slot for a renewal by hand, of one who works under ref. While another renewal has it,
+// busy is closed when that is over; then ask again. It is nil, and ok false, if the lock is not to be kept
+// any more, or ref was released: the lock may be the next one's.
 func (h *Holding) Extend(ref *Ref, now time.Time, d time.Duration) (length time.Duration, busy <-chan struct{}, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

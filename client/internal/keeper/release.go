@@ -60,9 +60,7 @@ func (k *Keeper) Release(ctx context.Context, h *holding.Holding, last int64, ri
 	ctx, cancel := within(ctx, until)
 	defer cancel()
 	r, err := k.first(ctx, u.call(), ride)
-	if u.Final != nil {
-		u.finished(err)
-	}
+	u.finished(err)
 	if err == nil {
 		h.Close()
 		if u.Again || r.Spent || !r.Yes { // a call may run late, or another server may have it

@@ -108,17 +108,17 @@ func (s sending) call(k *Keeper) fcall.Call {
 	return k.Tracked(h, s.length)
 }
 
-// Tracked is a Renewal after which the server tells of the next change of the key, where it can. Without that
-// it would not tell of one any more: the renewal itself is a change.
+// Tracked is a Renewal after which the server tells of the next change of the key, where it can. Without
+// that it would not tell of one any more: the renewal itself is a change.
 func (k *Keeper) Tracked(h *holding.Holding, length time.Duration) fcall.Call {
 	c := Renewal(h, length)
 	c.Tracked = k.watch(h) && c.Replicas == 0
 	return c
 }
 
-// watch has the server's tracking make the lock look at its key, and reports whether it does. Each renewal of another
-// holder changes the key of a limited or shared lock: nobody wants to hear of that. A look there finds no owner,
-// and so is verified.
+// watch has the server's tracking make the lock look at its key, and reports whether it does. Each renewal
+// of another holder changes the key of a limited or shared lock: nobody wants to hear of that. A look there
+// finds no owner, and so is verified.
 func (k *Keeper) watch(h *holding.Holding) bool {
 	if !k.Cache.On() || h.Terms.Crowd != 0 {
 		return false

@@ -24,7 +24,8 @@ const (
 	lastPause  = time.Second
 	// A pipeline of it, or of questions of those who wait, waits at least for so long.
 	pipeWait = time.Second
-	// How long a release waits whose context is over.
+	// How long a release waits whose context is over, and an Undo for the answer to a question: less than what
+	// Close gives to both.
 	overWait = 250 * time.Millisecond
 
 	// It is longer than rueidis waits for an answer by default: 10 s, and as long to notice.

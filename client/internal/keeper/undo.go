@@ -40,7 +40,7 @@ type Undo struct {
 func (k *Keeper) Undo(u *Undo) {
 	now := time.Now()
 	if u.place.Index = -1; u.After != nil {
-		u.After.undo, u.at = u, now.Add(pipeWait)
+		u.After.undo, u.at = u, now.Add(overWait)
 	} else if u.at.IsZero() {
 		u.at = now.Add(u.pause)
 	}
@@ -122,7 +122,8 @@ func (u *Undo) answered(o fcall.Outcome) {
 	}
 }
 
-// finished is for an answer: what may follow is no Finish any more. One of a server that does not work now is none.
+// finished is for an answer: what may follow is no Finish any more. That of a server that does not work
+// now is none.
 func (u *Undo) finished(err error) {
 	if u.Final != nil && (err == nil || fcall.Full(err) || errors.Is(err, fcall.ErrInvalid) && !fcall.Unknown(err)) {
 		u.Final = nil

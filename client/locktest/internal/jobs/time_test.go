@@ -118,7 +118,23 @@ func TestAConfirmationEndsWithTheWait(t *testing.T) {
 	})
 }
 
-// A renewal by hand that waits for another one does nothing to the lock of a goroutine that it was passed on to meanwhile.
+// A lock is renewed by hand when its context has ended, and its holder has not released it yet.
+func TestARenewalInTheGrace(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		work, cancel := context.WithCancel(ctx)
+		l, err := s.Client(client.Config{}).Acquire(work, "x", client.WithMaxHold(0, time.Minute))
+		require.NoError(t, err)
+		cancel()
+		time.Sleep(15 * time.Second) // it was given its grace at a renewal
+		require.Positive(t, l.Remaining())
+		require.NotErrorIs(t, l.Renew(ctx), client.ErrNotHeld)
+		require.NoError(t, l.Release(ctx))
+	})
+}
+
+// A renewal by hand that waits for another one does nothing to the lock of a goroutine that it was passed on to
+// meanwhile.
 func TestARenewalCrossesAPass(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *locktest.Server) {

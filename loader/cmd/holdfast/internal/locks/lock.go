@@ -159,8 +159,9 @@ type Broken struct {
 
 // Break takes the lock from the owner that it was seen with, and from nobody else, so a repeat is
 // safe. Of several, all lose it who have it then. Of these, and of an owner that no call can name, as a
-// plain string's, only a look right before it says that nobody else has it. The key remembers the break and its reason; with forget it does not, and
-// loses an older record too. Next is nil if the look afterwards fails.
+// plain string's, only a look right before it says that nobody else has it. The key remembers the break
+// and its reason; with forget it does not, and loses an older record too. Next is nil if the look
+// afterwards fails.
 func (v *View) Break(ctx context.Context, seen Lock, reason string, forget bool) (Broken, error) {
 	var words []string
 	owner := seen.Owner

@@ -77,13 +77,15 @@ func (c *Command) Run(hold Hold, signals chan os.Signal) (Result, error) {
 	}
 }
 
-// mostLines is more than are said of one command, and sayWithin how long Run waits for who does not read the last.
+// mostLines is more than are said of one command, and sayWithin how long Run waits for who does not read
+// the last.
 const (
 	mostLines = 8
 	sayWithin = time.Second
 )
 
-// aside is Say that never blocks: to end the command must not depend on who reads the lines. said waits for them.
+// aside is Say that never blocks: to end the command must not depend on who reads the lines. said waits
+// for them.
 func (c *Command) aside() (say func(string), said func()) {
 	lines, all := make(chan string, mostLines), make(chan struct{})
 	go func() {
