@@ -55,12 +55,12 @@ def lock(redis, name, *, lease=30.0, wait=None, limit=None, shared=False, _value
         threading.Thread(target=lock._keep, name="holdfast " + lock.key, daemon=True).start()
         yield lock
         lock.check()
-        lock._over.set()
+        lock._stop()
         reply = lock._repeat(*lock._end)
         if reply[0] == 0:
             raise Lost(f"{lock.key}: {reply[4]}")
     except BaseException as error:
-        lock._over.set()
+        lock._stop()
         lock._close()
         with suppress(RedisError, OSError):  # a grant that crosses with this goes on to the next in line
             isinstance(error, (Lost, _Done)) or lock._repeat("leave")
@@ -148,6 +148,10 @@ class Lock:
                 if reply[0] == 0 and not self._over.is_set():
                     self._gone = reply[4]
                 pause = self._ttl / 3000
+
+    def _stop(self):
+        if os.getpid() == self._pid:  # a child of fork has no thread to stop, which may have held a mutex at the fork
+            self._over.set()
 
     def _acquire(self, wait):
         until = float("inf") if wait is None else monotonic() + wait

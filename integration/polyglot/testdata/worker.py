@@ -25,7 +25,9 @@ def say(*words):
 
 def hold():
     with holdfast.lock(r, name, **terms) as lock:
+        lock._over._cond.acquire()  # as the thread that renews may have it at a fork
         os.fork() or sys.exit()
+        lock._over._cond.release()
         os.wait()
         say("held", lock.token, lock.slot)
         while not select.select([sys.stdin], [], [], 0.01)[0]:
