@@ -30,6 +30,16 @@ func (b *held) Do(ctx context.Context, call fcall.Call) (fcall.Reply, error) {
 	return r, err
 }
 
+// Send is for calls that go as one pipeline: a wait behind a release, once the subscription is known.
+func (b *held) Send(ctx context.Context, calls []fcall.Call) []fcall.Outcome {
+	if b.before != nil {
+		for _, c := range calls {
+			b.before(c)
+		}
+	}
+	return b.Backend.Send(ctx, calls)
+}
+
 func (b *held) through(to *client.Client) {
 	to.Through(func(own fcall.Backend) fcall.Backend {
 		b.Backend = own
