@@ -3,6 +3,7 @@
 package polyglot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -260,15 +261,18 @@ func TestAWaitIsGivenUp(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w worker) {
 		const owner = "\xff\xfe"
-		do(t, "FCALL", "holdfast_acquire", "1", "lock:"+t.Name(), owner, "60000")
-		w.hold(t, "20000", "700").expect("busy")
-		waits(t, bed.c, t.Name(), 0)
-		do(t, "FCALL", "holdfast_release", "1", "lock:"+t.Name(), owner)
-		require.False(t, inspect(t, t.Name()).Held)
+		most := map[string]int{"c": 400}[w.name] // else a channel cannot tell of a name that is longer than this
+		name := t.Name() + strings.Repeat("n", cmp.Or(most, 500)-len(t.Name()))
+		do(t, "FCALL", "holdfast_acquire", "1", "lock:"+name, owner, "60000")
+		w.start(t, bed.host, bed.port, "hold", name, "20000", "700").expect("busy")
+		waits(t, bed.c, name, 0)
+		do(t, "FCALL", "holdfast_release", "1", "lock:"+name, owner)
+		require.False(t, inspect(t, name).Held)
 	})
 }
 
-// The reply to the call that takes the lock is lost, and later the one that gives it back.
+// The reply to the call that takes the lock is lost, and later the one that gives it back. A release without any reply
+// does not say that it was done.
 func TestRepliesAreLost(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w worker) {
@@ -281,6 +285,12 @@ func TestRepliesAreLost(t *testing.T) {
 		r.release()
 		require.Equal(t, 1, p.Dropped())
 		require.False(t, inspect(t, t.Name()).Held)
+
+		r = w.start(t, host, port, "hold", t.Name(), "20000", "0")
+		r.held()
+		p.DropReplies(9, "holdfast_release")
+		require.NoError(t, r.stdin.Close())
+		require.Nil(t, r.next(), w.name)
 	})
 }
 

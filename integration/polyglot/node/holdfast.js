@@ -61,7 +61,7 @@ async function acquire(client, name, { lease = 30_000, wait = Infinity, signal, 
  * aborts when it is lost. */
 class Lock {
   #abort = new AbortController();
-  #state = { ends: 0, over: false, grant: 0, sub: null, channel: [], wake: () => {} };
+  #state = { ends: 0, over: false, released: null, grant: 0, sub: null, channel: [], wake: () => {} };
   constructor(client, key, lease, beside) {
     const patience = Math.min(2000, Math.max(500, lease / 5)); // ms to an answer
     const host = hostname().replace(/[^!-9;-~]/g, "-");
@@ -74,9 +74,10 @@ class Lock {
     if (!this.#state.over && performance.now() >= this.#state.ends) this.#lose("the lease has ended");
     return this.signal.aborted;
   }
-  /** Gives the lock back. Rejects with LostError if it was lost before that. Safe to repeat. */
-  async release() {
-    if (!this.lost && !this.#state.over) {
+  /** Gives the lock back. Rejects with LostError if it was lost before that. A repeat gives the same answer. */
+  release() { return (this.#state.released ??= this.#release()); }
+  async #release() {
+    if (!this.lost) {
       this.#state.over = true;
       const [yes, , , , why] = await this._repeat("release");
       if (yes === 0) this.#lose(why);
@@ -135,6 +136,7 @@ class Lock {
   async #subscribe() {
     const tag = /^[^{]*{([^}]+)}/.exec(this.key)?.[1] ?? this.key; // the channel must be in the key's slot
     const channel = `lock:{${tag}}:${this.owner}`;
+    if (Buffer.byteLength(channel) > 512) return; // too long for the library: it polls
     const sub = (this.#state.sub = this.client.duplicate()).on("error", () => {});
     sub.on("ready", () => this.#state.wake()); // time to ask again
     await quietly(within(this.patience, sub.connect().then(() => sub.sSubscribe(channel, (message) => {

@@ -135,10 +135,11 @@ final class Lock {
         }
     }
     private function subscribe(): void {
-        if ($this->line || $this->redis instanceof \Redis) return;
         $tag = preg_match('/^[^{]*{([^}]+)}/', $this->key, $match) ? $match[1] : $this->key; // in the key's slot
+        $name = "lock:{{$tag}}:$this->owner";
+        if ($this->line || $this->redis instanceof \Redis || strlen($name) > 512) return; // the most of a channel
         $this->line = new \Predis\Client($this->redis->getConnection()->getParameters());
-        $told = is_array($this->line->executeRaw(['SSUBSCRIBE', $name = "lock:{{$tag}}:$this->owner"]));
+        $told = is_array($this->line->executeRaw(['SSUBSCRIBE', $name]));
         $stream = $this->line->getConnection()->getResource();
         $this->stream = is_resource($stream) ? $stream : $stream->detach(); // of Predis 3
         $this->channel = $told ? ['CHANNEL', $name] : [];

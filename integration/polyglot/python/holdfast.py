@@ -97,7 +97,8 @@ class Lock:
         self._over, self._gone, self._pid = threading.Event(), "", os.getpid()  # gone: why it is lost
         tag = re.match("[^{]*{([^}]+)}", self.key)  # the channel must be in the key's slot
         self._name = "lock:{%s}:%s" % (tag[1] if tag else self.key, self.owner)
-        self._pubsub, self._channel, self._polls = None, (), not hasattr(redis, "connection_pool")
+        self._pubsub, self._channel = None, ()
+        self._polls = not hasattr(redis, "connection_pool") or len(self._name.encode()) > 512  # the most of a channel
 
     @property
     def lost(self):

@@ -127,8 +127,8 @@ module Holdfast
     end
 
     def subscribe # by hand: redis-rb has it from 5 on, and does not return while it is subscribed
-      return if @line || @polls
       name = "lock:{#{@key[/\A[^{]*\{([^}]+)\}/, 1] || @key}}:#{@owner}" # in the key's slot
+      return if @line || @polls || name.bytesize > 512 # the most of a channel
       client = (@line = @redis.dup)._client
       @events = client.pubsub.tap { |pubsub| pubsub.call("SSUBSCRIBE", name) } if client.respond_to?(:pubsub)
       answer = @events ? message(5) : client.call([:ssubscribe, name])

@@ -14,7 +14,7 @@ async function hold(client) {
     process.stdin.once("data", resolve).once("end", resolve);
     lock.signal.addEventListener("abort", resolve);
   });
-  await lock.release();
+  await lock.release().catch(() => lock.release());
   console.log("released");
 }
 
