@@ -45,6 +45,9 @@ func printable(text string) string {
 // clock.
 func ParseHolder(owner string) Holder { return parseHolder(owner, 0) }
 
+// latest is the last millisecond of the year 9999, after which a time cannot be JSON.
+const latest = 253402300799999
+
 // parseHolder reads an owner string; "" is nobody's. fence, if positive, is the token that the server
 // gave it.
 func parseHolder(owner string, fence int64) Holder {
@@ -63,7 +66,7 @@ func parseHolder(owner string, fence int64) Holder {
 	if len(parts) > 3 { // owners of other languages do not say when they asked
 		asked, _, _ := strings.Cut(parts[3], ".")
 		at, err := strconv.ParseInt(asked, 36, 64)
-		if err != nil {
+		if err != nil || at < 0 || at > latest {
 			return h
 		}
 		if h.Since.IsZero() {

@@ -60,15 +60,18 @@ func (s *Server) Delete(name string) {
 // limited or shared, where each holder has a lease: Cut off the one that is to lose its.
 func (s *Server) Expire(name string) {
 	s.tb.Helper()
-	switch i := s.Inspect(name); {
+	i := s.Inspect(name)
+	switch {
 	case !i.Held:
 		return
 	case i.Holder.Owner == "":
 		s.tb.Fatalf("locktest: Expire: lock %q is limited or shared", name)
 	}
-	key := s.key("Expire", name)
-	s.do("Expire", "HSET", key, "until", "1")
-	s.do("Expire", "FCALL", functions.Leave, "1", key, "nobody") // settles the ended lease first
+	// In one call: between two, the holder could give the lock back.
+	end := []string{"FCALL", functions.Release, "1", s.key("Expire", name), i.Holder.Owner}
+	if _, joinable := s.node.Do(end...).(redis.Error); joinable {
+		s.do("Expire", append(end, functions.OptAll)...)
+	}
 }
 
 // Inspect returns how a lock stands at the server. Of the Holder only the Owner is set: compare it
@@ -81,9 +84,7 @@ func (s *Server) Inspect(name string) client.Info {
 		Name: name, Held: r[0] == int64(1), Holds: int(r[2].(int64)),
 		Remaining: time.Duration(r[4].(int64)) * time.Millisecond, Waiters: int(r[5].(int64)),
 	}
-	if i.Held {
-		i.Holder.Owner, i.Fence = r[1].(string), r[3].(int64)
-	}
+	i.Holder.Owner, i.Fence, i.Why = r[1].(string), r[3].(int64), r[6].(string)
 	return i
 }
 
@@ -131,7 +132,7 @@ func (s *Server) Free(name string) {
 
 func describe(i client.Info) string {
 	if !i.Held {
-		return fmt.Sprintf("lock %q is free, with %d waiting", i.Name, i.Waiters)
+		return fmt.Sprintf("lock %q is %s, with %d waiting", i.Name, i.Why, i.Waiters)
 	}
 	return fmt.Sprintf("lock %q is held by %q for %v, with %d waiting", i.Name, i.Holder.Owner, i.Remaining, i.Waiters)
 }

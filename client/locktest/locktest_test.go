@@ -4,6 +4,7 @@ package locktest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -131,6 +132,46 @@ func TestExpireGivesTheLockToTheNext(t *testing.T) {
 		require.ErrorIs(t, cause(old), client.ErrTaken)
 		s.Expire("x")
 		s.Free("x")
+	})
+}
+
+// A lease that ends while its holder gives the lock back leaves nothing behind.
+func TestExpireBesideARelease(t *testing.T) {
+	s := locktest.New(t)
+	c := s.Client(client.Config{})
+	over, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		for err == nil && over.Err() == nil {
+			err = c.Do(ctx, "x", func(context.Context) error { return nil })
+			if errors.Is(err, client.ErrLost) {
+				err = nil
+			}
+		}
+		ended <- err
+	}()
+	for over.Err() == nil {
+		s.Expire("x")
+	}
+	require.NoError(t, <-ended)
+}
+
+// The Server says of a lock what a client says, but for what only a client reads out of the owner.
+func TestInspectIsThatOfAClient(t *testing.T) {
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		c := s.Client(client.Config{})
+		bed.Must(c.Acquire(ctx, "held"))
+		bed.Must(c.Acquire(ctx, "limited", client.WithLimit(2)))
+		require.NoError(t, bed.Must(c.Acquire(ctx, "kept", client.WithMinHold(time.Hour))).Release(ctx))
+		for _, why := range []string{"held", "limited", "kept", "free"} {
+			want := bed.Must(c.Inspect(ctx, why))
+			require.Equal(t, why, want.Why)
+			got := s.Inspect(why)
+			want.Holder, want.Remaining = client.Holder{Owner: want.Holder.Owner}, got.Remaining
+			require.Equal(t, want, got)
+		}
 	})
 }
 

@@ -65,7 +65,7 @@ var (
 func NewStorage(c *client.Client, files certmagic.Storage, opts ...client.Option) *Storage {
 	// Goroutines of a process exclude each other by name, whatever context they have. A lock has the
 	// context of nobody: that of the wait may be over before the work is.
-	opts = append([]client.Option{client.WithoutReentry(), client.WithLockContext(context.Background())}, opts...)
+	opts = append([]client.Option{client.WithMaxWait(0), client.WithoutReentry(), client.WithLockContext(context.Background())}, opts...)
 	return &Storage{Storage: files, client: c, opts: opts, held: map[string][]*client.Lock{}}
 }
 

@@ -196,5 +196,6 @@ func TestCleanStorage(t *testing.T) {
 }
 
 func storage(t *testing.T, s *locktest.Server) *holdfastcertmagic.Storage {
-	return holdfastcertmagic.NewStorage(s.Client(client.Config{}), &certmagic.FileStorage{Path: t.TempDir()})
+	c := s.Client(client.Config{MaxWait: 2 * time.Minute}) // of the client's other waits
+	return holdfastcertmagic.NewStorage(c, &certmagic.FileStorage{Path: t.TempDir()})
 }

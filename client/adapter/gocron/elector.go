@@ -158,7 +158,10 @@ func (e *Elector) campaign(ctx context.Context) {
 		lock, err := e.client.Acquire(ctx, e.name, e.opts...)
 		if err == nil {
 			e.set(lock, nil)
-			<-lock.Context().Done()
+			select {
+			case <-lock.Context().Done():
+			case <-ctx.Done(): // the lock's context can be another's, by an option
+			}
 			why := context.Cause(lock.Context())
 			e.set(nil, why)
 			if errors.Is(why, client.ErrShutdown) { // the lock is kept until its release

@@ -235,6 +235,16 @@ func TestAClosedElector(t *testing.T) {
 		if _, err := e.Await(t.Context()); !errors.Is(err, client.ErrClosed) {
 			t.Errorf("Await returned %v", err)
 		}
+		// a term ends also where the lock's context goes on
+		e = elector(t, s.Client(client.Config{}), client.WithLockContext(context.Background()))
+		term, err := e.Await(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Close()
+		if s.Free("reports"); term.Err() == nil {
+			t.Error("the term goes on")
+		}
 		// and when Redis does not answer
 		e = elector(t, s.Client(client.Config{}))
 		if _, err := e.Await(t.Context()); err != nil {

@@ -73,7 +73,7 @@ func NewLocker(c *client.Client, name string, opts ...client.Option) *Locker {
 // Errors: as client.Acquire.
 func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
 	// A migration may not heed the end of ctx, and goose waits for it: the lock is kept until Unlock.
-	opts := append([]client.Option{client.WithLockContext(context.WithoutCancel(ctx))}, l.opts...)
+	opts := append([]client.Option{client.WithMaxWait(0), client.WithLockContext(context.WithoutCancel(ctx))}, l.opts...)
 	got, err := l.client.Acquire(ctx, l.name, opts...)
 	if err != nil {
 		return err

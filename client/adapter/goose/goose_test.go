@@ -61,6 +61,21 @@ func TestGooseConcurrentLocking(t *testing.T) {
 	})
 }
 
+// The wait is until the context ends, whatever the client's other waits are.
+func TestLockWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		s.Take("migrate", time.Hour)
+		l := holdfastgoose.NewLocker(s.Client(client.Config{MaxWait: time.Second}), "migrate")
+		if err := l.Lock(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Unlock(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestUpSaysThatTheLockWasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := locktest.New(t)

@@ -6,6 +6,7 @@ package holdfastgoredis
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -55,7 +56,11 @@ func Cluster(o *redis.ClusterOptions, opts ...Option) (rueidis.ClientOption, err
 	if o == nil {
 		return wrong("no redis.ClusterOptions")
 	}
-	if err := check(o, opts, "Addrs"); err != nil {
+	own := *o
+	if reflect.ValueOf(o.NewClient).Pointer() == reflect.ValueOf(redis.NewClient).Pointer() {
+		own.NewClient = nil // it is the default, which NewClusterClient writes into the options
+	}
+	if err := check(&own, opts, "Addrs"); err != nil {
 		return rueidis.ClientOption{}, err
 	}
 	if len(o.Addrs) == 0 {

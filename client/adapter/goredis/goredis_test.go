@@ -184,6 +184,16 @@ func TestAllUnmappedOptionsAreNamed(t *testing.T) {
 	}
 }
 
+// NewClusterClient writes its defaults into the options: they are mapped after it too.
+func TestOptionsOfAClusterClient(t *testing.T) {
+	o := &redis.ClusterOptions{Addrs: []string{"a:1"}}
+	rdb := redis.NewClusterClient(o)
+	defer rdb.Close()
+	if _, err := holdfastgoredis.Cluster(o, holdfastgoredis.WithoutTuning()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestUniversalChooses(t *testing.T) {
 	several, sentinels := []string{"a:1", "b:1"}, []string{"s:1"}
 	for name, test := range map[string]struct {

@@ -22,8 +22,8 @@
 // call is try or acquire. outcome is acquired, passed (by another goroutine of the process) or
 // reentered, of a renewal renewed, or the kind of the error: busy, timeout, unreachable, closed, lost,
 // invalid, canceled. end is released, passed, or why the lock ended: expired, taken, broken, max_hold,
-// max_renewals, closed; unreachable if the server may not know of the release yet. cause is one of
-// the first five of these.
+// max_renewals, abandoned, closed; unreachable if the server may not know of the release yet. cause is
+// one of the first six of these.
 //
 // The repository's docs/observing.md says what to do when they change, and has rules for alerts;
 // grafana.json beside this file is a dashboard.
@@ -31,6 +31,7 @@ package holdfastprom
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -99,12 +100,12 @@ func (o *Options) labels(names ...string) []string {
 	return append([]string{"lock"}, names...)
 }
 
-// values are those of labels.
+// values are those of labels. They must be UTF-8, and the name of a lock need not be.
 func (c *Collector) values(group string, values ...string) []string {
 	if c.options.Group == nil {
 		return values
 	}
-	return append([]string{group}, values...)
+	return append([]string{strings.ToValidUTF8(group, "?")}, values...)
 }
 
 // begin shows a group's series that would otherwise be missing until something happens: from nothing

@@ -73,18 +73,21 @@ func TestReentryIsNoHold(t *testing.T) {
 
 func TestLosses(t *testing.T) {
 	t.Parallel()
-	for cause, lose := range map[string]func(s *locktest.Server, l *client.Lock){
-		"broken":   func(s *locktest.Server, l *client.Lock) { time.Sleep(11 * time.Second); s.Break("x", "why") },
-		"taken":    func(s *locktest.Server, l *client.Lock) { s.Take("x", time.Minute) },
-		"expired":  func(s *locktest.Server, l *client.Lock) { s.Cut(); <-l.Context().Done(); s.Restore() },
-		"max_hold": func(s *locktest.Server, l *client.Lock) { time.Sleep(time.Minute) },
+	for cause, lose := range map[string]func(s *locktest.Server, l *client.Lock, stop func()){
+		"broken":    func(s *locktest.Server, _ *client.Lock, _ func()) { time.Sleep(11 * time.Second); s.Break("x", "why") },
+		"taken":     func(s *locktest.Server, _ *client.Lock, _ func()) { s.Take("x", time.Minute) },
+		"expired":   func(s *locktest.Server, l *client.Lock, _ func()) { s.Cut(); <-l.Context().Done(); s.Restore() },
+		"max_hold":  func(*locktest.Server, *client.Lock, func()) { time.Sleep(time.Minute) },
+		"abandoned": func(_ *locktest.Server, _ *client.Lock, stop func()) { stop(); time.Sleep(10 * time.Second) },
 	} {
 		t.Run(cause, func(t *testing.T) {
 			bubble(t, holdfastprom.Options{}, func(t *testing.T, s *locktest.Server, metrics *holdfastprom.Collector, m *metrics) {
 				c := s.Client(client.Config{Lease: 3 * time.Second, Observer: metrics.Observer(), MaxHold: time.Minute})
-				l, err := c.Acquire(ctx, "x")
+				within, stop := context.WithCancel(ctx)
+				defer stop()
+				l, err := c.Acquire(within, "x")
 				require.NoError(t, err)
-				lose(s, l)
+				lose(s, l, stop)
 				<-l.Context().Done()
 				require.ErrorIs(t, l.Release(ctx), client.ErrLost)
 				require.Equal(t, 1.0, m.value("holdfast_lock_lost_total", "cause", cause))
@@ -110,12 +113,13 @@ func TestGroups(t *testing.T) {
 	kind := func(name string) string { kind, _, _ := strings.Cut(name, ":"); return kind }
 	bubble(t, holdfastprom.Options{Group: kind}, func(t *testing.T, s *locktest.Server, metrics *holdfastprom.Collector, m *metrics) {
 		c := s.Client(client.Config{Observer: metrics.Observer()})
-		for _, name := range []string{"order:1", "order:2", "report:1"} {
+		for _, name := range []string{"order:1", "order:2", "report:1", "\xff:1", "\xfe:1"} {
 			_, err := c.Acquire(ctx, name)
 			require.NoError(t, err)
 		}
 		require.Equal(t, 2.0, m.value("holdfast_lock_held", "lock", "order"))
 		require.Equal(t, 1.0, m.value("holdfast_lock_held", "lock", "report"))
+		require.Equal(t, 2.0, m.value("holdfast_lock_held", "lock", "?"), "what is no UTF-8")
 		require.Equal(t, 0.0, m.value("holdfast_lock_lost_total", "lock", "report", "cause", "taken"))
 		c.Close()
 		require.Equal(t, 0.0, m.value("holdfast_lock_held", "lock", "order"))

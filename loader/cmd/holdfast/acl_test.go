@@ -52,6 +52,7 @@ func TestACLFile(t *testing.T) {
 
 func TestACLCheck(t *testing.T) {
 	t.Parallel()
+	require.Contains(t, holdfast(t, nil, "acl", "--for", "client", "--as", "a&b").out, "ACL SETUSER 'a&b' reset ")
 	d := server.Single(t, server.Owned())
 	check := func(role, as string) result {
 		return holdfast(t, nil, "acl", "--for", role, "--as", as, "--check", "--addr", d.Addrs()[0])

@@ -24,7 +24,8 @@ const (
 
 func exporterCommand(a *app) *cobra.Command {
 	e := &exporter{groups: map[string]*group{}}
-	e.filter.Limit = 1 // they are counted, and none is listed
+	e.filter.Limit = 1           // they are counted, and none is listed
+	e.filter.Order = locks.ByAge // of several holders too
 	e.each, e.render, e.kind = e.count, e.text, "text/plain; version=0.0.4; charset=utf-8"
 	cmd := &cobra.Command{
 		Use:     "exporter",
@@ -66,7 +67,7 @@ type group struct {
 }
 
 func (e *exporter) count(l locks.Lock) {
-	name, _, found := strings.Cut(l.Name, ":")
+	name, _, found := strings.Cut(strings.ToValidUTF8(l.Name, "?"), ":")
 	if !found {
 		name = "(none)"
 	}
@@ -95,7 +96,7 @@ func (e *exporter) text(series *locks.Series, look locks.Look) []byte {
 	}
 	sample := func(name, label, value string, number float64) {
 		if label != "" {
-			name += fmt.Sprintf(`{%s="%s"}`, label, labelValue.Replace(strings.ToValidUTF8(value, "?")))
+			name += fmt.Sprintf(`{%s="%s"}`, label, labelValue.Replace(value))
 		}
 		fmt.Fprintf(&out, "holdfast_server_%s %v\n", name, number)
 	}

@@ -302,7 +302,11 @@ func (j *job) once(ctx context.Context, c *client.Client, quiet func()) error {
 	var lost *client.LostError
 	switch {
 	case run.Ran && errors.As(err, &lost):
-		return exit(lostCode(lost)) // under has said why
+		code := exit(lostCode(lost))
+		if ended != code { // else under has said why
+			j.say(text(lost))
+		}
+		return code
 	case err != nil:
 		return j.refused(ctx, c, err)
 	case run.Ran:

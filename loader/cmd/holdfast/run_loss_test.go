@@ -139,6 +139,16 @@ func TestRunWhenTheLockIsBroken(t *testing.T) {
 	}
 }
 
+// A loss that shows only when the lock is given back is told as any other.
+func TestRunWhenTheLockIsBrokenAtTheEnd(t *testing.T) {
+	_, where := loaded(t)
+	for _, flag := range []string{"--lease", "--once"} {
+		r := where.do(t, "run", append([]string{"a" + flag, flag, "1h", "--", binary, "break", "a" + flag, "--yes", "--reason", "INC-1234"}, where...)...)
+		require.Equal(t, 75, r.code, r)
+		require.Contains(t, r.errors, "holdfast run: ", flag)
+	}
+}
+
 func TestRunStopsBeforeTheLeaseEnds(t *testing.T) {
 	d, where := loaded(t)
 	var all []*running

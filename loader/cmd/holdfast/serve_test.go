@@ -79,7 +79,9 @@ func samples(t *testing.T, text string) (values map[string]string, families map[
 		parts := sampleLine.FindStringSubmatch(line)
 		require.NotNil(t, parts, line)
 		require.True(t, families[parts[1]], "no HELP and TYPE before %s", line)
-		values[strings.TrimPrefix(parts[1], "holdfast_server_")+" "+parts[2]] = parts[3]
+		name := strings.TrimPrefix(parts[1], "holdfast_server_") + " " + parts[2]
+		require.NotContains(t, values, name, "twice")
+		values[name] = parts[3]
 	}
 	return values, families
 }
@@ -87,14 +89,14 @@ func samples(t *testing.T, text string) (values map[string]string, families map[
 func TestTheExporter(t *testing.T) {
 	d, where := loaded(t)
 	c, other := open(t, d.ClientOption(), client.Config{}), open(t, d.ClientOption(), client.Config{})
-	for _, name := range []string{"order:1", "order:2", "report", "q\"\\:1"} {
+	for _, name := range []string{"order:1", "order:2", "report", "q\"\\:1", "\xff:1", "\xfe:1"} {
 		_, err := c.Acquire(t.Context(), name)
 		require.NoError(t, err)
 	}
 	lock, err := c.Acquire(t.Context(), "stock:7")
 	require.NoError(t, err)
 	got := wait(t, other, "stock:7", 1)
-	url, _ := serving(t, nil, append(where, "exporter", "--listen", "127.0.0.1:0", "--every", "50ms", "--groups", "4")...)
+	url, _ := serving(t, nil, append(where, "exporter", "--listen", "127.0.0.1:0", "--every", "50ms", "--groups", "5")...)
 	until := func(want map[string]string) (families map[string]bool) {
 		t.Helper()
 		var values map[string]string
@@ -113,7 +115,7 @@ func TestTheExporter(t *testing.T) {
 		}, soon, pollEvery, "%v", want)
 		return families
 	}
-	until(map[string]string{"held order": "2", "held (none)": "1", `held q\"\\`: "1", "held stock": "1",
+	until(map[string]string{"held order": "2", "held (none)": "1", `held q\"\\`: "1", "held stock": "1", "held ?": "2",
 		"waiting stock": "1", "waiting order": "0", "look_complete ": "1", "lost_total broken": "0", "hand_overs_total ": "0"})
 
 	require.NoError(t, lock.Release(t.Context()))
@@ -187,6 +189,10 @@ func TestThePage(t *testing.T) {
 	}
 	code, _ := get(t, url+"/look", "Host", "evil.example:80")
 	require.Equal(t, http.StatusForbidden, code, "another site's name for this machine")
+	for host, want := range map[string]int{"localhost": 200, "[::1]": 200, "::1": 403, "evil.example": 403, "localhost:evil": 403} {
+		code, _ = get(t, url+"/look", "Host", host) // of port 80, which a browser leaves out
+		require.Equal(t, want, code, host)
+	}
 
 	r := holdfast(t, nil, append(where, "break", "report", "--reason", "it hangs", "--yes")...)
 	require.Equal(t, 0, r.code, r)

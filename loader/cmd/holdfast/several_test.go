@@ -45,6 +45,8 @@ func TestALockThatSeveralHave(t *testing.T) {
 	require.Regexp(t, `api +3 holders \(limited\) +- +\S+ +\d+ +0\n`, do("ls").out)
 	require.Equal(t, []string{"api", "queued"}, decode[listed](t, do("ls", "--json", "--holder", "web-3")).names())
 	require.Empty(t, decode[listed](t, do("ls", "--json", "--holder", "web-2")).names())
+	require.Equal(t, []string{"api", "queued"}, decode[listed](t, do("ls", "--json", "--older-than", "1ms")).names())
+	require.Equal(t, []string{"api", "queued"}, decode[listed](t, do("ls", "--json", "--sort", "age")).names())
 	r = do("queue", "queued")
 	require.Regexp(t, `1 +"web-4" +limit 3 `, r.out)
 	require.Regexp(t, `2 +"web-5" +shared `, r.out)

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -94,7 +95,7 @@ func (a *app) page(s *server) (http.Handler, error) {
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A page of elsewhere could give its own name this machine's address, and read what is here.
-		if host, _, err := net.SplitHostPort(r.Host); token == "" && (err != nil || !loopback(host)) {
+		if host := (&url.URL{Host: r.Host}).Hostname(); token == "" && !loopback(host) {
 			http.Error(w, "name this machine by localhost or 127.0.0.1", http.StatusForbidden)
 			return
 		}

@@ -32,6 +32,7 @@ var kinds = []struct {
 	{client.ErrBroken, "broken"},
 	{client.ErrMaxHold, "max_hold"},
 	{client.ErrMaxRenewals, "max_renewals"},
+	{client.ErrAbandoned, "abandoned"},
 	{client.ErrLost, "lost"},
 	{client.ErrBusy, "busy"},
 	{client.ErrTimeout, "timeout"},
@@ -42,7 +43,7 @@ var kinds = []struct {
 }
 
 // Causes are the words of the losses: those that Lost gets.
-var Causes = []string{"expired", "taken", "broken", "max_hold", "max_renewals"}
+var Causes = []string{"expired", "taken", "broken", "max_hold", "max_renewals", "abandoned"}
 
 // Words are all words that an adapter can get.
 func Words() []string {

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/redis/rueidis"
 
@@ -73,10 +74,10 @@ func (e *examination) message(ctx context.Context, redis rueidis.Client, channel
 			sent <- nil
 		}
 	}()
-	came := false
+	came, subscribed := false, sync.OnceFunc(func() { close(ready) }) // a connection that breaks is subscribed again
 	listen := rueidis.WithOnSubscriptionHook(ctx, func(s rueidis.PubSubSubscription) {
 		if s.Kind == "ssubscribe" {
-			close(ready)
+			subscribed()
 		}
 	})
 	err := redis.Receive(listen, redis.B().Ssubscribe().Channel(channel).Build(), func(rueidis.PubSubMessage) {

@@ -5,6 +5,7 @@ package locks
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -112,6 +113,13 @@ func TestHostileEntries(t *testing.T) {
 		w, ok := parseWaiter(pack("abc", [2]uint16{}, 1, tokens, 1, 0), time.Now())
 		require.True(t, ok)
 		require.Equal(t, wants, w.Wants)
+	}
+
+	for _, asked := range []string{"zzzzzzzzzz", "-zzzzzzzzz"} { // a year that JSON does not have
+		w, ok = parseWaiter(pack("h:1:0123456789abcdef:"+asked, [2]uint16{}, 1, 1, 1, 0), time.Now())
+		require.True(t, ok)
+		_, err := json.Marshal(w)
+		require.NoError(t, err)
 	}
 
 	redis := connected(t)

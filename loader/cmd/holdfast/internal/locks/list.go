@@ -224,7 +224,7 @@ func (l *look) ask(ctx context.Context, key string) {
 		if lock.Kept() && lock.Owner == "" || l.suspects != nil && l.suspects(lock) {
 			l.view.remember(ctx, &lock, asked)
 		}
-		if l.filter.Holder != "" {
+		if f := l.filter; f.Holder != "" || f.OlderThan > 0 || f.Order == ByAge {
 			l.failed("", l.view.ask(ctx, &lock, asked))
 		}
 		l.add(lock)

@@ -46,3 +46,19 @@ func TestLossesAreSeen(t *testing.T) {
 	require.Len(t, series.Look(ctx, Filter{}).Losses, 3, "none twice")
 	require.Equal(t, 2, series.Lost[CauseExpired].Count)
 }
+
+// A look that does not see all notes no loss again.
+func TestALossIsCountedOnce(t *testing.T) {
+	ctx, view, call := loaded(t)
+	series := Series{View: view, Within: time.Minute}
+	call("acquire", "lock:broken", "holder", "600000")
+	require.Empty(t, series.Look(ctx, Filter{}).Errors)
+	gone := connected(t)
+	gone.Close()
+	view.redis = append(view.redis, gone)
+	call("break", "lock:broken", "REASON", "it hangs")
+	for range 2 {
+		require.NotEmpty(t, series.Look(ctx, Filter{}).Errors)
+		require.Equal(t, 1, series.Lost[CauseBroken].Count)
+	}
+}

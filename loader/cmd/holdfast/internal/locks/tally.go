@@ -106,7 +106,9 @@ func (s *Series) Look(ctx context.Context, f Filter) Look {
 	seen := map[string]holding{}
 	under := &look{filter: f}
 	under.suspects = func(l Lock) bool { return s.seen[l.Name].Token > 0 && s.seen[l.Name].Token != l.Token }
+	compared := false
 	under.each = func(l Lock, wanted bool) {
+		compared = true
 		before := s.seen[l.Name]
 		if before.Token > 0 && before.Token != l.Token {
 			s.ended(before, l, now.At, under.now())
@@ -136,7 +138,7 @@ func (s *Series) Look(ctx context.Context, f Filter) Look {
 	now.Total, now.Held, now.Waiting, now.More = list.Total, list.Held, list.Waiting, list.More() > 0
 	now.Locks = append(now.Locks, list.Locks...)
 	now.Losses = append(now.Losses, s.losses...)
-	if err == nil || len(seen) > 0 {
+	if err == nil || compared {
 		s.seen, s.filter = seen, f
 		s.handOvers += now.HandOvers
 		if took := now.At.Sub(s.counted); took >= rateOver {

@@ -73,7 +73,7 @@ func (n Need) Rules() []string {
 
 // SetUser is the line that gives a user rules.
 func SetUser(user string, rules ...string) string {
-	words := []string{"ACL", "SETUSER", user}
+	words := []string{"ACL", "SETUSER", Quoted(user)}
 	for _, rule := range rules {
 		words = append(words, Quoted(rule))
 	}
