@@ -30,7 +30,7 @@ func (l *Lease) Renewed(sent time.Time) {
 	}
 	if l.terms.Replicas > 0 && l.terms.Crowd == 0 { // tracking tells nothing on the connections that wait for replicas
 		l.lookAt = sent
-	} else if !l.looking {
+	} else if !l.looking && !l.news { // news can be of a change behind it
 		l.lookAt = time.Time{}
 	}
 }
@@ -93,7 +93,7 @@ func (l *Lease) LookFailed(now time.Time) {
 // Noticed reports that the key may have changed: it is looked at soon, at once after a quiet time.
 func (l *Lease) Noticed(now time.Time) {
 	if l.state <= Stopping {
-		l.lookAt = earlier(later(now, l.looked.Add(lookPause)), l.lookAt)
+		l.news, l.lookAt = true, earlier(later(now, l.looked.Add(lookPause)), l.lookAt)
 	}
 }
 

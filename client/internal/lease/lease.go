@@ -125,6 +125,7 @@ type Lease struct {
 	byHand   bool          // by Extend
 	doubted  bool          // a look found another holder
 	looking  bool
+	news     bool      // of the key, since the slot was taken
 	looked   time.Time // the last look was sent
 	renewals int       // confirmed, automatic, of this holder
 }
@@ -247,7 +248,7 @@ func (l *Lease) renew(now time.Time) Action {
 }
 
 func (l *Lease) take(length time.Duration, byHand bool) {
-	l.asking, l.asked, l.byHand = true, length, byHand
+	l.asking, l.asked, l.byHand, l.news = true, length, byHand, false
 }
 
 func (l *Lease) stop(giveAt time.Time) { l.state, l.limitAt = Stopping, giveAt }

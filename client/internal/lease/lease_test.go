@@ -141,6 +141,22 @@ func TestLooks(t *testing.T) {
 	require.Equal(t, None, l.Step(at(2100*time.Millisecond)), "it is verified once")
 }
 
+// A renewal does what a look does, but for news that came after it was sent: it can have been before the change.
+func TestNewsDuringARenewal(t *testing.T) {
+	l := New(&Terms{Length: time.Minute, RenewEvery: 20 * time.Second}, start)
+	l.Noticed(at(19*time.Second + 990*time.Millisecond))
+	require.Equal(t, Look, l.Step(at(19*time.Second+990*time.Millisecond)))
+	l.Looked(true)
+	l.Noticed(at(19*time.Second + 995*time.Millisecond)) // is looked at 0.1 s after the last look
+	require.Equal(t, Renew, l.Step(at(20*time.Second)))
+	l.Renewed(at(20 * time.Second))
+	require.Equal(t, at(40*time.Second), l.Due(), "it was before the renewal")
+	require.Equal(t, Renew, l.Step(at(40*time.Second)))
+	l.Noticed(at(41 * time.Second))
+	l.Renewed(at(40 * time.Second))
+	require.Equal(t, Look, l.Step(at(41*time.Second)))
+}
+
 func TestHolders(t *testing.T) {
 	l := New(minute, start)
 	require.True(t, l.Join(at(1)))

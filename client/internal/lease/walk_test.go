@@ -45,6 +45,7 @@ type key struct {
 	renewals                                int8
 	length, asked, want                     time.Duration
 	asking, byHand, doubted, looking, known bool
+	news                                    bool
 	late                                    bool
 	lateSent                                int8
 	lateLength                              time.Duration
@@ -64,7 +65,7 @@ func (w *world) key() key {
 		server: in(w.server), renewals: int8(l.renewals), length: l.length, asking: w.pending, doubted: l.doubted, looking: w.looking}
 	if w.pending {
 		k.sent, k.asked, k.want = int8(w.now.Sub(w.sent)/tick), l.asked, w.length
-		k.byHand, k.known = l.byHand, w.done
+		k.byHand, k.known, k.news = l.byHand, w.done, l.news
 	}
 	told := *l
 	told.Late(w.lateSent, w.lateLength)
