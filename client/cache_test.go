@@ -4,9 +4,11 @@ package client_test
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -41,6 +43,29 @@ func TestOwnReleaseIsKnownAtOnce(t *testing.T) {
 		l, err = c.TryAcquire(background, name)
 		require.NoError(t, err)
 		require.NoError(t, l.Release(background))
+	}
+}
+
+// It does not tell of the next change then either, so the lock looks.
+func TestOwnWaiterHidesNoDeletion(t *testing.T) {
+	c, other, name := opened(t), opened(t), t.Name()
+	l, err := c.Acquire(background, name)
+	require.NoError(t, err)
+	time.Sleep(1200 * time.Millisecond) // it is known to the server
+	ctx, cancel := context.WithCancel(background)
+	reader := line(t, c, ctx, name, 0, client.WithShared())
+	defer func() { cancel(); <-reader }()
+	eventually(t, "in the server's line", func() bool {
+		info, err := other.Inspect(background, name)
+		return err == nil && info.Waiters == 1
+	})
+	time.Sleep(300 * time.Millisecond)
+	r := other.Redis()
+	require.NoError(t, r.Do(background, r.B().Del().Key("lock:"+name).Build()).Error())
+	select {
+	case <-l.Context().Done():
+	case <-time.After(3 * time.Second):
+		t.Fatal("not noticed")
 	}
 }
 

@@ -114,7 +114,7 @@ func (c *Client) connected(redis rueidis.Client, ended *atomic.Uint32, demoted f
 	c.redis, c.lost, c.slotted = redis, ended, redis.Mode() == rueidis.ClientModeCluster
 	c.cache = tracking.New(c.slotted)
 	c.backend = replicas.New(fcall.New(fcall.Config{Redis: redis, AutoLoad: c.settings.AutoLoad, Closing: c.closing,
-		Heard: c.heard, Changed: c.cache.Drop, Untracked: c.untracked, Demoted: demoted, Ended: ended}))
+		Heard: c.heard, Changed: c.cache.Changed, Untracked: c.untracked, Demoted: demoted, Ended: ended}))
 	c.inbox = inbox.New(inbox.Config{Redis: redis, Slotted: c.slotted, Prefix: c.settings.Prefix, ID: c.id, Denied: denied,
 		Unclaimed: c.unclaimed, Refused: c.events.unsubscribed})
 	c.start()

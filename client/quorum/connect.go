@@ -27,7 +27,7 @@ const (
 
 // use begins to use a rueidis client.
 func (s *servers) use(m *member, redis rueidis.Client) {
-	cfg := fcall.Config{Redis: redis, AutoLoad: s.autoLoad, Closing: s.done, Heard: m.heard, Changed: func(string) {},
+	cfg := fcall.Config{Redis: redis, AutoLoad: s.autoLoad, Closing: s.done, Heard: m.heard, Changed: func(string, bool) {},
 		Untracked: func(error) {}, Demoted: func() {}}
 	if m.wires != nil {
 		if cfg.Ended = m.wires.Ended(); redis.Mode() == rueidis.ClientModeStandalone {

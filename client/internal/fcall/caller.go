@@ -25,8 +25,8 @@ type Config struct {
 
 	Heard func() // the server has answered
 	// A call may have changed the key. Called after each call but a read or a tracked refusal, and
-	// again when a call is done that was given up.
-	Changed   func(key string)
+	// again when a call is done that was given up. tracked: the server tells of the next change of the key.
+	Changed   func(key string, tracked bool)
 	Untracked func(error) // CLIENT CACHING YES failed with this error of rueidis; the call did not
 	Demoted   func()      // the server is a replica
 
@@ -108,7 +108,7 @@ func (c *Caller) written(call *Call, reply Reply, err error) {
 	if call.Verb == Inspect || call.Verb == Holders || call.Tracked && err == nil && !reply.Yes {
 		return
 	}
-	c.Changed(call.Key)
+	c.Changed(call.Key, call.Tracked)
 }
 
 func (c *Caller) once(ctx context.Context, call *Call) (Reply, error) {

@@ -34,7 +34,7 @@ func connect(t testing.TB, addr string, change func(*Config)) *Caller {
 
 // quiet is a Config of which nobody hears.
 func quiet(redis rueidis.Client) Config {
-	return Config{Redis: redis, Closing: context.Background(), Heard: func() {}, Changed: func(string) {}, Untracked: func(error) {},
+	return Config{Redis: redis, Closing: context.Background(), Heard: func() {}, Changed: func(string, bool) {}, Untracked: func(error) {},
 		Demoted: func() {}}
 }
 
@@ -100,7 +100,7 @@ func TestDo(t *testing.T) {
 func TestSend(t *testing.T) {
 	var heard, changed atomic.Int64
 	c := connect(t, loaded(t).Addrs()[0], func(cfg *Config) {
-		cfg.Heard, cfg.Changed = func() { heard.Add(1) }, func(string) { changed.Add(1) }
+		cfg.Heard, cfg.Changed = func() { heard.Add(1) }, func(string, bool) { changed.Add(1) }
 	})
 	for _, ctx := range []context.Context{t.Context(), context.Background()} {
 		heard.Store(0)
@@ -175,7 +175,7 @@ func TestLateChange(t *testing.T) {
 		calls := func() string { return s.Nodes()[0].Info(t.Context(), "commandstats", "cmdstat_fcall") }
 		proxy := server.NewProxy(t, s.Addrs()[0])
 		changed := make(chan string, 4)
-		c := connect(t, proxy.Addr, func(cfg *Config) { cfg.Ended, cfg.Changed = ended, func(key string) { changed <- key } })
+		c := connect(t, proxy.Addr, func(cfg *Config) { cfg.Ended, cfg.Changed = ended, func(key string, _ bool) { changed <- key } })
 		require.NoError(t, second(c.Do(t.Context(), about(t, Inspect))))
 		require.Equal(t, ended != nil, c.straight("k"))
 		proxy.StallReplies()

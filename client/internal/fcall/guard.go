@@ -65,7 +65,7 @@ func (c *Caller) landed(key string, err error) error {
 		c.abandoned.Add(1)
 		go func() {
 			c.Redis.Do(context.Background(), c.Command(&Call{Verb: Inspect, Key: key}))
-			c.Changed(key)
+			c.Changed(key, false)
 			c.flying.Add(-1)
 			c.abandoned.Add(-1)
 		}()

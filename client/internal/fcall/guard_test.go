@@ -23,7 +23,7 @@ func TestACallReturnsWhenNobodyWants(t *testing.T) {
 				defer cancel()
 				closing, stop := context.WithCancelCause(context.Background())
 				defer stop(nil)
-				c := New(Config{Closing: closing, Changed: func(string) {}})
+				c := New(Config{Closing: closing, Changed: func(string, bool) {}})
 				if want == own {
 					ctx, cancel = context.WithTimeout(context.Background(), time.Hour)
 					defer cancel()

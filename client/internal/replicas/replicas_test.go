@@ -23,7 +23,7 @@ func over(t *testing.T, d *server.Deployment) *Backend {
 	require.NoError(t, err)
 	t.Cleanup(redis.Close)
 	return New(fcall.New(fcall.Config{Redis: redis, AutoLoad: true,
-		Closing: t.Context(), Heard: func() {}, Changed: func(string) {}, Untracked: func(error) {}, Demoted: func() {}}))
+		Closing: t.Context(), Heard: func() {}, Changed: func(string, bool) {}, Untracked: func(error) {}, Demoted: func() {}}))
 }
 
 const (

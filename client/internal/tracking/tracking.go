@@ -31,6 +31,7 @@ type Cache struct {
 	heard   atomic.Int64 // when the server last answered, in nanoseconds since born
 	born    time.Time
 	size    atomic.Int64 // of entries: an empty cache costs the other calls no mutex
+	watches atomic.Int64 // keys that are watched: likewise
 
 	mu      sync.Mutex
 	entries map[string]*entry
@@ -146,6 +147,21 @@ func (c *Cache) Drop(key string) {
 	c.forget(key)
 }
 
+// Changed is Drop of a key that a call has changed, or may have. The server tells of no further change then,
+// unless the call was tracked: whom it concerns looks.
+func (c *Cache) Changed(key string, tracked bool) {
+	c.Drop(key)
+	if tracked || c.watches.Load() == 0 {
+		return
+	}
+	c.mu.Lock()
+	concerned := slices.Clone(c.watched[key])
+	c.mu.Unlock()
+	for _, w := range concerned {
+		(*w)()
+	}
+}
+
 func (c *Cache) forget(key string) {
 	if c.entries[key] != nil {
 		c.entries[key] = &entry{}
@@ -158,6 +174,7 @@ func (c *Cache) Watch(key string, changed func()) (stop func()) {
 	w := &changed
 	c.mu.Lock()
 	c.watched[key] = append(c.watched[key], w)
+	c.watches.Store(int64(len(c.watched)))
 	c.mu.Unlock()
 	return func() {
 		c.mu.Lock()
@@ -165,6 +182,7 @@ func (c *Cache) Watch(key string, changed func()) (stop func()) {
 		left := slices.DeleteFunc(c.watched[key], func(other *func()) bool { return other == w })
 		if c.watched[key] = left; len(left) == 0 {
 			delete(c.watched, key)
+			c.watches.Store(int64(len(c.watched)))
 		}
 	}
 }
