@@ -257,9 +257,6 @@ func (l *Lock) Release(ctx context.Context) error {
 		return opError("release", t.Name, left.Cause)
 	}
 	passed, err := c.queues.Release(ctx, t, now)
-	if t.Hold != "" {
-		c.verify(t.Key, t.Owner) // others of this client that hold it
-	}
 	err = opError("release", t.Name, c.releaseError(err))
 	c.events.released(t, now, passed, err)
 	return err
