@@ -48,7 +48,7 @@ func (c *Client) Close() {
 // still works then is not given back: its lease ends it. Shut servers and schedulers down first, so that
 // nothing new comes in.
 //
-// Errors: ErrTimeout or context.Canceled when ctx ended while locks were held, or a release had no answer;
+// Errors: ErrTimeout or context.Canceled when ctx ended while locks were held, or calls of Release under way;
 // ErrClosed when Close was called.
 func (c *Client) Shutdown(ctx context.Context) error {
 	c.leave(ErrShutdown)

@@ -61,8 +61,8 @@ func WithMaxHold(d, grace time.Duration) Option {
 // Config.MinHold.
 func WithMinHold(d time.Duration) Option { return func(s *settings) { s.MinHold = d } }
 
-// WithReplicas waits until n replicas have acknowledged the lock, for d (zero: the default); see
-// Config.Replicas. n 0 asks for none. A lock that fewer have cannot be re-entered
+// WithReplicas waits until n replicas have acknowledged the lock, for d (zero: the default; at most an eighth of
+// the lease); see Config.Replicas. n 0 asks for none. A lock that fewer have cannot be re-entered
 // with it: that is ErrArgument.
 func WithReplicas(n int, d time.Duration) Option {
 	return func(s *settings) { s.Replicas, s.ReplicaWait = n, d }
