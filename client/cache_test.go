@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
 )
 
 func raw(t *testing.T) rueidis.Client {
@@ -49,9 +51,16 @@ func TestOwnReleaseIsKnownAtOnce(t *testing.T) {
 // It does not tell of the next change then either, so the lock looks.
 func TestOwnWaiterHidesNoDeletion(t *testing.T) {
 	c, other, name := opened(t), opened(t), t.Name()
+	known := make(chan struct{})
+	once := sync.OnceFunc(func() { close(known) })
+	(&held{after: func(call fcall.Call) {
+		if call.Verb == fcall.Inspect {
+			once()
+		}
+	}}).through(c)
 	l, err := c.Acquire(background, name)
 	require.NoError(t, err)
-	time.Sleep(1200 * time.Millisecond) // it is known to the server
+	<-known // to the server's tracking
 	ctx, cancel := context.WithCancel(background)
 	reader := line(t, c, ctx, name, 0, client.WithShared())
 	defer func() { cancel(); <-reader }()
@@ -59,7 +68,6 @@ func TestOwnWaiterHidesNoDeletion(t *testing.T) {
 		info, err := other.Inspect(background, name)
 		return err == nil && info.Waiters == 1
 	})
-	time.Sleep(300 * time.Millisecond)
 	r := other.Redis()
 	require.NoError(t, r.Do(background, r.B().Del().Key("lock:"+name).Build()).Error())
 	select {

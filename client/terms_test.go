@@ -37,7 +37,13 @@ func (b *held) Send(ctx context.Context, calls []fcall.Call) []fcall.Outcome {
 			b.before(c)
 		}
 	}
-	return b.Backend.Send(ctx, calls)
+	outcomes := b.Backend.Send(ctx, calls)
+	if b.after != nil {
+		for _, c := range calls {
+			b.after(c)
+		}
+	}
+	return outcomes
 }
 
 func (b *held) through(to *client.Client) {
