@@ -29,15 +29,15 @@ type events struct {
 	emptied chan struct{} // closed when the goroutine ends; nil: there is none
 }
 
-// maxEvents is how many wait to be told. It is more than what a client loses in one outage usually,
-// and some 100 KiB.
-const maxEvents = 1024
+// maxEvents is how many wait to be told: more than the renewals of a client with 10,000 locks that come
+// together, and a MiB.
+const maxEvents = 8192
 
-// post queues f, or counts it as left out.
-func (e *events) post(f func()) {
+// post queues f. What there can be any number of is counted as left out where too many wait.
+func (e *events) post(many bool, f func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.queue) >= maxEvents {
+	if many && len(e.queue) >= maxEvents {
 		e.dropped++
 		return
 	}
@@ -86,12 +86,13 @@ func (e *events) empty(done chan<- struct{}) {
 // ended: a holder's time is over.
 func (e *events) ended(end *holding.Ending) {
 	now := time.Now()
-	if end.First {
-		e.post(func() { e.lost(end.Cause) })
+	var lost *LostError
+	if end.First && errors.As(end.Cause, &lost) && errors.Is(lost, ErrLost) {
+		e.post(true, func() { e.lost(lost) })
 	}
 	if end.Shown && e.observer.Lost != nil {
 		told := tenure(end.Holder, now, end.Cause)
-		e.post(func() { e.observer.Lost(*told) })
+		e.post(false, func() { e.observer.Lost(*told) }) // one for each Acquired, or what is counted by them drifts
 	}
 }
 
@@ -117,7 +118,7 @@ func (e *events) renewed(t *holding.Holder, took time.Duration, err error) {
 	}
 	if e.observer != nil && e.observer.Renewed != nil {
 		r := Renewal{Name: t.Name, Hold: t, Took: took, Err: err}
-		e.post(func() { e.observer.Renewed(r) })
+		e.post(true, func() { e.observer.Renewed(r) })
 	}
 }
 
@@ -126,7 +127,7 @@ func (e *events) unanswered(locks int, err error) {
 	if errors.Is(err, context.Canceled) || !e.outage.CompareAndSwap(false, true) {
 		return
 	}
-	e.post(func() {
+	e.post(false, func() {
 		e.log.Warn("holdfast: the server does not renew locks; they are held until their leases end, and lost then; renewals are tried "+
 			"again: bring the server back before", "locks", locks, "error", err)
 		e.observer.connection(err)
@@ -138,7 +139,7 @@ func (e *events) answered() {
 	if !e.outage.Load() || !e.outage.CompareAndSwap(true, false) {
 		return
 	}
-	e.post(func() {
+	e.post(false, func() {
 		e.log.Info("holdfast: the server answers again; locks that were not reported lost are held and renewed: nothing is to be done")
 		e.observer.connection(nil)
 	})
@@ -165,14 +166,10 @@ func (e *events) noTracking(err error) {
 	})
 }
 
-func (e *events) warn(text string, args ...any) { e.post(func() { e.log.Warn(text, args...) }) }
+func (e *events) warn(text string, args ...any) { e.post(false, func() { e.log.Warn(text, args...) }) }
 
 // lost: a lock ended before its release.
-func (e *events) lost(cause error) {
-	var lost *LostError
-	if !errors.As(cause, &lost) || !errors.Is(cause, ErrLost) {
-		return
-	}
+func (e *events) lost(lost *LostError) {
 	text := "holdfast: lock lost; its context is cancelled, and the work may have run beside another holder; check what it wrote, unless " +
 		"the fencing token guards that"
 	switch {

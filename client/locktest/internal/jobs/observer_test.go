@@ -3,9 +3,11 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -269,6 +271,24 @@ func TestAStuckObserverStopsNothing(t *testing.T) {
 		<-l.Context().Done()
 		require.ErrorIs(t, context.Cause(l.Context()), client.ErrTaken)
 		spend(t, 0, 2*time.Second, c.Close)
+	})
+}
+
+// Who counts locks is told of the end of each, however many end at once.
+func TestTheObserverIsToldOfEveryLoss(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		var log bytes.Buffer
+		lost, stuck := 0, make(chan struct{})
+		c := s.Client(client.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Observer: &client.Observer{Lost: func(client.Tenure) { <-stuck; lost++ }}})
+		for i := range 9000 {
+			holding(t, c, fmt.Sprint("x", i))
+		}
+		time.AfterFunc(100*time.Millisecond, func() { close(stuck) })
+		c.Close()
+		require.Equal(t, 9000, lost)
+		require.Empty(t, log.String(), "a client that is closed has lost nothing")
 	})
 }
 
