@@ -62,7 +62,10 @@ func (w *world) key() key {
 		return key{state: Over, asking: w.pending, known: w.done, late: w.late}
 	}
 	k := key{state: l.state, until: in(l.until), renew: in(l.renewAt), look: in(l.lookAt), limit: in(l.limitAt),
-		server: in(w.server), renewals: int8(l.renewals), length: l.length, asking: w.pending, doubted: l.doubted, looking: w.looking}
+		server: in(w.server), length: l.length, asking: w.pending, doubted: l.doubted, looking: w.looking}
+	if l.state <= Held { // nobody counts them when the work is over
+		k.renewals = int8(l.renewals)
+	}
 	if w.pending {
 		k.sent, k.asked, k.want = int8(w.now.Sub(w.sent)/tick), l.asked, w.length
 		k.byHand, k.known, k.news = l.byHand, w.done, l.news
