@@ -5,16 +5,15 @@ package simulation_test
 import (
 	"math"
 	"os"
-	"strings"
 	"testing"
 	"time"
 )
 
 const always = 1000 * time.Hour
 
-// TestSimulation runs the schedules that found something once, and then others from HOLDFAST_SEED on
-// (default: by the time): for HOLDFAST_SIMULATE (default 10s), or only HOLDFAST_SCHEDULES of them. They are
-// of HOLDFAST_PROFILE, and HOLDFAST_PROCESSES (default: one for each CPU) play them. An interrupt ends it.
+// TestSimulation plays schedules from HOLDFAST_SEED on (default: by the time): for HOLDFAST_SIMULATE (default
+// 10s), or only HOLDFAST_SCHEDULES of them. They are of HOLDFAST_PROFILE, and HOLDFAST_PROCESSES (default: one
+// for each CPU) play them. An interrupt ends it.
 //
 // One schedule is replayed with its seed and HOLDFAST_SCHEDULES=1; HOLDFAST_TRACE is a file for all its
 // events. The same seed is the same scenario, and where two things happen at one instant the runtime
@@ -26,32 +25,7 @@ func TestSimulation(t *testing.T) {
 	limit := setting(t, "HOLDFAST_SIMULATE", 10*time.Second, time.ParseDuration)
 	if count > 0 {
 		s.End, limit = first+count, always
-	} else if profile == "" { // once is enough, for those who play all profiles
-		replayCorpus(t)
 	}
 	s.simulate(t, limit)
 	t.Logf("%q, seeds %d to %d, %d processes, %v\n%v", profile, first, s.Seed-1, processes(t), time.Since(began).Round(time.Millisecond), s.total)
-}
-
-// replayCorpus runs the seeds that found something once. A change of the generator gives a seed
-// another meaning.
-func replayCorpus(t *testing.T) {
-	t.Helper()
-	text, err := os.ReadFile("testdata/seeds")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		line, _, _ = strings.Cut(line, "#")
-		number, profile, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if number == "" {
-			continue
-		}
-		seed, err := seedOf(number)
-		if err != nil {
-			t.Fatalf("testdata/seeds: %q: %v", line, err)
-		}
-		s := &series{job: job{Seed: seed, End: seed + 1, Profile: profile}}
-		s.simulate(t, always)
-	}
 }
