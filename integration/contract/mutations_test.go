@@ -109,6 +109,9 @@ var mutations = []mutation{
 	{"a refused publish keeps its slot", "        if h ~= lock then end_slot(lock, h, us) end\n", "", "a refused publish goes on to the next"},
 	{"plain hand-over: to a kind", "or w.holds ~= '' or w.limit or w.minimum > 0", "or w.holds ~= '' or w.minimum > 0", ""},
 	{"plain ask: as another kind", "or mine.holds ~= '' or mine.limit then", "or mine.holds ~= '' then", ""},
+	{"a plain lock can be joined", "  if joinable ~= (w.holds ~= '') then join_error('has', JOINABLE[joinable]) end\n", "", ""},
+	{"a slot that is given back is nobody's", "  if left == 0 then\n    pass_on(lock, us, used)", "  if left == 0 then\n    if mine == lock then pass_on(lock, us, used) end", ""},
+	{"a grant is published before anybody asks who hears it", "  return subscribers(waiter.channel) > 0\n", "  return true\n", ""},
 	// the plain cases
 	{"plain take: no expiry", "create(key, ends, 'owner', owner, 'until', ends, 'fence', digits(fence))", "create(key, digits(2 * stays), 'owner', owner, 'until', ends, 'fence', digits(fence))", ""},
 	{"plain take: a young memory", "if guard and (guard < ttl or too_young(guard, us) > 0) then return nil end", "if guard and guard < ttl then return nil end", "a guarded lock is taken straight down"},
