@@ -34,6 +34,8 @@ func TestItServesLocks(t *testing.T) {
 	addr := strings.TrimSpace(line)
 
 	a, b := open(t, addr), open(t, addr)
+	// what an error repeats is no reply of its own
+	require.ErrorContains(t, b.Redis().Do(ctx, b.Redis().B().Arbitrary("NO\r\n+SUCH").Build()).Error(), "NO  +SUCH")
 	lock, err := a.Acquire(ctx, "x")
 	require.NoError(t, err)
 	_, err = b.TryAcquire(ctx, "x")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 )
 
 // The kinds of replies that are not Go's own: nil, string (bulk), int, int64 and []any stand
@@ -77,6 +78,8 @@ type encoder struct {
 	resp3 bool
 }
 
+var ends = strings.NewReplacer("\r", " ", "\n", " ")
+
 func head(b []byte, kind byte, n int64) []byte {
 	return append(strconv.AppendInt(append(b, kind), n, 10), '\r', '\n')
 }
@@ -90,8 +93,8 @@ func (e encoder) encode(b []byte, v any) []byte {
 		return append(b, "$-1\r\n"...)
 	case Status:
 		return append(append(append(b, '+'), v...), '\r', '\n')
-	case Error:
-		return append(append(append(b, '-'), v...), '\r', '\n')
+	case Error: // it can repeat what a caller sent; an end of line in it would begin another reply
+		return append(append(append(b, '-'), ends.Replace(string(v))...), '\r', '\n')
 	case int:
 		return head(b, ':', int64(v))
 	case int64:
