@@ -156,9 +156,6 @@ func (s sending) answered(k *Keeper, sent time.Time, o fcall.Outcome) {
 	default:
 		k.Renewed(h, sent, o)
 	}
-	if o.Err == nil && h != nil && s.action != lease.Look {
-		k.Cache.Drop(h.Key)
-	}
 }
 
 // late notes an answer to a renewal that was asked for again meanwhile.

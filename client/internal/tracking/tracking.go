@@ -136,26 +136,18 @@ func (c *Cache) Keep(q Question, kind Kind, value any, sent time.Time, lifetime 
 	q.entry.answers[kind] = answer{value, sent, sent.Add(lifetime)}
 }
 
-// Drop forgets what is kept of a key that this client has changed, or may have: the server does not
-// tell of that.
-func (c *Cache) Drop(key string) {
-	if c.size.Load() == 0 {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.forget(key)
-}
-
-// Changed is Drop of a key that a call has changed, or may have. The server tells of no further change then,
-// unless the call was tracked: whom it concerns looks.
+// Changed forgets what is kept of a key that a call of this client has changed, or may have: the server does not
+// tell of that. It tells of no further change then, unless the call was tracked: whom it concerns looks.
 func (c *Cache) Changed(key string, tracked bool) {
-	c.Drop(key)
-	if tracked || c.watches.Load() == 0 {
+	if c.size.Load() == 0 && c.watches.Load() == 0 {
 		return
 	}
 	c.mu.Lock()
-	concerned := slices.Clone(c.watched[key])
+	c.forget(key)
+	var concerned []*func()
+	if !tracked {
+		concerned = slices.Clone(c.watched[key])
+	}
 	c.mu.Unlock()
 	for _, w := range concerned {
 		(*w)()

@@ -79,7 +79,7 @@ func TestAnAnswerIsKeptFromTheSecondQuestionOn(t *testing.T) {
 func TestAnAnswerIsDropped(t *testing.T) {
 	for what, drop := range map[string]func(c *cache){
 		"by its own lifetime":   func(*cache) { time.Sleep(800 * time.Millisecond) },
-		"by a change of ours":   func(c *cache) { c.Drop("a") },
+		"by a change of ours":   func(c *cache) { c.Changed("a", true) },
 		"by news of its key":    func(c *cache) { c.Invalidated(told("x", "a")) },
 		"by a lost connection":  func(c *cache) { c.Invalidated(nil) },
 		"by a server's silence": func(*cache) { time.Sleep(time.Second + 1) },
@@ -103,7 +103,7 @@ func TestNewsOfOtherKeysChangesNothing(t *testing.T) {
 	in(t, false, func(c *cache) {
 		c.keep("a", tracking.Refusal, "busy", time.Minute)
 		c.Invalidated(told("b", "aa", ""))
-		c.Drop("b")
+		c.Changed("b", true)
 		require.Equal(t, "busy", c.answer("a", tracking.Refusal))
 	})
 }
@@ -142,7 +142,7 @@ func TestABoundedAgeInCluster(t *testing.T) {
 // The news of a change can come before the answer to what was asked before it.
 func TestAnAnswerThatIsOlderThanTheNewsIsNotKept(t *testing.T) {
 	in(t, false, func(c *cache) {
-		for _, change := range []func(){func() { c.Invalidated(told("a")) }, func() { c.Drop("a") }, func() { c.Invalidated(nil) }} {
+		for _, change := range []func(){func() { c.Invalidated(told("a")) }, func() { c.Changed("a", true) }, func() { c.Invalidated(nil) }} {
 			q := c.Notice("a")
 			change()
 			c.Keep(q, tracking.Refusal, "busy", time.Now(), time.Minute)
@@ -175,7 +175,7 @@ func TestWatchedKeysNotify(t *testing.T) {
 		var changed []string
 		watch := func(key, as string) (stop func()) {
 			return c.Watch(key, func() {
-				c.Drop(key) // it is called without the mutex
+				c.Changed(key, true) // it is called without the mutex
 				changed = append(changed, as)
 			})
 		}
