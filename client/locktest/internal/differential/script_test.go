@@ -65,24 +65,6 @@ func TestFunctions(t *testing.T) {
 var unnamed = strings.NewReplacer("Lua redis lib command arguments", "Command arguments", "calling Redis command", "calling command",
 	"redis.acl_check_cmd", "server.acl_check_cmd")
 
-func TestPatternsOfKeys(t *testing.T) {
-	patterns := map[string]string{}
-	for _, p := range []string{"lock:*", "a?c", "[a-c]x", "[^a-c]x", `a\*`, "a.b", "{x}(1)", "^a$", "**b", "[a"} {
-		patterns[p] = p
-	}
-	alike(t, patterns, func(t *testing.T, s *side, pattern string) any {
-		out := s.script(t, "! ACL SETUSER poor resetkeys ~"+pattern)
-		for _, key := range []string{"lock:a\nb", "log:a", "abc", "ac", "bx", "dx", "a*", "ab", "a.b", "axb", "{x}(1)", "x1", "^a$", "a", "aab", "aa"} {
-			reply, err := s.conns[poor].one("EXISTS", key)
-			if err != nil {
-				t.Fatalf("%s: %v", s.name, err)
-			}
-			out = append(out, reply)
-		}
-		return out
-	})
-}
-
 // alike plays something at both sides, and fails the test if they answer differently.
 func alike(t *testing.T, all map[string]string, play func(t *testing.T, s *side, what string) any) {
 	t.Helper()

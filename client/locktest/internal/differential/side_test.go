@@ -18,21 +18,11 @@ const (
 	quiet          // RESP3, tracking OPTIN NOLOOP
 	loud           // RESP3, tracking OPTIN, told of its own changes too
 	hearer         // RESP2, for subscriptions
-	tenant         // RESP3, with the documented rights
-	poor           // RESP2, without some of them
 	control        // RESP2, reads the keys after each step; not part of the game
 	conns
 )
 
 var locks = []string{"diff:a", "diff:b"}
-
-// the line of functions/README.md, and one that lacks rights which are needed now and then.
-var users = map[string]string{
-	"tenant": "on >pw ~diff:* &diff:* +fcall +fcall_ro +info +hmget +hget +hset +hdel +hlen +exists +type +getrange +pttl +pexpireat +del " +
-		"+time +spublish +ssubscribe +pubsub|shardnumsub +ping +client|tracking +client|caching",
-	"poor": "on >pw ~diff:a &diff:c1 +fcall +fcall_ro +info +hmget +hget +hset +hdel +hlen +exists +type +getrange +pttl +del +time " +
-		"+spublish +ssubscribe +pubsub|shardnumsub +ping",
-}
 
 // side is one of the two servers.
 type side struct {
@@ -60,9 +50,8 @@ func (s *side) begin() error {
 		conn  int
 		words string
 	}{
-		{control, "FLUSHALL"}, {control, "DEBUG SET-ACTIVE-EXPIRE 0"}, {control, "ACL SETUSER tenant " + users["tenant"]}, {control, "ACL SETUSER poor " + users["poor"]},
+		{control, "FLUSHALL"}, {control, "DEBUG SET-ACTIVE-EXPIRE 0"},
 		{quiet, "HELLO 3"}, {quiet, "CLIENT TRACKING ON OPTIN NOLOOP"}, {loud, "HELLO 3"}, {loud, "CLIENT TRACKING ON OPTIN"},
-		{tenant, "HELLO 3"}, {tenant, "CLIENT TRACKING ON OPTIN NOLOOP"}, {tenant, "AUTH tenant pw"}, {poor, "AUTH poor pw"},
 	}
 	for _, x := range setup {
 		if err := s.must(x.conn, strings.Fields(x.words)...); err != nil {

@@ -94,7 +94,7 @@ func (s source) word(good ...string) string {
 
 // step is the next one.
 func (s source) step() step {
-	st := step{conn: pick(s, plain, plain, quiet, loud, tenant, poor)}
+	st := step{conn: pick(s, plain, plain, quiet, loud)}
 	key := pick(s, locks[0], locks[0], locks[0], locks[1])
 	switch n := s.IntN(100); {
 	case n < s.hostile:
@@ -105,7 +105,7 @@ func (s source) step() step {
 		st.cmds = [][]string{{"HSET", key, "until", "1"}}
 	case n < 75:
 		st.cmds = [][]string{s.function(key)}
-		if st.conn != plain && st.conn != poor && s.IntN(3) == 0 {
+		if st.conn != plain && s.IntN(3) == 0 {
 			st.cmds = [][]string{{"CLIENT", "CACHING", s.word("YES", "YES", "yes", "NO")}, st.cmds[0]}
 		}
 	case n < 82:

@@ -5,6 +5,7 @@ package redis
 import (
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,9 +15,9 @@ import (
 func init() {
 	register(
 		&spec{"PING", -1, subOK | always, 0, ping},
-		&spec{"QUIT", -1, noScript | noAuth | subOK | always, 0, quit},
-		&spec{"HELLO", -1, noScript | noAuth | always, 0, hello},
-		&spec{"AUTH", -2, noScript | noAuth | always, 0, auth},
+		&spec{"QUIT", -1, noScript | subOK | always, 0, quit},
+		&spec{"HELLO", -1, noScript | always, 0, hello},
+		&spec{"AUTH", -2, noScript | always, 0, auth},
 		&spec{"SELECT", 2, always, 0, selectDB},
 		&spec{"CLIENT|SETINFO", 4, noScript | always, 0, setInfo},
 		&spec{"CLIENT|SETNAME", 3, noScript | always, 0, ok},
@@ -130,10 +131,16 @@ func defaultConfig() map[string]string {
 		"min-replicas-to-write": "0", "min-replicas-max-lag": "10", "maxclients": "10000", "notify-keyspace-events": "", "busy-reply-threshold": "5000"}
 }
 
+// matches is for names of letters, '-' and '_', where a pattern of Redis means what one of Go does.
+func matches(pattern, name string) bool {
+	good, _ := path.Match(pattern, name)
+	return good
+}
+
 func configGet(c *call) any {
 	out := pairs{}
 	for _, name := range sortedKeys(c.n.config) {
-		if slices.ContainsFunc(c.args, func(p string) bool { return glob(strings.ToLower(p), name) }) {
+		if slices.ContainsFunc(c.args, func(p string) bool { return matches(strings.ToLower(p), name) }) {
 			out = append(out, name, c.n.config[name])
 		}
 	}

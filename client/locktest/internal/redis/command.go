@@ -14,7 +14,6 @@ const (
 	read            // registers client tracking
 	denyOOM         // may need memory
 	noScript        // not from functions
-	noAuth          // before AUTH
 	subOK           // by a RESP2 connection that is subscribed
 	always          // while loading or busy
 	channelArg      // its first word is a channel
@@ -113,14 +112,6 @@ func (n *Node) afterCommand(s *session, sp *spec) {
 
 // check refuses a command in the order in which Redis does.
 func (n *Node) check(s *session, sp *spec, cmd, args []string) Error {
-	if s.user == nil && sp.flags&noAuth == 0 {
-		return "NOAUTH Authentication required."
-	}
-	if !s.internal {
-		if err := n.permits(s.user, sp, args, false); err != "" {
-			return err
-		}
-	}
 	if n.refuse != nil {
 		if err := n.refuse(cmd); err != "" {
 			return err

@@ -18,7 +18,7 @@
 //     allow-oom, redis.call, pcall, error_reply and acl_check_cmd, struct with the formats d, I1 and I2.
 //     Time stands still in a function, but for the steps of 7.0.
 //   - hashes, strings, their expiry, in time and when somebody looks, and client-side caching (OPTIN).
-//   - sharded channels, RESP2 and RESP3, ACLs by command, key and channel.
+//   - sharded channels, RESP2 and RESP3.
 //   - replication, WAIT, restarts from what was saved, failovers in a Cluster,
 //     ASK and MOVED, and slots that move.
 //   - the words of errors, where clients look at them, and the order of replies, messages and invalidations.
@@ -34,8 +34,7 @@
 //     count those, not bytes. Nobody replicates from a replica. Messages go to replicas in a Cluster only.
 //   - A function may touch keys and channels of other slots. The library's do not: the contract's TestCluster
 //     asks a real one.
-//   - Users have no categories but @all, no selectors, and no patterns of one way (%R~). A SETUSER that is
-//     refused has made the words before the wrong one.
+//   - Everybody is the default user, who may do all.
 //   - Elections, evictions, blocking commands, transactions and databases are missing. A test says who takes over,
 //     and when the memory is full.
 //   - Lua is gopher-lua, several times slower. A script is never too slow: [Busy] says that one is.

@@ -134,7 +134,7 @@ func functionList(c *call) any {
 	}
 	out := []any{}
 	for _, name := range sortedKeys(c.n.libs) {
-		if !glob(pattern, name) {
+		if !matches(pattern, name) {
 			continue
 		}
 		lib := c.n.libs[name]

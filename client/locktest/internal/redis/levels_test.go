@@ -68,9 +68,15 @@ func faults() map[string]fault {
 	full.renew = nil
 	replace := func(t *testing.T, n *redis.Node) { bed.Load(t, n) }
 	flush := func(_ *testing.T, n *redis.Node) { n.Do("FUNCTION", "FLUSH") }
-	user := func(rule string) func(*testing.T, *redis.Node) {
-		return func(_ *testing.T, n *redis.Node) { n.Do("ACL", "SETUSER", "default", rule) }
+	poor := func(_ *testing.T, n *redis.Node) {
+		n.Refuse(func(cmd []string) redis.Error {
+			if cmd[0] == "FCALL" {
+				return "NOPERM this user has no permissions to run the 'fcall' command"
+			}
+			return ""
+		})
 	}
+	rich := func(_ *testing.T, n *redis.Node) { n.Refuse(nil) }
 	kill := func(_ *testing.T, n *redis.Node) { n.KillClients() }
 	none := func(*testing.T, *redis.Node) {}
 	return map[string]fault{
@@ -79,7 +85,7 @@ func faults() map[string]fault {
 		"it is loading":            refusing(redis.Loading),
 		"it could not save":        refusing(redis.SaveFailed),
 		"it has too few replicas":  refusing(redis.TooFewReplicas),
-		"rights are taken away": {strike: user("-fcall"), heal: user("+fcall"), lasts: 3 * lease / 2,
+		"rights are taken away": {strike: poor, heal: rich, lasts: 3 * lease / 2,
 			try: client.ErrDenied, renew: client.ErrDenied, waits: client.ErrDenied, lost: true},
 		"connections are killed": {strike: kill, heal: none, lasts: lease,
 			try: client.ErrUnreachable, renew: client.ErrUnreachable, maybe: true, waits: client.ErrUnreachable},

@@ -69,7 +69,7 @@ func (lib *library) open() {
 		"call":          func(L *lua.LState) int { return lib.redisCall(L, true) },
 		"pcall":         func(L *lua.LState) int { return lib.redisCall(L, false) },
 		"error_reply":   errorReply,
-		"acl_check_cmd": lib.aclCheck,
+		"acl_check_cmd": aclCheck,
 	})
 	L.SetGlobal("redis", api)
 	if lib.node.world.opt.Flavour == Valkey {

@@ -34,7 +34,6 @@ type Node struct {
 	loseReply  func([]string) bool
 
 	sessions map[int64]*session
-	users    map[string]*user
 	config   map[string]string
 
 	keys     map[string]*entry
@@ -56,7 +55,7 @@ type Node struct {
 func newNode(w *World, addr string, index uint64) *Node {
 	n := &Node{world: w, addr: addr, index: index, rng: rand.New(rand.NewPCG(w.opt.Seed, index+1000))}
 	n.cond = sync.NewCond(&n.mu)
-	n.users, n.config = map[string]*user{"default": allPowerful()}, defaultConfig()
+	n.config = defaultConfig()
 	n.acked, n.feed = map[*Node]int64{}, &feed{node: n}
 	n.start()
 	return n
@@ -106,7 +105,7 @@ func (n *Node) Do(args ...string) any {
 	if !n.up {
 		return Error("ERR the node is down")
 	}
-	s := &session{node: n, user: n.users["default"], internal: true, readonly: true}
+	s := &session{node: n, internal: true, readonly: true}
 	return plainReply(n.execute(s, args))
 }
 

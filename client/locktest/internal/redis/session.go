@@ -15,8 +15,7 @@ type session struct {
 	node     *Node
 	conn     net.Conn
 	id       int64
-	user     *user // nil: not authenticated
-	internal bool  // Node.Do, scripts of the test: no network, no redirects
+	internal bool // Node.Do, scripts of the test: no network, no redirects
 	enc      encoder
 	out      []byte
 	busy     bool  // it executes: its node's current client
@@ -41,9 +40,6 @@ func (n *Node) serve(conn net.Conn, serial uint64, done func()) bool {
 		return false
 	}
 	s := &session{node: n, conn: conn, id: int64(serial), channels: map[string]bool{}}
-	if u := n.users["default"]; u.on && u.nopass {
-		s.user = u
-	}
 	n.sessions[s.id] = s
 	go s.loop(done)
 	return true
@@ -218,8 +214,8 @@ func hello(c *call) any {
 	for len(a) > 0 {
 		switch {
 		case strings.EqualFold(a[0], "AUTH") && len(a) >= 3:
-			if err := c.n.login(c.s, a[1], a[2]); err != "" {
-				return err
+			if a[1] != "default" {
+				return wrongPass
 			}
 			a = a[3:]
 		case strings.EqualFold(a[0], "SETNAME") && len(a) >= 2:
@@ -228,11 +224,21 @@ func hello(c *call) any {
 			return Error("ERR Syntax error in HELLO option '" + a[0] + "'")
 		}
 	}
-	if c.s.user == nil {
-		return Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
-	}
 	c.s.enc.resp3 = resp3
 	mode, role := c.n.mode()
 	return pairs{"server", strings.ToLower(c.n.brand()), "version", c.n.version(), "proto", 2 + oneIf(resp3),
 		"id", c.s.id, "mode", mode, "role", role, "modules", []any{}}
+}
+
+// The only user is the default one, who has no password, and may do all.
+const wrongPass = Error("WRONGPASS invalid username-password pair or user is disabled.")
+
+func auth(c *call) any {
+	switch {
+	case len(c.args) < 2:
+		return Error("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+	case c.args[0] != "default":
+		return wrongPass
+	}
+	return Status("OK")
 }
