@@ -29,7 +29,7 @@ func (s source) value(field string) string {
 func (s source) write(key string) []string {
 	field := pick(s, fields...)
 	soon := strconv.FormatInt(time.Now().UnixMilli()+pick[int64](s, -1000, 600000), 10)
-	switch s.IntN(15) {
+	switch s.IntN(14) {
 	case 0, 1, 2, 3, 4, 5:
 		cmd := []string{"HSET", key}
 		for range 1 + s.IntN(3) {
@@ -46,13 +46,11 @@ func (s source) write(key string) []string {
 	case 9:
 		return []string{"DEL", locks[0], locks[1]}
 	case 10:
-		return append([]string{"SET", key, "foreign"}, pick(s, []string{}, []string{"NX", "PX", "600000"}, []string{"PXAT", soon}, []string{"KEEPTTL"})...)
+		return append([]string{"SET", key, "foreign"}, pick(s, []string{}, []string{"NX", "PX", "600000"}, []string{"PXAT", soon})...)
 	case 11:
 		return []string{"PEXPIREAT", key, soon}
 	case 12:
 		return []string{"PEXPIRE", key, pick(s, "-5", "0", "600000")}
-	case 13:
-		return pick(s, []string{"INCRBY", key, "1"}, []string{"APPEND", key, "1"})
 	}
 	return []string{"SPUBLISH", pick(s, channels...), "hello"}
 }

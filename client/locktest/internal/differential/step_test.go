@@ -130,7 +130,7 @@ var wrong = [][]string{
 	{"FCALL", "holdfast_acquire", "2", "diff:a"}, {"FCALL", "holdfast_acquire", "0"}, {"FCALL", "holdfast_acquire", "2", "diff:a", "diff:b", "a", "60"},
 	{"FCALL_RO", "holdfast_acquire", "1", "diff:a", "a", "60"}, {"FCALL", "holdfast_inspect", "1", ""}, {"FCALL", "holdfast_version", "0"},
 	{"FCALL_RO", "holdfast_version", "1", "diff:a"}, {"HSET", "diff:a", "f"}, {"HSET", "diff:a"}, {"PEXPIREAT", "diff:a", "x"}, {"SET", "diff:a", "v", "PX", "0"},
-	{"SET", "diff:a", "v", "PX"}, {"PEXPIRE", "diff:a", "9223372036854775807"}, {"INCRBY", "diff:a", "x"},
+	{"SET", "diff:a", "v", "PX"}, {"PEXPIRE", "diff:a", "9223372036854775807"},
 	{"CLIENT", "CACHING", "YES"}, {"CLIENT", "CACHING", "MAYBE"}, {"SPUBLISH", "diff:c1"}, {"HGET", "diff:a"}, {"PUBSUB", "SHARDNUMSUB"}, {"WAIT", "0", "x"},
 }
 

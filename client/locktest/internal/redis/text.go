@@ -3,7 +3,6 @@
 package redis
 
 import (
-	"math"
 	"strconv"
 	"strings"
 )
@@ -13,8 +12,6 @@ func init() {
 		&spec{"GET", 2, read, 1, onText(get)},
 		&spec{"GETRANGE", 4, read, 1, getrange},
 		&spec{"SET", -3, write | denyOOM, 1, set},
-		&spec{"INCRBY", 3, write | denyOOM, 1, incrby},
-		&spec{"APPEND", 3, write | denyOOM, 1, onText(appendText)},
 	)
 }
 
@@ -92,13 +89,11 @@ func (c *call) expiry(text, word, command string) (int64, Error) {
 
 func set(c *call) any {
 	key, value, e := c.args[0], c.args[1], c.n.lookup(c.args[0])
-	end, keep, fresh := int64(0), false, false // ms; 0: none
+	end, fresh := int64(0), false // ms; 0: none
 	for i := 2; i < len(c.args); i++ {
 		switch word := strings.ToUpper(c.args[i]); word {
 		case "NX":
 			fresh = true
-		case "KEEPTTL":
-			keep = true
 		case "PX", "PXAT":
 			i++
 			if i == len(c.args) || end != 0 {
@@ -112,13 +107,8 @@ func set(c *call) any {
 			return c.n.world.unmodelled(c.n, "SET "+word)
 		}
 	}
-	switch {
-	case keep && end != 0:
-		return syntaxErr
-	case fresh && e != nil:
+	if fresh && e != nil {
 		return nil
-	case keep && e != nil:
-		end = e.end
 	}
 	c.n.edit(key)
 	if end != 0 && end <= c.n.nowMS() && c.n.world.opt.Flavour == Valkey {
@@ -129,40 +119,4 @@ func set(c *call) any {
 	c.n.keys[key] = e
 	c.n.setEnd(e, end)
 	return Status("OK")
-}
-
-func incrby(c *call) any {
-	by, bad := integer(c.args[1])
-	if bad != nil {
-		return notInteger
-	}
-	return onText(func(c *call, e *entry) any {
-		old := int64(0)
-		if e != nil {
-			if old, bad = integer(e.str); bad != nil {
-				return notInteger
-			}
-		}
-		if by > 0 && old > math.MaxInt64-by || by < 0 && old < math.MinInt64-by {
-			return Error("ERR increment or decrement would overflow")
-		}
-		c.write(itoa(old + by))
-		return old + by
-	})(c)
-}
-
-func appendText(c *call, e *entry) any {
-	v := e.text() + c.args[1]
-	c.write(v)
-	return len(v)
-}
-
-// write changes the string at the first argument's key and keeps its time.
-func (c *call) write(value string) {
-	c.n.edit(c.args[0])
-	if e := c.n.keys[c.args[0]]; e != nil {
-		e.str = value
-		return
-	}
-	c.n.keys[c.args[0]] = &entry{kind: "string", str: value}
 }
