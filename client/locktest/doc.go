@@ -33,8 +33,8 @@
 // # What is modelled
 //
 // A single Redis 7.0 with the commands that Holdfast and its client use, client-side caching,
-// sharded messages, ACLs, expiry and RESP2 and RESP3. Not modelled: Cluster and Sentinel (Failover
+// sharded messages, expiry and RESP2 and RESP3. Not modelled: Cluster and Sentinel (Failover
 // looks as it does behind one address), replicas that a client can see (with Config.Replicas nobody
-// gets a lock: ErrNotReplicated), TLS, memory limits but Full, and all other commands. A command that
-// is not modelled gets an error, and fails the test.
+// gets a lock: ErrNotReplicated), TLS, users and their rights, memory limits but Full, and all other
+// commands. A command that is not modelled gets an error, and fails the test.
 package locktest
