@@ -216,7 +216,7 @@ func (h *Holding) Pass(now time.Time) *Holder {
 	defer h.mu.Unlock()
 	before := h.holder
 	h.holder = &Holder{Holding: h, Fence: before.Fence + 1, Began: now}
-	if !h.Lease.Pass(now, 0) {
+	if !h.Lease.Pass(now) {
 		if h.holder.cause, h.holder.lost = before.cause, before.lost; h.holder.cause == nil {
 			h.end(ErrExpired, "")
 		}

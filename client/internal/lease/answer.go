@@ -136,9 +136,9 @@ func (l *Lease) Leave() (last bool) {
 }
 
 // Pass makes the next one in this process the holder, after the last one left. It returns false if
-// the lease cannot be passed on: it is over, or less than least of it is left.
-func (l *Lease) Pass(now time.Time, least time.Duration) bool {
-	if l.holders > 0 || !l.Working(now) || l.until.Sub(now) < least {
+// the lease cannot be passed on: it is over.
+func (l *Lease) Pass(now time.Time) bool {
+	if l.holders > 0 || !l.Working(now) {
 		return false
 	}
 	l.holders, l.renewals = 1, 0

@@ -196,7 +196,7 @@ var events = []struct {
 	}},
 	{"Pass", nil, func(_ *walk, w *world) bool {
 		w.lease.holders = 0
-		ok := w.lease.Pass(w.now, tick/2)
+		ok := w.lease.Pass(w.now)
 		w.lease.holders = 1
 		return ok
 	}},
