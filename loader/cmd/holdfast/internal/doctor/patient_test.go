@@ -102,12 +102,15 @@ func (p *patient) setFor(pairs ...string) (back func()) {
 	return func() { p.set(old...) }
 }
 
-// recovers waits until nothing is found.
-func (p *patient) recovers() {
+// recovers waits until nothing is found but these codes.
+func (p *patient) recovers(but ...string) (found map[string]doctor.Finding) {
 	p.t.Helper()
-	for end := time.Now().Add(soon); len(p.examine()) > 0 && time.Now().Before(end); {
+	slices.Sort(but)
+	for end := time.Now().Add(soon); ; {
+		if found = p.examine(); slices.Equal(but, slices.Sorted(maps.Keys(found))) || time.Now().After(end) {
+			return p.require(found, but)
+		}
 	}
-	p.found()
 }
 
 // examine returns the findings by their codes.
@@ -129,7 +132,11 @@ func byCode(report doctor.Report) map[string]doctor.Finding {
 // found requires that these codes are found, and nothing else.
 func (p *patient) found(codes ...string) map[string]doctor.Finding {
 	p.t.Helper()
-	found := p.examine()
+	return p.require(p.examine(), codes)
+}
+
+func (p *patient) require(found map[string]doctor.Finding, codes []string) map[string]doctor.Finding {
+	p.t.Helper()
 	require.ElementsMatch(p.t, codes, slices.Collect(maps.Keys(found)), "%+v", found)
 	for _, f := range found {
 		require.NotEmpty(p.t, f.What)

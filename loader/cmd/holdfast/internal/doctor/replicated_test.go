@@ -69,12 +69,13 @@ func TestClocksAreCompared(t *testing.T) {
 		time.Until(time.UnixMicro(micros)) < 5*time.Second {
 		t.Skip("this server does not take its time from a library in front of the C library: is it linked statically?")
 	}
-	found := p.found("clock-leases", "clock-here")
+	// A server whose clock is stepped takes the other one for silent, until they have connected anew.
+	found := p.recovers("clock-leases", "clock-here")
 	require.Equal(t, replica.Addr, found["clock-leases"].Node)
 	ahead(replica, 2*time.Minute)
-	require.Equal(t, doctor.Danger, p.found("clock-tokens", "clock-here")["clock-tokens"].Severity)
+	require.Equal(t, doctor.Danger, p.recovers("clock-tokens", "clock-here")["clock-tokens"].Severity)
 	ahead(primary, 2*time.Minute)
-	p.found("clock-here")
+	p.recovers("clock-here")
 }
 
 func TestFaultsBehindSentinelAreFound(t *testing.T) {
