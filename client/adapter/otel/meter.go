@@ -77,7 +77,7 @@ func (m *meter) set(s series) metric.MeasurementOption {
 	}
 	var list []attribute.KeyValue
 	if m.grouped {
-		list = append(list, groupKey.String(s.group))
+		list = append(list, text(groupKey, s.group))
 	}
 	if s.word != "" {
 		list = append(list, s.key.String(s.word))

@@ -5,6 +5,7 @@ package holdfastotel
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -55,7 +56,7 @@ func (s *spans) acquired(call, lock context.Context, a client.Acquisition) conte
 	}
 	if a.Wait && (before.IsValid() || a.Passed || a.Behind != nil || time.Since(a.Asked) >= brief) {
 		_, span := s.tracer.Start(call, "holdfast wait", trace.WithTimestamp(a.Asked),
-			trace.WithAttributes(nameKey.String(a.Name), outcomeKey.String(measure.Granted(a))))
+			trace.WithAttributes(text(nameKey, a.Name), outcomeKey.String(measure.Granted(a))))
 		if span.IsRecording() {
 			link(span, before, owner, a.Behind)
 		}
@@ -63,7 +64,7 @@ func (s *spans) acquired(call, lock context.Context, a client.Acquisition) conte
 	}
 	caller, above := trace.SpanContextFromContext(call), trace.SpanContextFromContext(lock)
 	lock, span := s.tracer.Start(lock, "holdfast hold",
-		trace.WithAttributes(nameKey.String(a.Name), ownerKey.String(a.Owner), fenceKey.Int64(a.Fence)))
+		trace.WithAttributes(text(nameKey, a.Name), text(ownerKey, a.Owner), fenceKey.Int64(a.Fence)))
 	if span.IsRecording() {
 		if caller.IsValid() && !caller.Equal(above) { // client.WithLockContext
 			span.AddLink(trace.Link{SpanContext: caller})
@@ -77,7 +78,7 @@ func (s *spans) refused(ctx context.Context, r client.Refusal) {
 	before, owner := s.present.answered(r.Name, r.Asked)
 	span := trace.SpanFromContext(ctx)
 	if r.Wait {
-		_, span = s.tracer.Start(ctx, "holdfast wait", trace.WithTimestamp(r.Asked), trace.WithAttributes(nameKey.String(r.Name)))
+		_, span = s.tracer.Start(ctx, "holdfast wait", trace.WithTimestamp(r.Asked), trace.WithAttributes(text(nameKey, r.Name)))
 		defer span.End()
 	}
 	if !span.IsRecording() {
@@ -89,7 +90,7 @@ func (s *spans) refused(ctx context.Context, r client.Refusal) {
 		attributes = append(attributes, holderKey.String(behind.Holder.String()))
 	}
 	if !r.Wait {
-		span.AddEvent("holdfast refused", trace.WithAttributes(append(attributes, nameKey.String(r.Name))...))
+		span.AddEvent("holdfast refused", trace.WithAttributes(append(attributes, text(nameKey, r.Name))...))
 		return
 	}
 	span.SetAttributes(attributes...)
@@ -112,9 +113,14 @@ func (s *spans) ended(t client.Tenure) {
 	span.End()
 }
 
+// text is an attribute of what others chose. OTLP refuses all spans that go with one that is not UTF-8.
+func text(key attribute.Key, value string) attribute.KeyValue {
+	return key.String(strings.ToValidUTF8(value, "?"))
+}
+
 func fail(span trace.Span, kind string, err error) {
 	span.SetAttributes(errorKey.String(kind))
-	span.SetStatus(codes.Error, err.Error())
+	span.SetStatus(codes.Error, strings.ToValidUTF8(err.Error(), "?"))
 }
 
 // link links a wait to those whom it was for: before, the last holder in this process, and behind, the

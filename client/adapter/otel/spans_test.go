@@ -6,6 +6,7 @@ import (
 	"context"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/codes"
@@ -59,6 +60,28 @@ func TestSpansAreNested(t *testing.T) {
 		is(t, hold, "holdfast.lock.owner", l.Owner())
 		require.Equal(t, codes.Unset, hold.Status().Code)
 		require.Empty(t, wait.Links(), "the holder shows no span")
+	})
+}
+
+// Names are those of callers. OTLP refuses what is not UTF-8, with all that goes with it.
+func TestTextIsUTF8(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		p := newProcess(t, func(name string) string { return name })
+		c := s.Client(client.Config{Observer: p.Observer})
+		const name, shown = "order \xff", "order ?"
+		defer s.Take(name, time.Minute)()
+		_, err := c.Acquire(ctx, name, client.WithMaxWait(time.Second))
+		require.ErrorIs(t, err, client.ErrTimeout)
+		l, err := c.Acquire(ctx, "2 "+name, client.WithOwner(name))
+		require.NoError(t, err)
+		require.NoError(t, l.Release(ctx))
+		wait, hold := p.only("holdfast wait"), p.only("holdfast hold")
+		is(t, wait, "holdfast.lock.name", shown)
+		is(t, hold, "holdfast.lock.name", "2 "+shown)
+		is(t, hold, "holdfast.lock.owner", shown)
+		require.True(t, utf8.ValidString(wait.Status().Description), wait.Status().Description)
+		p.counts(1, "holdfast.lock.hold.duration", "holdfast.lock.group", "2 "+shown)
 	})
 }
 
