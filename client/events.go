@@ -92,7 +92,8 @@ func (e *events) ended(end *holding.Ending) {
 	}
 	if end.Shown && e.observer.Lost != nil {
 		told := tenure(end.Holder, now, end.Cause)
-		e.post(false, func() { e.observer.Lost(*told) }) // one for each Acquired, or what is counted by them drifts
+		// One for each Acquired, or what is counted by them drifts.
+		e.post(false, func() { e.observer.Lost(*told) })
 	}
 }
 
