@@ -141,8 +141,8 @@ func (e *entry) answered(a Action, o fcall.Outcome, over error, sent time.Time, 
 	case o.Err != nil:
 		ev.Unknown = fcall.Unknown(o.Err)
 	case o.Yes:
-		e.basis, e.granted = lease.New(a.Terms, sent), now
-		ev.Kind, ev.Late = Yes, lease.Past(now, e.basis.Until())
+		e.sent, e.left, e.granted = sent, 0, now
+		ev.Kind, ev.Late = Yes, lease.Past(now, lease.Deadline(sent, a.Terms.Length))
 		ev.Confirm = a.Op == Wait && a.Terms.Replicas > 0
 	default:
 		e.asked, e.heard = sent, state
@@ -217,7 +217,7 @@ func (e *entry) grant(owner string, g inbox.Grant) {
 		another := left > whole+2*time.Millisecond || e.heard.Stale() // no more than all can be left: the rest is rounding
 		left -= now.Sub(e.asked)/100 + lease.Margin(left)
 		ev.Confirm = t.RenewEvery == 0 || t.Replicas > 0 || left < whole/2 || another
-		e.basis, e.granted = lease.Provisional(t, now, now.Add(left)), now
+		e.left, e.granted = left, now
 	}
 	e.step(now, ev)
 }

@@ -34,9 +34,10 @@ type entry struct {
 	cancel context.CancelFunc // of the last call that no caller's goroutine made
 	timer  *time.Timer        // of the machine's pause
 
-	basis   lease.Lease  // what Serve makes a Holding of
-	granted time.Time    // when it was heard of: not before the server's clock had the token
-	last    *fcall.Reply // the last refusal, when it was asked for, and by which subscription
+	sent    time.Time     // what was granted was asked for then
+	left    time.Duration // what was handed over is good for so long; 0: it was granted for a whole lease
+	granted time.Time     // when that was heard of: not before the server's clock had the token
+	last    *fcall.Reply  // the last refusal, when it was asked for, and by which subscription
 	asked   time.Time
 	heard   *inbox.State  // nil: by none
 	err     error         // of the last call; nil: it was answered
@@ -171,8 +172,10 @@ func (e *entry) serve(a Action, now time.Time) {
 func (e *entry) hold(a Action) (*holding.Holder, error) {
 	owner, hold := e.ids(a.Owner)
 	g := holding.Grant{Name: e.first.Name, Key: e.key, Owner: owner, Hold: hold, Terms: a.Terms,
-		First: a.Token, Top: a.Top, Since: e.granted, Lease: e.basis, Doubt: a.Again,
-		LostError: e.LostError}
+		First: a.Token, Top: a.Top, Since: e.granted, Doubt: a.Again, LostError: e.LostError}
+	if g.Lease = lease.New(a.Terms, e.sent); e.left != 0 {
+		g.Lease = lease.Provisional(a.Terms, e.granted, e.granted.Add(e.left))
+	}
 	if a.Terms.Crowd != 0 { // see fcall.Reply
 		g.Slot, g.Top = int(a.Top-a.Token+1), a.Token
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,6 +85,9 @@ type group struct {
 
 // Send makes calls as one pipeline for each node that they concern.
 func (b *Backend) Send(ctx context.Context, calls []fcall.Call) []fcall.Outcome {
+	if !slices.ContainsFunc(calls, func(call fcall.Call) bool { return call.Replicas > 0 }) {
+		return b.Caller.Send(ctx, calls)
+	}
 	outcomes, groups := make([]fcall.Outcome, len(calls)), map[group][]int{}
 	for i, call := range calls {
 		var g group
