@@ -53,6 +53,12 @@ func (c *Client) acquire(ctx context.Context, name string, opts []Option) (*Lock
 		ctx, cancel = w.set.within(ctx)
 		defer cancel()
 	}
+	if p := w.set.parent; p != nil && p.Done() != nil { // whoever gets the lock after its end has none
+		var end context.CancelCauseFunc
+		ctx, end = context.WithCancelCause(ctx)
+		defer end(nil)
+		defer context.AfterFunc(p, func() { end(errParent) })()
+	}
 	began := time.Now()
 	if w.set.tries > 0 {
 		return w.poll(ctx, began)

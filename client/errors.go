@@ -233,6 +233,9 @@ func (w *want) stopped(ctx context.Context, began time.Time, waited queue.Waited
 	if last != nil && last.Why == functions.WhyFree {
 		last = nil
 	}
+	if errors.Is(err, context.Canceled) && context.Cause(ctx) == errParent {
+		ctx, err = w.parent, w.parent.Err()
+	}
 	switch {
 	case w.client.leaving.Err() != nil:
 		err = context.Cause(w.client.leaving)
@@ -254,8 +257,11 @@ func (s *settings) within(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeoutCause(ctx, s.MaxWait, errMaxWait)
 }
 
-// errMaxWait is the cause of a wait's end by MaxWait.
-var errMaxWait = errors.New("MaxWait is over")
+// The causes of a wait's end by MaxWait, and by the context of WithLockContext.
+var (
+	errMaxWait = errors.New("MaxWait is over")
+	errParent  = errors.New("the lock's context would be over")
+)
 
 // timeout is the error of a wait that a deadline ended.
 func timeout(until context.Context) error {

@@ -65,17 +65,22 @@ func TestDoAllSaysThatTheClientWasClosed(t *testing.T) {
 	}
 }
 
-// The end of a lock's context by its deadline is not the cancellation of anybody.
+// A wait ends with the context that the lock would have. Its deadline is not the cancellation of anybody.
 func TestAllUnderALockContextThatEnds(t *testing.T) {
 	c, other := opened(t), opened(t)
 	l, err := other.Acquire(t.Context(), t.Name()+"b")
 	require.NoError(t, err)
 	defer l.Release(t.Context())
-	parent, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	call, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	_, err = c.AcquireAll(t.Context(), []string{t.Name() + "a", t.Name() + "b"}, client.WithLockContext(parent))
-	require.NotErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, err, client.ErrTimeout)
+	for _, names := range [][]string{{t.Name() + "b"}, {t.Name() + "a", t.Name() + "b"}} {
+		parent, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err = c.AcquireAll(call, names, client.WithLockContext(parent))
+		require.NotErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, client.ErrTimeout)
+		require.NoError(t, call.Err())
+	}
 }
 
 // Close ends a call whose context cannot end, at a silent server, also of a client over a rueidis client of the

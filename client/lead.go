@@ -36,11 +36,8 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context)
 	var set settings
 	WithOptions(opts...)(&set)
 	parent, pause := cmp.Or(set.parent, ctx), shortPause
-	wait, cancel := context.WithCancel(ctx) // nobody can lead after the end of parent
-	defer cancel()
-	defer context.AfterFunc(parent, cancel)()
 	for {
-		lock, err := c.Acquire(wait, name, WithOptions(opts...), WithoutReentry(), campaign, WithLockContext(parent))
+		lock, err := c.Acquire(ctx, name, WithOptions(opts...), WithoutReentry(), campaign, WithLockContext(parent))
 		switch {
 		case err == nil:
 			if over, err := lead(ctx, lock, fn); over {

@@ -67,7 +67,7 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
 	s := &Locks{}
 	for _, name := range sorted {
-		l, err := s.next(ctx, until, parent, c, name, opts)
+		l, err := s.next(until, parent, c, name, opts)
 		if err != nil {
 			for _, l := range s.all {
 				l.decline()
@@ -81,17 +81,7 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 }
 
 // next waits for one more lock, until one of those that are held is lost.
-func (s *Locks) next(ctx, until, parent context.Context, c *Client, name string, opts []Option) (*Lock, error) {
-	if len(s.all) > 0 {
-		var cancel context.CancelFunc
-		until, cancel = context.WithCancel(until)
-		defer cancel()
-		defer context.AfterFunc(parent, func() {
-			if ctx.Err() == nil { // else the end of ctx ends both, each with its own error
-				cancel()
-			}
-		})()
-	}
+func (s *Locks) next(until, parent context.Context, c *Client, name string, opts []Option) (*Lock, error) {
 	l, err := c.Acquire(until, name, WithOptions(opts...), WithMaxWait(0), WithLockContext(parent))
 	for _, held := range s.all {
 		if cause := held.holder.Cause(); cause != nil {
@@ -100,9 +90,6 @@ func (s *Locks) next(ctx, until, parent context.Context, c *Client, name string,
 			}
 			return nil, opError("acquire all", name, cause)
 		}
-	}
-	if errors.Is(err, context.Canceled) && ctx.Err() == nil { // by the end of parent
-		err = cmp.Or(opError("acquire all", name, begun(parent)), err)
 	}
 	return l, err
 }

@@ -109,7 +109,7 @@ func WithShared() Option {
 }
 
 // WithLockContext makes parent the parent of the lock's context. The context of the call then
-// bounds the wait only.
+// bounds the wait only, which ends with parent too.
 func WithLockContext(parent context.Context) Option { return func(s *settings) { s.parent = parent } }
 
 // WithoutReentry takes a lock of its own also under the context of a lock of the same name, which

@@ -204,7 +204,7 @@ func (h *Holding) Passable(now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	next := h.holder.Fence + 1
-	return next <= h.Top && h.Lease.Length() == h.Terms.Length && h.Lease.Working(now) &&
+	return next <= h.Top && h.Lease.Agreed() && h.Lease.Working(now) &&
 		h.Lease.Until().Sub(now) >= min(h.Terms.Length, lease.Handover)/4 &&
 		time.Duration(next-h.First)*time.Microsecond <= now.Sub(h.Since)
 }

@@ -67,6 +67,7 @@ func TestALockIsPassedOn(t *testing.T) {
 		time.Sleep(time.Microsecond)
 		_, _, ok := h.Extend(&Ref{}, time.Now(), time.Minute)
 		require.True(t, ok)
+		require.False(t, h.Passable(time.Now()), "its lease may be another one than was agreed before the next one has it")
 		h.Tell(func(l *lease.Lease) { l.Renewed(time.Now()) })
 		require.False(t, h.Passable(time.Now()), "its lease is another one than was agreed")
 		h.Holder().Leave(ref)

@@ -167,6 +167,11 @@ func (l *Lease) State() State { return l.state }
 // Length is how long the server keeps the lease after the next automatic renewal.
 func (l *Lease) Length() time.Duration { return l.length }
 
+// Agreed reports whether the lease is as long as its Terms say, and will be after the renewal under way.
+func (l *Lease) Agreed() bool {
+	return l.length == l.terms.Length && (!l.asking || !l.byHand || l.asked == l.length)
+}
+
 // Until is the local deadline.
 func (l *Lease) Until() time.Time { return l.until }
 
