@@ -17,6 +17,7 @@ const (
 	AppendFsyncEverysec Code = "appendfsync-everysec"
 	MinReplicas         Code = "min-replicas"
 	Eviction            Code = "eviction"
+	Unknown             Code = "not-checked"
 )
 
 // Risk is one that a server runs.
@@ -28,13 +29,16 @@ type Risk struct {
 // Settings are those that Of reads.
 var Settings = []string{"appendonly", "appendfsync", "save", "min-replicas-to-write", "maxmemory", "maxmemory-policy"}
 
-// Of returns the risks of a server with these settings. Replicas are those that are connected to it;
+// Of returns the risks of a server with these settings: some services answer with none. Replicas are those that are connected to it;
 // a replica itself has none.
 func Of(set map[string]string, replicas int) (found []Risk) {
 	risk := func(code Code, format string, args ...any) {
 		found = append(found, Risk{code, fmt.Sprintf(format, args...)})
 	}
 	switch sync := set["appendfsync"]; {
+	case len(set) == 0:
+		risk(Unknown, "its settings are unknown: CONFIG GET names none")
+		return found
 	case set["appendonly"] == "yes" && sync != "always":
 		code := AppendFsyncNo
 		if sync == "everysec" {

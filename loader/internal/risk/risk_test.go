@@ -8,6 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A server that names no setting is not known to have no persistence.
+func TestNoSettings(t *testing.T) {
+	require.Equal(t, []Risk{{Unknown, "its settings are unknown: CONFIG GET names none"}}, Of(nil, 1))
+}
+
 // Every policy but noeviction evicts locks, those that later servers have too.
 func TestEviction(t *testing.T) {
 	sound := map[string]string{"appendonly": "yes", "appendfsync": "always", "min-replicas-to-write": "1", "maxmemory": "100"}

@@ -72,7 +72,7 @@ var Kinds = []Kind{
 	{"tcp-keepalive", Slow, "the server does not notice that a waiter's machine is gone, and offers it the lock"},
 
 	{"node-unreachable", Danger, "nothing is known of it; what is promoted may lack the locks and the library"},
-	{"not-checked", Note, "the user may not look at it"},
+	{"not-checked", Note, "the user may not look at it, or the server does not tell"},
 }
 
 // Known reports whether there is a kind with this code.

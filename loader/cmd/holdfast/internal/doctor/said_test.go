@@ -31,7 +31,7 @@ func TestWhatServersSay(t *testing.T) {
 	}
 	n := said(map[string]string{"aof_last_write_status": "err", "rdb_last_bgsave_status": "ok"})
 	n.settings(t.Context())
-	require.Equal(t, []string{"persistence-failing"}, codesOf(n))
+	require.Equal(t, []string{"not-checked", "persistence-failing"}, codesOf(n), "it names no setting")
 }
 
 func TestCoverage(t *testing.T) {

@@ -17,13 +17,14 @@ var mends = map[risk.Code]string{
 	risk.AppendFsyncEverysec: configSet("appendfsync", "always") + ", or Config.Guard at the clients",
 	risk.MinReplicas:         configSet("min-replicas-to-write", "1", "min-replicas-max-lag", "5"),
 	risk.Eviction:            configSet("maxmemory-policy", "noeviction"),
+	risk.Unknown:             "ask whoever runs the server, see the table in docs/guarantees.md",
 }
 
 // full is the share of maxmemory at which a warning is due.
 const full = 0.9
 
 func (n *node) settings(context.Context) {
-	if len(n.set) > 0 {
+	if n.refused["CONFIG GET"] == "" {
 		n.risks()
 	}
 	used, most := number(n.info, "used_memory"), number(n.info, "maxmemory")
