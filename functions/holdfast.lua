@@ -30,7 +30,7 @@ local PROVISIONAL_MS = 2000       -- a lock handed over must be confirmed within
 local LINE_MS = 60000             -- how long the line outlives the lease when nobody calls
 local SLACK_MS = 20000            -- by so much that may be off before it is written again
 local POLL_MS = 5000              -- a waiter that cannot be told and has not asked for this is gone
-local LONG_TURN_US = 1000000      -- when turns take that long, waiters ask seldom
+local LONG_TURN_US = 1000000      -- in turns that take that long waiters ask seldom
 local RECORD_MIN_MS = 10000       -- how long the record of a break stays: until the end of the
 local RECORD_MAX_MS = 600000      -- broken lease, but no shorter and no longer than this
 local MAX_TTL_MS = 31536000000    -- a year
@@ -740,15 +740,15 @@ local function give(lock, waiter, us, holds)
   local mine = assign(lock, waiter, us, min(waiter.ttl, PROVISIONAL_MS), holds)
   if waiter.minimum > 0 then mine.due = ms(us) + waiter.minimum + 1 end
   put_holder(lock, mine)
-  if waiter.owner ~= lock.caller and waiter.channel ~= '' then
-    lock.tell = lock.tell or {}
-    lock.tell[mine.slot or 0], mine.told = mine, waiter.channel
-  end
+  if waiter.owner == lock.caller then return end
+  lock.tell = lock.tell or {} -- also if nobody is told of this: the next in line may be
+  if waiter.channel ~= '' then lock.tell[mine.slot or 0], mine.told = mine, waiter.channel end
 end
 
 -- How long the lock was held counts for what a turn is expected to take: an eighth of it.
 local function learn(lock, held)
   if held <= 0 then return end
+  lock.held = held
   lock.turn = lock.turn == 0 and math.floor(held) or math.floor((7 * lock.turn + held) / 8)
 end
 
@@ -801,7 +801,8 @@ local function look_all(who)
   end
 end
 
--- Where turns are long, the next in line hears of each: a dead one before it would keep the lock.
+-- After a long turn, and where turns are long, the next in line hears of it: a dead one before it would
+-- keep the lock.
 local function tell_next(lock)
   local waiter, behind = look(lock, lock.head)
   look_all({ waiter or (look(lock, behind)) })
@@ -823,7 +824,7 @@ local function commit(lock, us, grants)
       end
     end
     if not refused then
-      if lock.turn > LONG_TURN_US then tell_next(lock) end
+      if max(lock.held or 0, lock.turn) > LONG_TURN_US then tell_next(lock) end
       return
     end
     pass_on(lock, us)
@@ -1224,7 +1225,7 @@ local function plain_hand_over(key, v)
     if moves then call('PEXPIREAT', key, digits(expires)) end
   end
   local told = try('SPUBLISH', w.channel, grant_text(key, fence, ends, top - fence + 1, w.owner))
-  if turn > LONG_TURN_US then tell_next({ key = key, head = head + 1, tail = tail }) end
+  if max(held, turn) > LONG_TURN_US then tell_next({ key = key, head = head + 1, tail = tail }) end
   if type(told) ~= 'number' then -- nobody was told: it goes on to the next
     local lock = read(key)
     pass_on(lock, us)

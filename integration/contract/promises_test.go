@@ -159,29 +159,35 @@ func measuredTurns(b *bed, k string) {
 func longTurns(b *bed, k string) {
 	channels := []string{b.key("first"), b.key("next")}
 	subs := []*conn{b.subscribe(channels[0]), b.subscribe(channels[1])}
-	for _, turn := range []float64{2_000_000, 500_000} {
-		for _, how := range []string{functions.Release, functions.Break, functions.Inspect} {
-			b.take(k, "a", long)
-			b.wait(k, "b", channels[0], 1)
+	for turn, last := range map[float64]int64{2_000_000: 0, 500_000: 0, 500_001: 2_000_000} {
+		for _, how := range []string{functions.Release, functions.Break, functions.Inspect, "polls"} {
+			fence := b.take(k, "a", long) - last
+			if how == "polls" { // it hears of nothing, and the next one does all the same
+				b.call(functions.Wait, k, "b", long)
+			} else {
+				b.wait(k, "b", channels[0], 1)
+			}
 			b.wait(k, "gone", channels[0], 2)
 			b.wait(k, "c", channels[1], 3)
 			b.wait(k, "d", channels[1], 4)
 			b.call(functions.Leave, k, "gone")
 			state := b.c.do("HGET", k, "state").(string)
-			b.c.do("HSET", k, "state", state[:24]+doubles(turn)+state[32:])
+			b.c.do("HSET", k, "fence", fmt.Sprint(fence), "state", state[:24]+doubles(turn)+state[32:])
 			switch how {
-			case functions.Release:
-				b.call(how, k, "a")
 			case functions.Break:
 				b.call(how, k)
-			default: // the lease ends, and somebody asks
-				b.c.do("HSET", k, "until", "1")
+			case functions.Inspect: // the lease ends, and somebody asks
+				b.c.do("HSET", k, "until", fmt.Sprint((fence+last)/1000))
 				b.call(functions.Acquire, k, "e", long)
+			default:
+				b.call(functions.Release, k, "a")
 			}
-			want(b.tb, grant(b.tb, subs[0].message()).owner, "b")
+			if how != "polls" {
+				want(b.tb, grant(b.tb, subs[0].message()).owner, "b")
+			}
 			subs[0].silent()
 			heard := subs[1].do("PING") // what it was told comes before the answer
-			if turn > 1_000_000 {
+			if max(turn, float64(last)) > 1_000_000 {
 				want(b.tb, heard, []any{"smessage", channels[1], "look c"})
 				heard = subs[1].receive(ioWithin)
 			}

@@ -145,6 +145,9 @@ func (e *entry) answered(a Action, o fcall.Outcome, over error, sent time.Time, 
 		ev.Kind, ev.Late = Yes, lease.Past(now, lease.Deadline(sent, a.Terms.Length))
 		ev.Confirm = a.Op == Wait && a.Terms.Replicas > 0
 	default:
+		if sent.Sub(e.asked) >= e.look { // a whole pause ago, so this was no poll
+			e.look = min(2*e.look, longestLook)
+		}
 		e.asked, e.heard = sent, state
 		ev.Kind, ev.Spent, ev.Left = e.no(a, o.Reply), o.Spent, o.Why == functions.WhyDone
 	}
@@ -153,7 +156,7 @@ func (e *entry) answered(a Action, o fcall.Outcome, over error, sent time.Time, 
 
 // no is an answer that the lock is somebody else's, or that its turn would come too late.
 func (e *entry) no(a Action, r fcall.Reply) Kind {
-	if e.look = min(2*e.look, longestLook); e.last == nil || e.last.Fence != r.Fence {
+	if e.last == nil || e.last.Fence != r.Fence {
 		e.look = lookPause
 	}
 	e.last = &r

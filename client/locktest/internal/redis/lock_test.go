@@ -56,6 +56,30 @@ func TestRenewOfALockThatIsLostMeanwhileFails(t *testing.T) {
 	})
 }
 
+// Who has asked often, because it could not be notified, does not ask seldom once it can: a dead one before it
+// costs its provisional lease and a pause, and no more.
+func TestWhoHasPolledDoesNotAskSeldom(t *testing.T) {
+	bed.In(t, redis.Options{}, func(t *testing.T, w *redis.World) {
+		n := bed.Loaded(t, w, "a:1")
+		n.Refuse(func(cmd []string) redis.Error {
+			if cmd[0] == "SSUBSCRIBE" {
+				return "LOADING for a moment"
+			}
+			return ""
+		})
+		n.Do("FCALL", functions.Acquire, "1", "lock:x", "holder", "30000")
+		n.Do("FCALL", functions.Wait, "1", "lock:x", "dead", "1000")
+		got := bed.Waits(t, open(t, w, "client", "a:1"), "x", nil)
+		time.Sleep(600 * time.Millisecond)
+		n.Refuse(nil)
+		time.Sleep(300 * time.Millisecond)
+		n.Do("FCALL", functions.Release, "1", "lock:x", "holder")
+		released := time.Now()
+		_ = bed.Must((<-got), nil).Release(ctx)
+		require.Less(t, time.Since(released), 3*time.Second)
+	})
+}
+
 // A grant that was heard while the server could not be asked is older than what the server answers
 // then: also when its token is higher than that of the holder whom the server names, because the
 // server has lost its memory of the grant.
