@@ -81,7 +81,7 @@ func (c *Client) InspectCached(ctx context.Context, name string) (Info, error) {
 	}
 	info := c.info(name, key, r)
 	lifetime := info.Remaining
-	if !info.Held || info.Remaining < 0 {
+	if info.Remaining <= 0 {
 		lifetime = time.Minute
 	}
 	c.cache.Keep(question, tracking.State, &info, sent, lifetime)

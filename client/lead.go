@@ -74,6 +74,6 @@ func lead(ctx context.Context, lock *Lock, fn func(context.Context) error) (over
 		return struct{}{}, err
 	})
 	var loss *LostError // only the release may have shown it
-	lost = lost || errors.As(err, &loss) && loss.Owner == lock.Owner()
+	lost = lost || errors.Is(err, ErrLost) && errors.As(err, &loss) && loss.Name == lock.Name() && loss.Fence == lock.Fence()
 	return !lost && !errors.Is(err, ErrResign), err
 }

@@ -275,15 +275,21 @@ func (c *Client) releaseError(err error) error {
 	return err
 }
 
-// decline gives back a Lock that nobody worked under: no minimum is kept.
+// decline gives back, in the background, a Lock that nobody worked under: no minimum is kept, but that of a
+// lock that it re-entered.
 func (l *Lock) decline() {
-	if l.joined {
-		_ = l.Release(context.Background())
+	c, now := l.client, time.Now()
+	left := c.keeper.Leave(l.holder, &l.ref, now)
+	if left.Before {
 		return
 	}
-	if left := l.client.keeper.Leave(l.holder, &l.ref, time.Now()); !left.Before {
-		l.ref.Cancel(ErrReleased)
-		l.client.events.released(l.holder, time.Now(), false, nil)
-		l.client.queues.Withdraw(l.holder, left)
+	if l.ref.Cancel(ErrReleased); !left.Last {
+		return
+	}
+	c.events.released(l.holder, now, false, nil)
+	if l.joined {
+		c.queues.GiveUp(l.holder)
+	} else {
+		c.queues.Withdraw(l.holder, left)
 	}
 }

@@ -127,7 +127,7 @@ func (s *Locks) release(ctx context.Context) []error {
 }
 
 func worst(released []error) (err error) {
-	for _, e := range slices.Backward(released) {
+	for _, e := range released {
 		if err == nil || isLost(e) && !isLost(err) {
 			err = e
 		}

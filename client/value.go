@@ -70,6 +70,8 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 			}
 			return []byte(v.done.Value), nil
 		case <-wait.Done():
+		case <-w.parent.Done():
+			wait = w.parent
 		case <-c.leaving.Done():
 		}
 		return nil, w.stopped(wait, began, queue.Waited{}, wait.Err())

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/client/internal/inbox"
 	"github.com/holdfast-go/holdfast/client/internal/keeper"
 	"github.com/holdfast-go/holdfast/client/internal/lease"
+	"github.com/holdfast-go/holdfast/functions"
 )
 
 // entry is the queue of a key with what its machine knows nothing of: calls, subscriptions, the
@@ -209,8 +210,7 @@ func (e *entry) fail(w *Waiter, err error) {
 	if e.h != nil { // of this process
 		t := e.h.Holder()
 		until, _ := t.Stands()
-		w.Last = &fcall.Reply{Holder: t.Owner, Fence: t.Fence, Remaining: max(0, time.Until(until)),
-			Waiters: int64(e.machine.Waiting())}
+		w.Last = &fcall.Reply{Holder: t.Owner, Fence: t.Fence, Remaining: max(0, time.Until(until)), Why: functions.WhyHeld}
 	}
 	w.finish()
 }

@@ -65,6 +65,7 @@ func TestTheFirstLossEndsTheContextOfAll(t *testing.T) {
 				s.Take(name, time.Minute)
 				<-ctx.Done()
 				require.ErrorIs(t, context.Cause(ctx), client.ErrTaken)
+				time.Sleep(30 * time.Second) // those under it are abandoned meanwhile
 				return nil
 			})
 			require.ErrorIs(t, err, client.ErrTaken)
@@ -218,6 +219,28 @@ func TestAllAtASilentServer(t *testing.T) {
 		require.Equal(t, []string{"asked a wait=true", "refused a: server unreachable", "asked a wait=true",
 			"refused a: waited too long", "asked a wait=true", "refused a: context canceled"}, list.saw(t))
 		list.balance(t)
+	})
+}
+
+// What it re-entered can be its own to give back: that holds nobody up either.
+func TestAllUnderALockThatIsReleased(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		c, over := s.Client(client.Config{}), make(chan error)
+		s.Take("b", time.Hour)
+		l := holding(t, c, "a")
+		go func() {
+			_, err := c.AcquireAll(l.Context(), []string{"a", "b"})
+			over <- err
+		}()
+		queued(s, "b", 1)
+		s.Cut(c)
+		spend(t, 0, 20*time.Millisecond, func() {
+			require.NoError(t, l.Release(ctx))
+			require.ErrorIs(t, <-over, context.Canceled)
+		})
+		s.Restore(c)
+		freed(s, "a")
 	})
 }
 

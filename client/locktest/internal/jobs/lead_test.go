@@ -152,6 +152,31 @@ func TestLeadEnds(t *testing.T) {
 	})
 }
 
+// What fn returned ends the campaign: also the loss of another lock, and the end of its own in a shutdown.
+func TestLeadReturnsWhatFnReturned(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		c, own, terms := s.Client(client.Config{}), client.WithOwner("o"), 0
+		err := c.Lead(ctx, "leader", func(work context.Context) error {
+			terms++
+			return c.Do(work, "job", func(work context.Context) error {
+				s.Take("job", time.Hour)
+				<-work.Done()
+				return context.Cause(work)
+			}, own)
+		}, own)
+		require.ErrorIs(t, err, client.ErrTaken)
+		require.Equal(t, 1, terms)
+
+		mine := errors.New("could not save")
+		time.AfterFunc(time.Second, func() { _ = c.Shutdown(ctx) })
+		require.ErrorIs(t, c.Lead(ctx, "leader", func(work context.Context) error {
+			<-work.Done()
+			return errors.Join(context.Cause(work), mine)
+		}), mine)
+	})
+}
+
 // MaxHold bounds a term: two take turns.
 func TestLeadForATerm(t *testing.T) {
 	t.Parallel()

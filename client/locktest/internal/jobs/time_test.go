@@ -79,6 +79,34 @@ func TestAWaitEndsAtItsGrant(t *testing.T) {
 	})
 }
 
+// What is said of a lock from memory is what the server says: of one that this process holds, and of one that is
+// kept by a minimum.
+func TestWhatIsSaidFromMemory(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		c := s.Client(client.Config{})
+		l := holding(t, c, "x", client.WithMinHold(5*time.Second))
+		for range 3 {
+			go func() { _, _ = c.Acquire(ctx, "x", client.WithMaxWait(time.Second)) }()
+		}
+		queued(s, "x", 0)
+		synctest.Wait()
+		_, err := c.TryAcquire(ctx, "x")
+		var busy *client.BusyError
+		require.ErrorAs(t, err, &busy)
+		require.Equal(t, "held", busy.Why)
+		require.Zero(t, busy.Waiters, "none of them is in the server's line")
+		time.Sleep(2 * time.Second)
+		require.NoError(t, l.Release(ctx))
+		for _, why := range []string{"kept", "free"} {
+			info, err := c.InspectCached(ctx, "x")
+			require.NoError(t, err)
+			require.Equal(t, why, info.Why)
+			time.Sleep(4 * time.Second)
+		}
+	})
+}
+
 func TestEveryHolderHasItsOwnMaximum(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *locktest.Server) {

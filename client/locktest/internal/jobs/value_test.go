@@ -187,6 +187,11 @@ func TestOnceValueEnds(t *testing.T) {
 			made <- err
 		}()
 		s.Await("token", func(i client.Info) bool { return i.Held })
+		soon, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		spend(t, time.Second, 1010*time.Millisecond, func() {
+			require.ErrorIs(t, <-waits(c, client.WithLockContext(soon)), client.ErrTimeout)
+		})
 		over := waits(c)
 		time.AfterFunc(time.Second, c.Close)
 		spend(t, time.Second, 1010*time.Millisecond, func() { require.ErrorIs(t, <-over, client.ErrClosed) })
