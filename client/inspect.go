@@ -22,7 +22,7 @@ type Info struct {
 	// shared lock are taken; re-entry is not counted there
 	Holds int
 	// the highest so far, if several have it. 0 for a plain string set by another service; of several
-	// servers it can be above the holder's token, when some of them were replaced meanwhile
+	// servers it can be above the holder's token, when some of them were replaced meanwhile, or are late
 	Fence     int64
 	Remaining time.Duration // of the lease; negative: it has none. If several have it, the first ends no earlier
 	Waiters   int           // places in line; goroutines of one process share one

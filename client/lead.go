@@ -16,6 +16,8 @@ var ErrResign = errors.New("the lead is given up")
 const (
 	shortPause = 100 * time.Millisecond
 	longPause  = 10 * time.Second
+	// After a term on several servers, which have no line: the others ask again within 1.5 s.
+	votingPause = 3 * time.Second
 )
 
 // Lead campaigns for the lead: it waits in line for the lock, and runs fn while this process has it,
@@ -43,7 +45,9 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context)
 			if over, err := lead(ctx, lock, fn); over {
 				return err
 			}
-			pause = shortPause
+			if pause = shortPause; c.backend.Voting() {
+				pause = votingPause
+			}
 		case errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed):
 			return err
 		case !errors.Is(err, ErrUnreachable):

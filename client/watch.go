@@ -56,7 +56,7 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Info, error] 
 			case err != nil:
 				yield(Info{Name: name}, err)
 				return
-			case !known || info.Held != last.Held || info.Fence != last.Fence || info.Holds != last.Holds ||
+			case !known || info.Held != last.Held || info.Fence != last.Fence && !c.backend.Voting() || info.Holds != last.Holds ||
 				info.Holder.Owner != last.Holder.Owner:
 				if !yield(info, nil) {
 					return

@@ -54,7 +54,7 @@ func (s *servers) acquire(ctx context.Context, call fcall.Call) (fcall.Reply, er
 			s.rivals.met(call.Key, r.Holder, time.Now())
 			return s.refuse(b, nth, r), nil
 		}
-		if err := receive(ctx, s.closing, make(chan answer[any], 1), 0, time.Millisecond<<(try-1), nil); err != nil {
+		if err := receive(ctx, s.closing, make(chan answer[any], 1), 0, time.Millisecond<<(try-1), sure, nil); err != nil {
 			return fcall.Reply{}, err
 		}
 	}
@@ -80,7 +80,7 @@ func (s *servers) lead(ctx context.Context, b *ballot, votes []fcall.Reply) (sai
 		}
 		vote := b.vote(fcall.Reply{}, 0)
 		go func() { answers <- askOne(ctx, s, i, vote) }()
-		err = receive(ctx, s.closing, answers, 0, patience, func(a answer[fcall.Reply]) bool {
+		err = receive(ctx, s.closing, answers, 0, patience, sure, func(a answer[fcall.Reply]) bool {
 			switch r := a.value; {
 			case a.err != nil || !r.Yes && r.Holder == "": // no say
 			case r.Yes:
@@ -105,7 +105,7 @@ func (s *servers) lead(ctx context.Context, b *ballot, votes []fcall.Reply) (sai
 // that have a lower one. It waits for all: where they answer, the token in the middle is known to a
 // majority, and nobody has to raise his.
 func (s *servers) round(ctx context.Context, b *ballot, votes []fcall.Reply, token int64) (*poll, error) {
-	p, left, silent := s.poll(), 0, 0
+	p, silent := s.poll(), 0
 	answers := make(chan answer[fcall.Reply], len(votes))
 	for i, had := range votes {
 		if had.Yes && had.Fence >= token {
@@ -113,18 +113,19 @@ func (s *servers) round(ctx context.Context, b *ballot, votes []fcall.Reply, tok
 			continue
 		}
 		votes[i] = fcall.Reply{}
-		if left++; s.members[i].silent(headStart) {
+		if s.members[i].silent(headStart) {
 			silent++
 		}
 		vote := b.vote(had, token)
 		go func() { answers <- askOne(ctx, s, i, vote) }()
 	}
-	err := receive(ctx, s.closing, answers, s.need-len(p.yes), fellows, func(a answer[fcall.Reply]) bool {
-		if left--; a.err == nil && a.value.Yes {
+	open := func() time.Duration { return p.open(silent, min(deciding, length(b.wanted().TTL)/headStartPart)) }
+	err := receive(ctx, s.closing, answers, s.need-len(p.yes), fellows, open, func(a answer[fcall.Reply]) bool {
+		if a.err == nil && a.value.Yes {
 			votes[a.from] = a.value
 		}
 		p.add(fcall.Outcome{Reply: a.value, Err: a.err})
-		return p.decided() || left <= 0 || left <= silent && p.answered() >= s.need
+		return p.decided() || p.left() <= silent && p.answered() >= s.need
 	})
 	return &p, err
 }

@@ -53,7 +53,7 @@ func (s *servers) connect(options []rueidis.ClientOption) error {
 	}
 	var wrong error
 	p := s.poll()
-	err := receive(s.done, s.closing, answers, s.need, moment, func(a answer[any]) bool {
+	err := receive(s.done, s.closing, answers, s.need, moment, sure, func(a answer[any]) bool {
 		p.add(fcall.Outcome{Err: a.err})
 		if errors.Is(a.err, fcall.ErrArgument) {
 			wrong = a.err

@@ -32,8 +32,16 @@ func (s *servers) pipeline(ctx, closing context.Context, calls []fcall.Call, wai
 	answers := ask(ctx, s, func(ctx context.Context, i int, c *fcall.Caller) ([]fcall.Outcome, error) {
 		return deliver(ctx, i, c, counts)
 	})
+	open := func() (most time.Duration) {
+		for _, c := range counts {
+			if c.call.Verb == fcall.Renew {
+				most = max(most, c.open(silent, length(c.call.TTL)/8))
+			}
+		}
+		return most
+	}
 	// what has not answered when the context ends is missing in the counts
-	ended := receive(ctx, closing, answers, s.need, moment, func(a answer[[]fcall.Outcome]) bool {
+	ended := receive(ctx, closing, answers, s.need, moment, open, func(a answer[[]fcall.Outcome]) bool {
 		decided := true
 		for i := range counts {
 			o := fcall.Outcome{Err: a.err}
@@ -135,8 +143,7 @@ func (c *count) decided(silent int) bool {
 	if c.call.Verb == fcall.Renew {
 		return len(c.yes) >= c.need || len(c.no) > c.spare()
 	}
-	left := c.servers - c.answered() - len(c.failed)
-	return left == 0 || left <= silent && (len(c.yes) >= c.need || len(c.no) > c.spare())
+	return c.left() == 0 || c.left() <= silent && (len(c.yes) >= c.need || len(c.no) > c.spare())
 }
 
 // outcome is what a majority says.
@@ -176,7 +183,7 @@ func (c *count) givenBack() (o fcall.Outcome) {
 func (s *servers) Version(ctx context.Context) (string, error) {
 	p, versions := s.poll(), map[string]bool{}
 	answers := ask(ctx, s, func(ctx context.Context, _ int, c *fcall.Caller) (string, error) { return c.Version(ctx) })
-	err := receive(ctx, s.closing, answers, s.need, moment, func(a answer[string]) bool {
+	err := receive(ctx, s.closing, answers, s.need, moment, sure, func(a answer[string]) bool {
 		p.add(fcall.Outcome{Err: a.err})
 		if a.err == nil {
 			versions[a.value] = true

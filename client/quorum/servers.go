@@ -29,6 +29,9 @@ const (
 	moment = 20 * time.Millisecond
 	// ... for a vote: another round is as long.
 	fellows = time.Millisecond
+	// What they get for a vote that decides: more than the way to another continent and back. For a renewal it
+	// is an eighth of the lease.
+	deciding = 250 * time.Millisecond
 
 	unheard = time.Second // of a server's silence, before no more calls are sent to it than unheardOf
 )
@@ -151,14 +154,16 @@ func askOne[T any](ctx context.Context, s *servers, i int, call calling[T]) answ
 }
 
 // receive takes the answers of all, until enough says so, or ctx or closing ends. Once so many are heard
-// as it needs, it waits for the others no longer than it has waited by then, and a moment.
+// as it needs, it waits for the others no longer than it has waited by then, and a moment; but so long as open
+// says, while that is not 0: it is for those to decide.
 func receive[T any](ctx, closing context.Context, answers <-chan answer[T], needs int, moment time.Duration,
-	enough func(answer[T]) bool) error {
-	began := time.Now()
+	open func() time.Duration, enough func(answer[T]) bool) error {
+	began, most := time.Now(), time.Duration(1)
 	var patience <-chan time.Time
 	for range cap(answers) {
-		if needs <= 0 && patience == nil {
-			patience = time.After(moment + time.Since(began))
+		if needs <= 0 && most > 0 {
+			most = open()
+			patience = time.After(max(moment+time.Since(began), most-time.Since(began)))
 		}
 		select {
 		case a := <-answers:
@@ -178,6 +183,9 @@ func receive[T any](ctx, closing context.Context, answers <-chan answer[T], need
 	}
 	return nil
 }
+
+// sure is for answers of which none decides.
+func sure() time.Duration { return 0 }
 
 // poll returns one without an answer.
 func (s *servers) poll() poll { return poll{servers: len(s.members), need: s.need} }

@@ -36,6 +36,17 @@ func (p *poll) answered() int { return len(p.yes) + len(p.no) }
 // spare is how many servers may fail.
 func (p *poll) spare() int { return p.servers - p.need }
 
+// left is how many have not answered.
+func (p *poll) left() int { return p.servers - p.answered() - len(p.failed) }
+
+// open is most while those that have not answered decide, but for so many that are silent; else 0.
+func (p *poll) open(silent int, most time.Duration) time.Duration {
+	if p.left() <= silent || len(p.yes) >= p.need || len(p.no)+len(p.failed) > p.spare() {
+		return 0
+	}
+	return most
+}
+
 // failure is the error of a call that too few servers answered: of the kind that most of those had
 // that did not.
 func (p *poll) failure() error {

@@ -91,3 +91,33 @@ func TestRenewalsWaitForServersThatAreFar(t *testing.T) {
 		assert.NoError(b, l.Context().Err())
 	})
 }
+
+// A server that says no, because it has forgotten all or has somebody's vote who is gone, is not waited for
+// less than one that is far, and decides.
+func TestAServerThatIsFarDecides(t *testing.T) {
+	for _, servers := range []int{3, 5} {
+		for _, far := range []time.Duration{5 * time.Millisecond, 40 * time.Millisecond} {
+			on(t, servers, func(b *several) {
+				c := b.client(client.Config{Guard: 15 * time.Second})
+				time.Sleep(6 * time.Second) // until the guard is over
+				b.world.Delay(redis.Path{}, 500*time.Microsecond)
+				for i := range servers / 2 {
+					b.world.Delay(redis.Path{Node: b.from("x", i)}, far)
+				}
+				l, n := b.hold(c, "x"), b.from("x", servers-1)
+				require.Equal(b, servers, b.votes("x", l.Owner()))
+				n.Restart(redis.Nothing)
+				b.load(n)
+				for _, name := range []string{"free", "taken"} {
+					n.Do("FCALL", functions.Acquire, "1", "lock:taken", "gone", "600000")
+					began := time.Now()
+					b.release(bed.Must(c.Acquire(b.Context(), name)))
+					assert.Less(b, time.Since(began), time.Second)
+				}
+				time.Sleep(2 * lease)
+				assert.NoError(b, l.Context().Err())
+				b.release(l)
+			})
+		}
+	}
+}

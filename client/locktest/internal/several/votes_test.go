@@ -243,3 +243,56 @@ func TestOneOfManyWhoTryHasIt(t *testing.T) {
 		}
 	})
 }
+
+// Several servers have no line, and each its own token: who resigned does not lead at once again, and who watches
+// hears nothing of a server that is slow at times.
+func TestLeadersOfSeveralServers(t *testing.T) {
+	on(t, 3, func(b *several) {
+		one, other := b.two()
+		ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
+		defer cancel()
+		terms := make(chan *client.Client, 1000)
+		var all sync.WaitGroup
+		for _, c := range []*client.Client{one, other} {
+			all.Go(func() {
+				_ = c.Lead(ctx, "x", func(work context.Context) error {
+					terms <- c
+					select {
+					case <-work.Done():
+					case <-time.After(10 * time.Second):
+					}
+					return client.ErrResign
+				})
+			})
+		}
+		all.Wait()
+		same, n := 0, len(terms)-1
+		for last := <-terms; len(terms) > 0; {
+			next := <-terms
+			if next == last {
+				same++
+			}
+			last = next
+		}
+		assert.Less(b, same, n/10)
+	})
+	on(t, 3, func(b *several) {
+		c, other := b.two()
+		l := b.hold(c, "x")
+		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+		defer cancel()
+		go func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				b.world.Delay(redis.Path{Node: b.nodes[i%3]}, 60*time.Millisecond)
+				time.Sleep(2 * time.Second)
+				b.world.Delay(redis.Path{Node: b.nodes[i%3]}, 0)
+			}
+		}()
+		seen := 0
+		for range other.Watch(ctx, "x") {
+			seen++
+		}
+		assert.Equal(b, 1, seen)
+		b.release(l)
+	})
+}
