@@ -279,13 +279,14 @@ func TestLeadersOfSeveralServers(t *testing.T) {
 	on(t, 3, func(b *several) {
 		c, other := b.two()
 		l := b.hold(c, "x")
-		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(b.Context(), 5*time.Minute)
 		defer cancel()
 		go func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				b.world.Delay(redis.Path{Node: b.nodes[i%3]}, 60*time.Millisecond)
-				time.Sleep(2 * time.Second)
+				time.Sleep(3 * time.Second)
 				b.world.Delay(redis.Path{Node: b.nodes[i%3]}, 0)
+				time.Sleep(time.Second)
 			}
 		}()
 		seen := 0
