@@ -33,8 +33,9 @@ type Config struct {
 	MaxWait time.Duration
 
 	// GiveUpEarly makes Acquire fail at once with ErrBusy, without queueing, when the server
-	// expects that its turn comes later than MaxWait or the context's deadline. A goroutine that
-	// shares the place in line of another one of its process is not asked about. Default false.
+	// expects that its turn comes later than MaxWait or the deadline of the call's context. A goroutine that
+	// shares the place in line of another one of its process is not asked about. Several servers have no
+	// line: there it has no effect. Default false.
 	GiveUpEarly bool
 
 	// NoRenewal leaves the lease as it was taken: the lock ends with it. Default false.

@@ -11,12 +11,11 @@ import (
 // that is nil is not called, and a Client without an Observer pays nothing. The fields are not
 // written any more once a Client has the Observer.
 //
-// Asked, Acquired, Refused and Released are called at the moment itself, by the goroutine of the call (the end of
-// several locks by one for each),
-// several at a time; so is Lost, for a lock that is lost while its call returns. The others are called
-// one after the other by a goroutine of their own: renewals do not wait for them. When 8,192 wait, further
-// calls of Renewed are left out, which the log says; none of Lost ever is. No lock of the Client's own is
-// held.
+// Asked, Acquired, Refused and Released are called at the moment itself, by the goroutine of the call (Released
+// of several locks by one for each), several at a time; so is Lost, for a lock that is lost while its call
+// returns. The others are called one after the other by a goroutine of their own: renewals do not wait for
+// them. When 8,192 wait, further calls of Renewed are left out, which the log says; none of Lost ever is. No
+// lock of the Client's own is held.
 type Observer struct {
 	// Asked: TryAcquire or Acquire begins, also within Do, Value, Wrap, Once and Lead. One call of
 	// Acquired or of Refused follows.
