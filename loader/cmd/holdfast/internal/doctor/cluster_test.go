@@ -69,6 +69,7 @@ func TestFaultsOfAClusterAreFound(t *testing.T) {
 		report := doctor.Examine(ctx, []doctor.Deployment{p.Deployment}, p.opt)
 		require.NoError(t, primary.Resume())
 		require.NotEmpty(t, report.Errors)
+		require.Contains(t, whats(report, "not-checked"), "keys under the prefix: a primary does not answer")
 		for _, f := range report.Findings {
 			require.NotContains(t, f.Mend, "ACL SETUSER", "%+v", f)
 		}

@@ -23,7 +23,11 @@ const (
 func (e *examination) keys(ctx context.Context) {
 	for i := range e.deployments {
 		d := &e.deployments[i]
-		if e.opt.Prefix == "" || e.silent(d) {
+		if e.opt.Prefix == "" {
+			continue
+		}
+		if e.silent(d) {
+			e.skip("keys under the prefix")
 			continue
 		}
 		view, err := locks.Open(d.Client, e.opt.Prefix)

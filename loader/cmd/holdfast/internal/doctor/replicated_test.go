@@ -46,9 +46,15 @@ func TestFaultsOfAReplicatedServerAreFound(t *testing.T) {
 	found = p.found("replica-writable", "library-missing", "library-differs")
 	require.Contains(t, found["library-differs"].What, functions.FencedLibrary)
 
+	// A replica that does not answer hides nothing of the primary.
+	p.do(d.Nodes()[0], "LPUSH", "lock:list", "x")
 	p.opt.Timeout = 3 * time.Second
 	require.NoError(t, replica.Pause())
-	require.Contains(t, p.examine(), "node-unreachable")
+	found = p.examine()
+	require.Contains(t, found, "node-unreachable")
+	require.Contains(t, found, "foreign-keys")
+	require.Contains(t, found, "library-differs")
+	require.NotContains(t, found, "not-checked")
 	require.NoError(t, replica.Resume())
 }
 
