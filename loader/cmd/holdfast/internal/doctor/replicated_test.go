@@ -122,4 +122,12 @@ func TestFaultsBehindSentinelAreFound(t *testing.T) {
 		}
 		return false
 	}, soon, pollEvery)
+
+	// A sentinel that hangs leaves time for the others, which know that replica.
+	hangs := d.Sentinels()[2]
+	p.Sentinels, p.opt.Timeout = []string{hangs.Addr, d.Sentinels()[1].Addr}, 3*time.Second
+	require.NoError(t, hangs.Pause())
+	report := doctor.Examine(ctx, []doctor.Deployment{p.Deployment}, p.opt)
+	require.NoError(t, hangs.Resume())
+	require.Len(t, report.Nodes, len(d.Nodes()))
 }
