@@ -3,10 +3,12 @@
 package doctor_test
 
 import (
+	"context"
 	"strconv"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/functions"
@@ -103,6 +105,21 @@ func TestFaultsBehindSentinelAreFound(t *testing.T) {
 	p.do(one, "SENTINEL", "SET", d.SentinelMaster, "quorum", "4")
 	require.Equal(t, one.Addr, p.found("sentinel-quorum")["sentinel-quorum"].Node)
 	p.do(one, "SENTINEL", "SET", d.SentinelMaster, "quorum", "2")
+
+	// One that hangs says nothing of the quorum.
+	dial, timeout := p.DialSentinel, p.opt.Timeout
+	p.opt.Timeout = 3 * time.Second
+	p.DialSentinel = func(ctx context.Context, addr string) (rueidis.Client, error) {
+		redis, err := dial(ctx, addr)
+		if addr == one.Addr {
+			require.NoError(t, one.Pause())
+		}
+		return redis, err
+	}
+	p.Sentinels = []string{d.Sentinels()[1].Addr, one.Addr}
+	require.Equal(t, one.Addr, p.found("sentinel-unreachable")["sentinel-unreachable"].Node)
+	require.NoError(t, one.Resume())
+	p.DialSentinel, p.opt.Timeout, p.Sentinels = dial, timeout, d.Addrs()
 
 	require.NoError(t, one.Kill())
 	require.Equal(t, one.Addr, p.found("sentinel-unreachable")["sentinel-unreachable"].Node)
