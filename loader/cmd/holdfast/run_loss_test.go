@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -168,6 +169,22 @@ func TestRunStopsBeforeTheLeaseEnds(t *testing.T) {
 		r.silent()
 		require.Contains(t, r.errs.String(), "does not answer")
 	}
+}
+
+// A server that hangs when the command has ended does not hold up who waits for that.
+func TestRunOfASilentServerAtTheEnd(t *testing.T) {
+	d, where := loaded(t)
+	var all []*running
+	for _, flag := range []string{"--min-hold", "--once"} {
+		all = append(all, holding(t, where, "a"+flag, flag, "1h", "--timeout", "4s"))
+	}
+	require.NoError(t, d.Nodes()[0].Pause())
+	t.Cleanup(func() { require.NoError(t, d.Nodes()[0].Resume()) })
+	began := time.Now()
+	for _, r := range all {
+		r.finish()
+	}
+	require.Less(t, time.Since(began), 20*time.Second, "the lease is longer")
 }
 
 func TestRunThatWasPausedKillsAtOnce(t *testing.T) {
