@@ -87,11 +87,11 @@ func userName(name string) error {
 
 func (a *app) printACL(need rights.Need, as string, file bool) {
 	rules := append([]string{"reset", "on", placeholder}, need.Rules()[1:]...)
-	if file { // nothing is quoted there, and a user begins with no rights
-		fmt.Fprintln(a.stdout, "user", as, strings.Join(rules[1:], " "))
-		return
-	}
 	line := rights.SetUser(as, rules...)
+	if file { // nothing is quoted there, and a user begins with no rights
+		rules = rules[1:]
+		line = "user " + as + " " + strings.Join(rules, " ")
+	}
 	if !a.cfg.json {
 		fmt.Fprintln(a.stdout, line)
 		return

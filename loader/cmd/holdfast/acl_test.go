@@ -38,6 +38,8 @@ func TestACLFile(t *testing.T) {
 	require.Equal(t, 0, r.code, r)
 	line := strings.Replace(strings.TrimSuffix(r.out, "\n"), ">PASSWORD", ">s3cret", 1)
 	require.NotContains(t, line, "\n")
+	inJSON := holdfast(t, nil, "acl", "--for", "operator", "--as", "oncall", "--prefix", pattern, "--file", "--json")
+	require.Equal(t, strings.TrimSuffix(r.out, "\n"), decode[struct{ Line string }](t, inJSON).Line)
 	d := server.Single(t, server.Owned(), server.WithACL(line))
 	d.Load(t)
 	do := func(args ...string) result {
