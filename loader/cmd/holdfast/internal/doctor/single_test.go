@@ -187,6 +187,7 @@ func TestRightsAreExamined(t *testing.T) {
 		user("hasty", "-hset -pexpireat"),
 		user("deaf", "resetchannels"),
 		user("keyless", "resetkeys ~other:*"),
+		user("key", "resetkeys ~other:*"),
 		user("slow", "-client|tracking"),
 		user("blind", "-config|get -info -slowlog -latency|latest -scan -acl|dryrun -command|info"),
 		user("plain", "-role -function|list")))
@@ -203,6 +204,8 @@ func TestRightsAreExamined(t *testing.T) {
 	require.Contains(t, found["rights-missing"].Mend, "ACL SETUSER deaf '&lock:*',")
 	found = as("keyless", "rights-missing")
 	require.Contains(t, found["rights-missing"].Mend, "ACL SETUSER keyless '~lock:*',")
+	found = as("key", "rights-missing") // a word of what the server says
+	require.Contains(t, found["rights-missing"].Mend, "ACL SETUSER key '~lock:*',")
 	found = as("slow", "rights-missing", "tracking-refused")
 	require.Contains(t, found["rights-missing"].Mend, "ACL SETUSER slow '+client|tracking',")
 	found = as("blind", "not-checked")
