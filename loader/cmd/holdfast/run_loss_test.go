@@ -6,6 +6,7 @@ package main_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -167,8 +168,21 @@ func TestRunStopsBeforeTheLeaseEnds(t *testing.T) {
 		r.hear("stopping")
 		require.Equal(t, 75, r.code())
 		r.silent()
-		require.Contains(t, r.errs.String(), "does not answer")
+		require.Contains(t, r.errs.String(), "is not renewed")
 	}
+}
+
+// A server that refuses to renew is not told to be silent.
+func TestRunUnderAServerThatRefuses(t *testing.T) {
+	d, where := loaded(t)
+	r := begin(t, where, "a", "--lease", "3s", "--", "sh", "-c", "echo started; sleep 1000")
+	r.hear("started")
+	_, err := d.Nodes()[0].Do(context.Background(), "FUNCTION", "FLUSH")
+	require.NoError(t, err)
+	r.silent()
+	require.Equal(t, 75, r.code())
+	require.Contains(t, r.errs.String(), "the lock is not renewed, and the lease ends soon")
+	require.NotContains(t, r.errs.String(), "does not answer")
 }
 
 // A server that hangs when the command has ended does not hold up who waits for that.
