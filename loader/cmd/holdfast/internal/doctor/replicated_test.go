@@ -106,6 +106,10 @@ func TestFaultsBehindSentinelAreFound(t *testing.T) {
 	require.Equal(t, one.Addr, p.found("sentinel-quorum")["sentinel-quorum"].Node)
 	p.do(one, "SENTINEL", "SET", d.SentinelMaster, "quorum", "2")
 
+	p.do(one, "ACL", "SETUSER", "default", "-sentinel|ckquorum")
+	require.Contains(t, p.found("not-checked")["not-checked"].What, "SENTINEL CKQUORUM: NOPERM")
+	p.do(one, "ACL", "SETUSER", "default", "+sentinel|ckquorum")
+
 	// One that hangs says nothing of the quorum.
 	dial, timeout := p.DialSentinel, p.opt.Timeout
 	p.opt.Timeout = 3 * time.Second

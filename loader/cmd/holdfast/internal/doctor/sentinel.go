@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/redis/rueidis"
 
@@ -69,20 +70,26 @@ func (e *examination) sentinel(ctx context.Context, d *Deployment, addr string, 
 	ask := func(words ...string) rueidis.RedisResult {
 		return redis.Do(ctx, redis.B().Arbitrary("SENTINEL").Args(words...).Build())
 	}
+	refused := func(command string, err error) {
+		e.find("not-checked", addr, "give --sentinel-user a user who may use SENTINEL", "SENTINEL %s: %v", command, err)
+	}
 	err = ask("CKQUORUM", d.Master).Error()
-	if _, replied := rueidis.IsRedisErr(err); replied {
+	switch reply, replied := rueidis.IsRedisErr(err); {
+	case replied && strings.HasPrefix(reply.Error(), "NOPERM"):
+		refused("CKQUORUM", err)
+	case replied:
 		e.find("sentinel-quorum", addr, "start the sentinels again, or SENTINEL SET "+d.Master+" quorum N; "+
 			"a majority must be up", "%v", err)
-	} else if err != nil {
+	case err != nil:
 		unreachable(err)
 		return others
 	}
 	about, err := ask("MASTER", d.Master).AsStrMap()
-	if _, replied := rueidis.IsRedisErr(err); err != nil && !replied {
-		unreachable(err)
+	if _, replied := rueidis.IsRedisErr(err); replied {
+		refused("MASTER", err)
 		return others
 	} else if err != nil {
-		e.find("not-checked", addr, "give --sentinel-user a user who may use SENTINEL", "SENTINEL MASTER: %v", err)
+		unreachable(err)
 		return others
 	}
 	down := number(about, "down-after-milliseconds")
