@@ -13,6 +13,8 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-go/holdfast/cluster"
+	"github.com/holdfast-go/holdfast/loader"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/rights"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/terminal"
 )
@@ -36,7 +38,8 @@ With --file it is a line of a users.acl file. Put a password in place of PASSWOR
 
 With --check it asks the server, by ACL DRYRUN, whether the user --as has these rights. If there is no such user, it
 tries the line on one of a random name, which cannot log in and is deleted again. Exit code 3 says that rights are
-missing. To check, the caller's own user needs +acl|dryrun +acl|setuser +acl|deluser.
+missing. To check, the caller's own user needs +acl|dryrun +acl|setuser +acl|deluser, and to find all nodes +role, in a
+Cluster +cluster|nodes.
 
 "verify" also needs +config|get to name risky settings. It is not in the line, because it shows passwords too.`,
 		Example: `  holdfast acl --for client
@@ -84,11 +87,11 @@ func userName(name string) error {
 
 func (a *app) printACL(need rights.Need, as string, file bool) {
 	rules := append([]string{"reset", "on", placeholder}, need.Rules()[1:]...)
-	if file { // nothing is quoted there, and a user begins with no rights
-		fmt.Fprintln(a.stdout, "user", as, strings.Join(rules[1:], " "))
-		return
-	}
 	line := rights.SetUser(as, rules...)
+	if file { // nothing is quoted there, and a user begins with no rights
+		rules = rules[1:]
+		line = "user " + as + " " + strings.Join(rules, " ")
+	}
 	if !a.cfg.json {
 		fmt.Fprintln(a.stdout, line)
 		return
@@ -101,15 +104,16 @@ func (a *app) printACL(need rights.Need, as string, file bool) {
 	}{a.head(exitOK), as, rules, line})
 }
 
-// checkACL asks every node that it can.
+// checkACL asks every node.
 func (a *app) checkACL(ctx context.Context, need rights.Need, as string) error {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.timeout)
 	defer cancel()
 	deployments, err := deploymentsOf(ctx, &a.cfg)
 	failed := []error{err}
 	checks := []rights.Check{}
+	asked := map[string]bool{} // a replica may be named beside its primary
 	for _, option := range deployments {
-		some, err := a.checkDeployment(ctx, option, need, as)
+		some, err := a.checkDeployment(ctx, option, need, as, asked)
 		checks, failed = append(checks, some...), append(failed, err)
 	}
 	err = errors.Join(failed...)
@@ -126,18 +130,31 @@ func (a *app) checkACL(ctx context.Context, need rights.Need, as string) error {
 	return exit(code)
 }
 
-func (a *app) checkDeployment(ctx context.Context, option rueidis.ClientOption, need rights.Need, as string) (
-	[]rights.Check, error) {
+func (a *app) checkDeployment(ctx context.Context, option rueidis.ClientOption, need rights.Need, as string,
+	asked map[string]bool) ([]rights.Check, error) {
 	redis, err := connect(ctx, option)
 	if err != nil {
 		return nil, a.cfg.explainConnect(err)
 	}
 	defer redis.Close()
-	nodes := redis.Nodes()
 	var checks []rights.Check
 	var failed []error
-	for _, addr := range slices.Sorted(maps.Keys(nodes)) {
-		check, err := need.Try(ctx, nodes[addr], as)
+	addrs := slices.Sorted(maps.Keys(redis.Nodes()))
+	nodes, err := cluster.Topology(ctx, redis)
+	if err != nil {
+		failed = append(failed, fmt.Errorf("only the nodes that are connected were asked: %w", err))
+	}
+	for _, n := range nodes {
+		if !slices.Contains(addrs, n.Addr) {
+			addrs = append(addrs, n.Addr)
+		}
+	}
+	for _, addr := range addrs {
+		if asked[addr] {
+			continue
+		}
+		asked[addr] = true
+		check, err := a.checkNode(ctx, redis, option, addr, need, as)
 		check.Addr = addr
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", addr, err))
@@ -146,6 +163,23 @@ func (a *app) checkDeployment(ctx context.Context, option rueidis.ClientOption, 
 		checks = append(checks, check)
 	}
 	return checks, errors.Join(failed...)
+}
+
+// checkNode asks one node, by a connection of its own if the client has none: to a replica, for example.
+func (a *app) checkNode(ctx context.Context, redis rueidis.Client, option rueidis.ClientOption, addr string,
+	need rights.Need, as string) (rights.Check, error) {
+	node := redis.Nodes()[addr]
+	if node == nil {
+		dialing, cancel := context.WithTimeout(ctx, a.cfg.nodeTimeout())
+		defer cancel()
+		dialed, err := within(dialing, func() (rueidis.Client, error) { return loader.Dialer(option)(dialing, addr) })
+		if err != nil {
+			return rights.Check{}, a.cfg.explainConnect(err)
+		}
+		defer dialed.Close()
+		node = dialed
+	}
+	return need.Try(ctx, node, as)
 }
 
 func (a *app) printChecks(as string, checks []rights.Check, code int, err error) {

@@ -38,6 +38,8 @@ func TestACLFile(t *testing.T) {
 	require.Equal(t, 0, r.code, r)
 	line := strings.Replace(strings.TrimSuffix(r.out, "\n"), ">PASSWORD", ">s3cret", 1)
 	require.NotContains(t, line, "\n")
+	inJSON := holdfast(t, nil, "acl", "--for", "operator", "--as", "oncall", "--prefix", pattern, "--file", "--json")
+	require.Equal(t, strings.TrimSuffix(r.out, "\n"), decode[struct{ Line string }](t, inJSON).Line)
 	d := server.Single(t, server.Owned(), server.WithACL(line))
 	d.Load(t)
 	do := func(args ...string) result {
@@ -85,6 +87,32 @@ func TestACLCheck(t *testing.T) {
 				require.Contains(t, r.out, rule+": ")
 			}
 		}
+	}
+}
+
+// ACLs are not replicated, so each node is asked.
+func TestACLCheckAsksReplicas(t *testing.T) {
+	t.Parallel()
+	for _, start := range []func(testing.TB, ...server.Option) *server.Deployment{kinds["replicated"], server.Sentinel} {
+		d := start(t, server.Owned())
+		whole(t, d)
+		flags := []string{"--for", "operator", "--as", "someone"}
+		grant(t, d, "someone", flags[:2])
+		replica := d.Nodes()[1]
+		check := func() result { return addresses(d).do(t, "acl", append(flags, "--check")...) }
+		r := check()
+		require.Equal(t, 0, r.code, r)
+		require.Equal(t, len(d.Nodes()), strings.Count(r.out, "has all rights"), r)
+		_, err := replica.Do(context.Background(), "ACL", "SETUSER", "someone", "-scan")
+		require.NoError(t, err)
+		r = check()
+		require.Equal(t, 3, r.code, r)
+		require.Contains(t, r.out, replica.Addr+": user someone: lacks rights")
+		require.NoError(t, replica.Pause())
+		r = addresses(d).do(t, "acl", append(flags, "--check", "--timeout", "4s")...)
+		require.Equal(t, 1, r.code, r)
+		require.Contains(t, r.errors, replica.Addr)
+		require.NoError(t, replica.Resume())
 	}
 }
 

@@ -122,8 +122,11 @@ func (a *app) confirm(ctx context.Context, view *locks.View, l locks.Lock) error
 
 // question is what is asked before a lock is broken, and says which answers are a yes.
 func question(l locks.Lock) (text string, agrees func(answer string) bool) {
-	letter := func(answer string) bool { return strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes") }
-	name := func(answer string) bool { return strings.EqualFold(answer, l.Name) }
+	letter := func(answer string) bool {
+		answer = strings.TrimSpace(answer)
+		return strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes")
+	}
+	name := func(answer string) bool { return answer == l.Name } // "job" and "JOB " are others
 	switch {
 	case l.Held && l.KeptUntil != nil:
 		return fmt.Sprintf("Take %s from %s? Its work may still be running, and the lock is not kept until %s then:\n"+
@@ -150,7 +153,7 @@ func (a *app) answer(ctx context.Context) (string, error) {
 	if errors.Is(err, io.EOF) {
 		return "", nil // no answer is no
 	}
-	return strings.TrimSpace(text), err
+	return strings.TrimRight(text, "\r\n"), err
 }
 
 // printBroken says what was done, and returns the exit code.

@@ -113,10 +113,23 @@ func TestExitCodes(t *testing.T) {
 		r := holdfast(t, nil, c.args...)
 		require.Equal(t, c.code, r.code, "%v: %v", c.args, r)
 		require.Contains(t, r.out+r.errors, c.says, "%v", c.args)
-		if c.code == 2 {
+		switch c.code {
+		case 1:
+			failed := decode[told](t, holdfast(t, nil, append(c.args, "--json")...))
+			require.Equal(t, 1, failed.ExitCode, "%v", c.args)
+			require.Equal(t, strings.Replace(c.args[0], "line", "queue", 1), failed.Command)
+			require.NotEmpty(t, failed.Errors, "%v", c.args)
+		case 2:
 			require.Empty(t, r.out, "%v", c.args)
 		}
 	}
+}
+
+// told is what JSON has of each command.
+type told struct {
+	Command  string
+	ExitCode int `json:"exit_code"`
+	Errors   []string
 }
 
 // What cannot be printed is no success, and an interruption has the usual code.
@@ -141,15 +154,22 @@ func TestOutputAndInterruption(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = silent.Close() })
-	cmd := exec.Command(binary, "inspect", "held", "--addr", silent.Addr().String())
-	var said strings.Builder
-	cmd.Stdout, cmd.Stderr = &said, &said
-	require.NoError(t, cmd.Start())
-	conn, err := silent.Accept() // by then it hears signals
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(t, cmd.Process.Signal(os.Interrupt))
-	require.Error(t, cmd.Wait())
-	require.Equal(t, 130, cmd.ProcessState.ExitCode())
-	require.Empty(t, said.String(), "who interrupts it knows")
+	for _, args := range []string{"inspect held", "inspect held --json", "verify --json", "doctor --json"} {
+		cmd := exec.Command(binary, append(strings.Fields(args), "--addr", silent.Addr().String())...)
+		var out, said strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &said
+		require.NoError(t, cmd.Start())
+		conn, err := silent.Accept() // by then it hears signals
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		require.NoError(t, cmd.Process.Signal(os.Interrupt))
+		require.Error(t, cmd.Wait())
+		require.Equal(t, 130, cmd.ProcessState.ExitCode(), args)
+		require.Empty(t, said.String(), "who interrupts it knows")
+		if strings.HasSuffix(args, "--json") {
+			require.Equal(t, 130, decode[told](t, result{out: out.String()}).ExitCode, args)
+		} else {
+			require.Empty(t, out.String())
+		}
+	}
 }

@@ -12,6 +12,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -62,21 +63,40 @@ func main() {
 // run is the command without the process around it.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out := &terminal.Output{Writer: stdout}
-	root := newRoot(&app{stdin: stdin, stdout: out, stderr: stderr})
+	a := &app{stdin: stdin, stdout: out, stderr: stderr, interrupted: func() bool { return ctx.Err() != nil }}
+	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
-	var said exit
-	failed := err != nil && (!errors.As(err, &said) || said == exitFailed)
-	if ctx.Err() != nil && failed && cmd.Annotations[ownExitCodes] == "" {
-		return exitInterrupted // whoever did it knows why
-	}
-	code := exitCode(cmd, err, stderr)
+	code := a.exitCode(cmd, err)
 	if out.Err != nil && code == exitOK {
 		fmt.Fprintf(stderr, "%s: printing: %v\n", cmd.CommandPath(), out.Err)
 		return exitFailed
+	}
+	return code
+}
+
+// exitCode is how the command ends. What failed before JSON was printed is told in JSON too.
+func (a *app) exitCode(cmd *cobra.Command, err error) int {
+	if a.cfg.json && a.told != nil {
+		return *a.told
+	}
+	var said exit
+	failed := err != nil && (!errors.As(err, &said) || said == exitFailed)
+	own := cmd.Annotations[ownExitCodes] != ""
+	var code int
+	if failed && !own && a.interrupted() {
+		code, err = exitInterrupted, nil // whoever did it knows why
+	} else {
+		code = exitCode(cmd, err, a.stderr)
+	}
+	if a.cfg.json && code != exitOK && code != exitUsage && !own && !a.stdout.Written {
+		if errors.As(err, &said) {
+			err = nil // a code only
+		}
+		_ = json.NewEncoder(a.stdout).Encode(a.head(code, err)) // in a line, as the looks of watch
 	}
 	return code
 }

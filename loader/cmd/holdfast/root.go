@@ -20,6 +20,9 @@ type app struct {
 	stdin  io.Reader
 	stdout *terminal.Output
 	stderr io.Writer
+
+	interrupted func() bool
+	told        *int // the exit code that JSON has told
 }
 
 const (

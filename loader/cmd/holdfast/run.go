@@ -335,9 +335,9 @@ func (j *job) under(ctx context.Context, lock *client.Lock) error {
 	j.command.Env = append(os.Environ(), "HOLDFAST_LOCK="+j.name, "HOLDFAST_OWNER="+lock.Owner(),
 		"HOLDFAST_FENCE="+strconv.FormatInt(lock.Fence(), 10), "HOLDFAST_SLOT="+strconv.Itoa(lock.Slot()))
 	result, err := j.command.Run(lock, j.signals)
-	// A server that is silent must not hold up who waits for the command.
-	giveUp := time.AfterFunc(j.cfg.nodeTimeout(), func() { j.stop(nil) })
-	defer giveUp.Stop()
+	// A server that is silent must not hold up who waits for the command. With --once the lock is given back
+	// after this.
+	time.AfterFunc(j.cfg.nodeTimeout(), func() { j.stop(nil) })
 	released := lock.Release(ctx)
 	switch {
 	case err != nil:

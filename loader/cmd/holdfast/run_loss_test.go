@@ -6,12 +6,14 @@ package main_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -166,8 +168,37 @@ func TestRunStopsBeforeTheLeaseEnds(t *testing.T) {
 		r.hear("stopping")
 		require.Equal(t, 75, r.code())
 		r.silent()
-		require.Contains(t, r.errs.String(), "does not answer")
+		require.Contains(t, r.errs.String(), "is not renewed")
 	}
+}
+
+// A server that refuses to renew is not told to be silent.
+func TestRunUnderAServerThatRefuses(t *testing.T) {
+	d, where := loaded(t)
+	r := begin(t, where, "a", "--lease", "3s", "--", "sh", "-c", "echo started; sleep 1000")
+	r.hear("started")
+	_, err := d.Nodes()[0].Do(context.Background(), "FUNCTION", "FLUSH")
+	require.NoError(t, err)
+	r.silent()
+	require.Equal(t, 75, r.code())
+	require.Contains(t, r.errs.String(), "the lock is not renewed, and the lease ends soon")
+	require.NotContains(t, r.errs.String(), "does not answer")
+}
+
+// A server that hangs when the command has ended does not hold up who waits for that.
+func TestRunOfASilentServerAtTheEnd(t *testing.T) {
+	d, where := loaded(t)
+	var all []*running
+	for _, flag := range []string{"--min-hold", "--once"} {
+		all = append(all, holding(t, where, "a"+flag, flag, "1h", "--timeout", "4s"))
+	}
+	require.NoError(t, d.Nodes()[0].Pause())
+	t.Cleanup(func() { require.NoError(t, d.Nodes()[0].Resume()) })
+	began := time.Now()
+	for _, r := range all {
+		r.finish()
+	}
+	require.Less(t, time.Since(began), 20*time.Second, "the lease is longer")
 }
 
 func TestRunThatWasPausedKillsAtOnce(t *testing.T) {

@@ -364,6 +364,24 @@ func TestBreakOfAKeptLockAsksLouder(t *testing.T) {
 	require.NotContains(t, s.shown(), "s3cret")
 }
 
+// The name that is typed is that of the lock, not one that is like it.
+func TestBreakOfAKeptLockWantsItsName(t *testing.T) {
+	d, where := loaded(t)
+	for _, name := range []string{"JOB", "job "} {
+		_, err := d.Nodes()[0].Do(context.Background(), "FCALL", "holdfast_acquire", "1", "lock:"+name, "me", "600000", "MINHOLD", "600000")
+		require.NoError(t, err)
+		for _, c := range []struct {
+			answer string
+			code   int
+		}{{"job", 4}, {name, 0}} {
+			s := inTerminal(t, nil, append(where, "break", name, "--reason", "run it again")...)
+			s.sees("type the name of the lock: ")
+			s.types(c.answer + "\n")
+			require.Equal(t, c.code, s.ends(), "%q", s.shown())
+		}
+	}
+}
+
 // Progress is for people who wait: after a second, on standard error, on a terminal.
 func TestProgress(t *testing.T) {
 	d, _ := loaded(t)

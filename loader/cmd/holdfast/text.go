@@ -61,7 +61,12 @@ type head struct {
 	Errors   []string `json:"errors,omitempty"`
 }
 
+// head also keeps the exit code: the process ends with the one that JSON names.
 func (a *app) head(code int, errs ...error) head {
+	if code == exitFailed && a.interrupted() {
+		code = exitInterrupted
+	}
+	a.told = &code
 	h := head{Command: a.cfg.command, ExitCode: code}
 	for _, err := range errs {
 		if err != nil {

@@ -13,6 +13,17 @@ func TestNoSettings(t *testing.T) {
 	require.Equal(t, []Risk{{Unknown, "its settings are unknown: CONFIG GET names none"}}, Of(nil, 1))
 }
 
+// A setting that the server does not name is not known to be a bad one.
+func TestSomeSettings(t *testing.T) {
+	require.Equal(t, []Risk{{Unknown, "some of its settings are unknown: CONFIG GET does not name appendonly, " +
+		"min-replicas-to-write, maxmemory-policy"}}, Of(map[string]string{"maxmemory": "100"}, 1))
+	require.Equal(t, []Risk{{Unknown, "some of its settings are unknown: CONFIG GET does not name appendfsync"}},
+		Of(map[string]string{"appendonly": "yes", "maxmemory": "0"}, 0))
+	require.Equal(t, []Risk{{Unknown, "some of its settings are unknown: CONFIG GET does not name save"}},
+		Of(map[string]string{"appendonly": "no", "maxmemory-policy": "noeviction"}, 0))
+	require.Empty(t, Of(map[string]string{"appendonly": "yes", "appendfsync": "always", "maxmemory": "0"}, 0), "what is not needed may be missing")
+}
+
 // Every policy but noeviction evicts locks, those that later servers have too.
 func TestEviction(t *testing.T) {
 	sound := map[string]string{"appendonly": "yes", "appendfsync": "always", "min-replicas-to-write": "1", "maxmemory": "100"}

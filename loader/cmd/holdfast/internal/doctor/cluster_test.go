@@ -3,9 +3,12 @@
 package doctor_test
 
 import (
+	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/integration/server"
@@ -33,6 +36,18 @@ func TestFaultsOfAClusterAreFound(t *testing.T) {
 			back := p.setFor(pair...)
 			p.found(code)
 			back()
+		}
+
+		// So many keys of each primary are looked at.
+		const many = 700
+		for _, tag := range []string{"b", "c"} { // at two primaries
+			set := p.Client.B().Eval().Script("for i = 1, ARGV[1] do redis.call('SET', KEYS[1] .. i, 'x', 'PX', 60000) end").
+				Numkeys(1).Key("lock:{" + tag + "}").Arg(strconv.Itoa(many)).Build()
+			require.True(t, rueidis.IsRedisNil(p.Client.Do(ctx, set).Error()))
+		}
+		require.Contains(t, p.found("plain-strings")["plain-strings"].What, fmt.Sprint(2*many))
+		for _, n := range d.Nodes()[:3] {
+			p.do(n, "FLUSHALL")
 		}
 
 		p.do(primary, "CLUSTER", "SETSLOT", "7", "MIGRATING", id(d.Nodes()[1]))
@@ -69,6 +84,7 @@ func TestFaultsOfAClusterAreFound(t *testing.T) {
 		report := doctor.Examine(ctx, []doctor.Deployment{p.Deployment}, p.opt)
 		require.NoError(t, primary.Resume())
 		require.NotEmpty(t, report.Errors)
+		require.Contains(t, whats(report, "not-checked"), "keys under the prefix: a primary does not answer")
 		for _, f := range report.Findings {
 			require.NotContains(t, f.Mend, "ACL SETUSER", "%+v", f)
 		}

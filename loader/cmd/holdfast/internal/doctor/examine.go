@@ -30,7 +30,7 @@ type Deployment struct {
 	DialSentinel func(ctx context.Context, addr string) (rueidis.Client, error)
 
 	known  sentinels.Known // what a sentinel says
-	silent bool            // a node does not answer
+	silent bool            // a primary does not answer
 }
 
 // Options of Examine.
@@ -60,6 +60,11 @@ type examination struct {
 
 func (e *examination) find(code, node, mend, format string, args ...any) {
 	e.report.Findings = append(e.report.Findings, find(code, node, mend, format, args...))
+}
+
+// skip notes what is not looked at, because a primary is silent.
+func (e *examination) skip(what string) {
+	e.find("not-checked", "", "examine again when it answers", "%s: a primary does not answer", what)
 }
 
 // Examine looks at all nodes of the deployments and blocks until all have answered, or failed. The
@@ -112,13 +117,15 @@ func (e *examination) meet(ctx context.Context, d *Deployment) {
 		}
 		if e.reach(report) {
 			e.add(ctx, d, report)
-		} else if report.Action == loader.Failed {
+		} else if report.Action == loader.Failed && report.Role == cluster.Primary {
 			d.silent = true
 		}
 	}
-	if !d.silent { // else there is no time to wait for it again
-		e.fenced(ctx, d)
+	if d.silent { // there is no time to wait for it again
+		e.skip("the library for fenced writes")
+		return
 	}
+	e.fenced(ctx, d)
 }
 
 // fenced compares the library for fenced writes, if the deployment has it.

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/rights"
 )
 
-// sample is how many locks are looked at, and pages how many SCANs of a server find them.
+// sample is how many keys of each primary are looked at, and pages how many SCANs of it find them.
 const (
 	sample = 1000
 	pages  = 200
@@ -23,7 +23,11 @@ const (
 func (e *examination) keys(ctx context.Context) {
 	for i := range e.deployments {
 		d := &e.deployments[i]
-		if e.opt.Prefix == "" || e.silent(d) {
+		if e.opt.Prefix == "" {
+			continue
+		}
+		if e.silent(d) {
+			e.skip("keys under the prefix")
 			continue
 		}
 		view, err := locks.Open(d.Client, e.opt.Prefix)
@@ -31,7 +35,7 @@ func (e *examination) keys(ctx context.Context) {
 			continue // the prefix is none that a client takes
 		}
 		within, cancel := context.WithTimeout(ctx, e.opt.Timeout)
-		list, err := view.List(within, locks.Filter{Limit: sample, Any: true, Pages: pages}, nil)
+		list, err := view.List(within, locks.Filter{Keys: sample, Pages: pages}, nil)
 		cancel()
 		view.Close()
 		if err != nil && strings.Contains(err.Error(), "NOPERM") {

@@ -48,6 +48,29 @@ func (n *node) library(name, version string, r loader.NodeReport) {
 	}
 }
 
+// listed looks for the libraries where verify could not: it asks for the topology first, which was refused.
+func (n *node) listed(ctx context.Context) {
+	all, err := n.do(ctx, "FUNCTION", "LIST", "WITHCODE").ToArray()
+	if !n.sees("FUNCTION LIST", err) {
+		return
+	}
+	codes := map[string]string{}
+	for _, lib := range all {
+		about, _ := lib.AsMap()
+		name, code := about["library_name"], about["library_code"]
+		text, _ := name.ToString()
+		codes[text], _ = code.ToString()
+	}
+	if codes[functions.Library] == "" {
+		n.library(functions.Library, functions.Version, loader.NodeReport{Action: loader.Missing})
+	}
+	for name, source := range map[string]string{functions.Library: functions.Source, functions.FencedLibrary: functions.FencedSource} {
+		if code := codes[name]; code != "" && code != source {
+			n.find("library-differs", "examine as an administrator, who sees its version", "the library %s is not this command's", name)
+		}
+	}
+}
+
 // engine looks where the library is missing: from 9.1 on Valkey can be built without Lua.
 func (n *node) engine(ctx context.Context) {
 	if !n.without {

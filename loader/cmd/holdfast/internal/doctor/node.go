@@ -52,6 +52,9 @@ func (n *node) examine(ctx context.Context) {
 	if text, err := n.do(ctx, "INFO").ToString(); n.sees("INFO", err) {
 		n.info = fields(text)
 	}
+	if n.refused["ROLE"]+n.refused["CLUSTER NODES"] != "" && n.gone == nil {
+		n.listed(ctx)
+	}
 	for _, c := range nodeChecks {
 		if n.gone == nil {
 			c.look(n, ctx)

@@ -129,6 +129,16 @@ func byCode(report doctor.Report) map[string]doctor.Finding {
 	return found
 }
 
+// whats are the texts of the findings with this code.
+func whats(report doctor.Report, code string) (texts []string) {
+	for _, f := range report.Findings {
+		if f.Code == code {
+			texts = append(texts, f.What)
+		}
+	}
+	return texts
+}
+
 // found requires that these codes are found, and nothing else.
 func (p *patient) found(codes ...string) map[string]doctor.Finding {
 	p.t.Helper()

@@ -3,10 +3,12 @@
 package doctor_test
 
 import (
+	"context"
 	"strconv"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/functions"
@@ -46,9 +48,15 @@ func TestFaultsOfAReplicatedServerAreFound(t *testing.T) {
 	found = p.found("replica-writable", "library-missing", "library-differs")
 	require.Contains(t, found["library-differs"].What, functions.FencedLibrary)
 
+	// A replica that does not answer hides nothing of the primary.
+	p.do(d.Nodes()[0], "LPUSH", "lock:list", "x")
 	p.opt.Timeout = 3 * time.Second
 	require.NoError(t, replica.Pause())
-	require.Contains(t, p.examine(), "node-unreachable")
+	found = p.examine()
+	require.Contains(t, found, "node-unreachable")
+	require.Contains(t, found, "foreign-keys")
+	require.Contains(t, found, "library-differs")
+	require.NotContains(t, found, "not-checked")
 	require.NoError(t, replica.Resume())
 }
 
@@ -98,6 +106,25 @@ func TestFaultsBehindSentinelAreFound(t *testing.T) {
 	require.Equal(t, one.Addr, p.found("sentinel-quorum")["sentinel-quorum"].Node)
 	p.do(one, "SENTINEL", "SET", d.SentinelMaster, "quorum", "2")
 
+	p.do(one, "ACL", "SETUSER", "default", "-sentinel|ckquorum")
+	require.Contains(t, p.found("not-checked")["not-checked"].What, "SENTINEL CKQUORUM: NOPERM")
+	p.do(one, "ACL", "SETUSER", "default", "+sentinel|ckquorum")
+
+	// One that hangs says nothing of the quorum.
+	dial, timeout := p.DialSentinel, p.opt.Timeout
+	p.opt.Timeout = 3 * time.Second
+	p.DialSentinel = func(ctx context.Context, addr string) (rueidis.Client, error) {
+		redis, err := dial(ctx, addr)
+		if addr == one.Addr {
+			require.NoError(t, one.Pause())
+		}
+		return redis, err
+	}
+	p.Sentinels = []string{d.Sentinels()[1].Addr, one.Addr}
+	require.Equal(t, one.Addr, p.found("sentinel-unreachable")["sentinel-unreachable"].Node)
+	require.NoError(t, one.Resume())
+	p.DialSentinel, p.opt.Timeout, p.Sentinels = dial, timeout, d.Addrs()
+
 	require.NoError(t, one.Kill())
 	require.Equal(t, one.Addr, p.found("sentinel-unreachable")["sentinel-unreachable"].Node)
 	p.Sentinels = []string{d.Sentinels()[1].Addr}
@@ -116,4 +143,12 @@ func TestFaultsBehindSentinelAreFound(t *testing.T) {
 		}
 		return false
 	}, soon, pollEvery)
+
+	// A sentinel that hangs leaves time for the others, which know that replica.
+	hangs := d.Sentinels()[2]
+	p.Sentinels, p.opt.Timeout = []string{hangs.Addr, d.Sentinels()[1].Addr}, 3*time.Second
+	require.NoError(t, hangs.Pause())
+	report := doctor.Examine(ctx, []doctor.Deployment{p.Deployment}, p.opt)
+	require.NoError(t, hangs.Resume())
+	require.Len(t, report.Nodes, len(d.Nodes()))
 }

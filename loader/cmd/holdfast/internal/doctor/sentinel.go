@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/redis/rueidis"
 
@@ -48,9 +49,12 @@ func (e *examination) sentinels(ctx context.Context) {
 func (e *examination) sentinel(ctx context.Context, d *Deployment, addr string, seen map[string]bool) (others []string) {
 	ctx, cancel := context.WithTimeout(ctx, e.opt.Timeout)
 	defer cancel()
+	unreachable := func(err error) {
+		e.find("sentinel-unreachable", addr, "start it again, or take its address away", "%v", err)
+	}
 	redis, err := d.DialSentinel(ctx, addr)
 	if err != nil {
-		e.find("sentinel-unreachable", addr, "start it again, or take its address away", "%v", err)
+		unreachable(err)
 		return nil
 	}
 	defer redis.Close()
@@ -66,13 +70,26 @@ func (e *examination) sentinel(ctx context.Context, d *Deployment, addr string, 
 	ask := func(words ...string) rueidis.RedisResult {
 		return redis.Do(ctx, redis.B().Arbitrary("SENTINEL").Args(words...).Build())
 	}
-	if err := ask("CKQUORUM", d.Master).Error(); err != nil {
+	refused := func(command string, err error) {
+		e.find("not-checked", addr, "give --sentinel-user a user who may use SENTINEL", "SENTINEL %s: %v", command, err)
+	}
+	err = ask("CKQUORUM", d.Master).Error()
+	switch reply, replied := rueidis.IsRedisErr(err); {
+	case replied && strings.HasPrefix(reply.Error(), "NOPERM"):
+		refused("CKQUORUM", err)
+	case replied:
 		e.find("sentinel-quorum", addr, "start the sentinels again, or SENTINEL SET "+d.Master+" quorum N; "+
 			"a majority must be up", "%v", err)
+	case err != nil:
+		unreachable(err)
+		return others
 	}
 	about, err := ask("MASTER", d.Master).AsStrMap()
-	if err != nil {
-		e.find("not-checked", addr, "give --sentinel-user a user who may use SENTINEL", "SENTINEL MASTER: %v", err)
+	if _, replied := rueidis.IsRedisErr(err); replied {
+		refused("MASTER", err)
+		return others
+	} else if err != nil {
+		unreachable(err)
 		return others
 	}
 	down := number(about, "down-after-milliseconds")

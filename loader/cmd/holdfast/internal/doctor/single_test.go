@@ -187,8 +187,10 @@ func TestRightsAreExamined(t *testing.T) {
 		user("hasty", "-hset -pexpireat"),
 		user("deaf", "resetchannels"),
 		user("keyless", "resetkeys ~other:*"),
+		user("key", "resetkeys ~other:*"),
 		user("slow", "-client|tracking"),
 		user("blind", "-config|get -info -slowlog -latency|latest -scan -acl|dryrun -command|info"),
+		user("roleless", "-role"),
 		user("plain", "-role -function|list")))
 	healthy(t, d)
 	as := func(name string, codes ...string) map[string]doctor.Finding {
@@ -203,13 +205,23 @@ func TestRightsAreExamined(t *testing.T) {
 	require.Contains(t, found["rights-missing"].Mend, "ACL SETUSER deaf '&lock:*',")
 	found = as("keyless", "rights-missing")
 	require.Contains(t, found["rights-missing"].Mend, "ACL SETUSER keyless '~lock:*',")
+	found = as("key", "rights-missing") // a word of what the server says
+	require.Contains(t, found["rights-missing"].Mend, "ACL SETUSER key '~lock:*',")
 	found = as("slow", "rights-missing", "tracking-refused")
 	require.Contains(t, found["rights-missing"].Mend, "ACL SETUSER slow '+client|tracking',")
 	found = as("blind", "not-checked")
 	require.Equal(t, "user blind may not use ACL DRYRUN, COMMAND INFO, CONFIG GET, INFO, LATENCY LATEST, SLOWLOG GET",
 		found["not-checked"].What)
 	require.Contains(t, found["not-checked"].Mend, "ACL SETUSER blind '+acl|dryrun' '+command|info' '+config|get' +info ")
-	require.Equal(t, "user plain may not use ROLE", as("plain", "not-checked")["not-checked"].What)
+	require.Equal(t, "user plain may not use FUNCTION LIST, ROLE", as("plain", "not-checked")["not-checked"].What)
+
+	// The library is looked at all the same.
+	as("roleless", "not-checked")
+	library("library-differs", functions.Source+"\n-- patched").plant(healthy(t, d))
+	require.Equal(t, "user roleless may not use ROLE", as("roleless", "not-checked", "library-differs")["not-checked"].What)
+	undo := library("library-missing", "").plant(patientOf(t, d, d.ClientOption()))
+	as("roleless", "not-checked", "library-missing")
+	undo()
 
 	p := patientOf(t, d, d.ClientOption())
 	p.opt.As = "fit"

@@ -36,6 +36,7 @@ type Filter struct {
 	Order     Order         // of the list; "": by name
 	Limit     int           // at most so many, the first ones of the order, "" here: by waiters; 0: all
 	Pages     int           // at most so many SCANs of a server; 0: until its end
+	Keys      int           // at most so many keys of a server, whichever are found first; 0: all
 	Any       bool          // whichever are found first: the look ends at the limit
 }
 
@@ -153,7 +154,7 @@ func (l *look) scan(ctx context.Context, n primary, keys chan<- string) error {
 	if n.node == nil {
 		return errors.New("no connection")
 	}
-	count := int64(batch)
+	count, sent := int64(batch), 0
 	for cursor, pages := uint64(0), 1; ; pages++ {
 		page, err := n.node.Do(ctx, l.page(n.node, cursor, count)).AsScanEntry()
 		if err != nil {
@@ -164,6 +165,9 @@ func (l *look) scan(ctx context.Context, n primary, keys chan<- string) error {
 			case keys <- key:
 			case <-ctx.Done():
 				return ctx.Err()
+			}
+			if sent++; sent == l.filter.Keys {
+				return nil
 			}
 		}
 		if count = batch; len(page.Elements) < batch/4 {

@@ -65,7 +65,9 @@ func (n Need) look(ctx context.Context, node rueidis.Client, user string) ([]str
 			return missing, fmt.Errorf("ACL DRYRUN of %s: %w", r.rule, err)
 		}
 		if said != "OK" {
-			missing = append(missing, fmt.Sprintf("%s: %s", r.rule, strings.ReplaceAll(said, user, "the user")))
+			// only there: the name may be a word of the rest, which Grant reads
+			said = strings.Replace(said, "User "+user+" ", "The user ", 1)
+			missing = append(missing, fmt.Sprintf("%s: %s", r.rule, said))
 		}
 	}
 	return missing, nil

@@ -88,7 +88,7 @@ func (m *model) ask(a askMsg) tea.Cmd {
 			return nil
 		}
 		m.prompt = prompt{label: question, done: func(m *model, answer string) tea.Cmd {
-			if !agrees(strings.TrimSpace(answer)) {
+			if !agrees(answer) {
 				m.said = nothingBroken
 				return nil
 			}

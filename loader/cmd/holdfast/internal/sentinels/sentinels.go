@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -28,22 +29,33 @@ type Known struct {
 	Others   []string // addresses of the other sentinels
 }
 
-// Ask asks one sentinel after the other, until one knows the primary of this name.
+// Ask asks one sentinel after the other, until one knows the primary of this name. One that hangs leaves
+// the others their shares of the time.
 func Ask(ctx context.Context, dial Dial, addrs []string, name string) (Known, error) {
 	var failed []error
-	for _, addr := range addrs {
-		redis, err := dial(ctx, addr)
+	for i, addr := range addrs {
+		k, err := one(ctx, dial, addr, name, len(addrs)-i)
 		if err == nil {
-			var k Known
-			k, err = From(ctx, redis, name)
-			redis.Close()
-			if err == nil {
-				return k, nil
-			}
+			return k, nil
 		}
 		failed = append(failed, fmt.Errorf("sentinel %s: %w", addr, err))
 	}
 	return Known{}, errors.Join(failed...)
+}
+
+// one asks the first of so many sentinels.
+func one(ctx context.Context, dial Dial, addr, name string, of int) (Known, error) {
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(of))
+		defer cancel()
+	}
+	redis, err := dial(ctx, addr)
+	if err != nil {
+		return Known{}, err
+	}
+	defer redis.Close()
+	return From(ctx, redis, name)
 }
 
 // From asks one sentinel. What its user may not ask for stays empty.

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/client"
 )
 
-// ErrSilent is why a command was ended before its lease was.
-var ErrSilent = errors.New("the server does not answer, and the lease ends soon")
+// ErrSilent is why a command was ended before its lease was: the server does not answer, or refuses.
+var ErrSilent = errors.New("the lock is not renewed, and the lease ends soon")
 
 // ending decides when to end a command, and how.
 type ending struct {

@@ -14,11 +14,13 @@ import (
 // need look for one, and the command can tell at its end.
 type Output struct {
 	io.Writer
-	Err error
+	Err     error
+	Written bool // there was a write
 }
 
 func (o *Output) Write(p []byte) (int, error) {
 	n, err := o.Writer.Write(p)
+	o.Written = true
 	if o.Err == nil {
 		o.Err = err
 	}
