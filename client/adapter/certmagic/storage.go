@@ -24,14 +24,14 @@
 // # When a lock is lost
 //
 // In an outage that is longer than the lease, by a failover, or by an operator who breaks it, another
-// process may begin the same work. Where certmagic tries again and again (ManageAsync, ObtainCertAsync,
-// RenewCertAsync), it asks for its lock's lease before each try (RenewLockLease): a lock that is lost is
+// process may begin the same work. Where certmagic tries again and again (ObtainCertAsync and RenewCertAsync,
+// as ManageAsync has it), it asks for its lock's lease before each try (RenewLockLease): a lock that is lost is
 // waited for and taken again there, and certmagic then sees what the other process has stored. Within a
 // try, and in calls without retries, it cannot be told, and may order a certificate that another process
 // orders too; its locks are made for that to be rare, and harmless. The client logs the loss.
 //
 // Goroutines of a process are not told apart, since certmagic has only names: after a loss one may wait
-// in RenewLockLease while another one goes on with its lock. Never do both go on.
+// in RenewLockLease while another one goes on with its lock.
 package holdfastcertmagic
 
 import (
