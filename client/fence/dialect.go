@@ -35,8 +35,15 @@ func (d Dialect) Table() string { return d.table }
 
 // Trigger returns the statements for a migration. The table then refuses every update that lowers its
 // column fence (BIGINT NOT NULL DEFAULT 0), by any writer. The error says "holdfast: stale token". The
-// table may be holdfast_fences too. Its name is not quoted.
-func (d Dialect) Trigger(table string) string { return strings.ReplaceAll(d.trigger, "guarded", table) }
+// table may be holdfast_fences too. Its name is not quoted: give one that needs quotes with them, as in
+// the database's own statements: `"order"`, or "`order`" for MySQL.
+func (d Dialect) Trigger(table string) string {
+	name := table + "_fence"
+	if bare := strings.TrimRight(table, "\"`]"); bare != table { // the suffix is within the quotes
+		name = bare + "_fence" + table[len(bare):]
+	}
+	return strings.NewReplacer("guarded_fence", name, "guarded", table).Replace(d.trigger)
+}
 
 // table is also SQLite's.
 const table = `CREATE TABLE IF NOT EXISTS holdfast_fences (

@@ -21,7 +21,8 @@
 //
 // The table holdfast_fences has the newest token of each lock, by the lock's key in Redis. Create it
 // with [Dialect.Table]. A [Dialect.Trigger] guards a table against writers without this package.
-// What must hold at each level of isolation is in docs/fencing.md of the repository.
+// What must hold at each level of isolation is in docs/fencing.md of the repository. PostgreSQL refuses
+// the keys of locks whose names are not UTF-8 or have a NUL (SQLSTATE 22021), with an error of its own.
 package fence
 
 import (
@@ -58,8 +59,10 @@ func (d Dialect) Claim(ctx context.Context, tx *sql.Tx, names ...string) error {
 
 // Check is Claim for those who may be inside together: workers of one leader, or readers. It returns
 // ErrStale if a fence is above the token, and does not raise it. Until the transaction ends nobody
-// claims the locks, and others may check them. It guards only if every new holder has claimed before
-// it relies on the data, in a transaction that is committed: a leader does so when its term begins.
+// claims the locks, and others may check them. In SQLite that takes BEGIN IMMEDIATE: in WAL mode a
+// transaction that only reads keeps no writer out, and its first write fails if one was there. Check
+// guards only if every new holder has claimed before it relies on the data, in a transaction that is
+// committed: a leader does so when its term begins.
 func (d Dialect) Check(ctx context.Context, tx *sql.Tx, names ...string) error {
 	return guard(ctx, tx, "check", d.check, names, func(int64) int64 { return 0 })
 }

@@ -165,6 +165,24 @@ func TestNames(t *testing.T) {
 	})
 }
 
+// The name of a table that needs quotes is given with them.
+func TestATriggerOfAQuotedTable(t *testing.T) {
+	each(t, func(t *testing.T, d *database) {
+		table := `"my order"`
+		if d.name == "mariadb" {
+			table = "`my order`"
+		}
+		d.do("DROP TABLE IF EXISTS " + table)
+		d.do("CREATE TABLE " + table + " (id BIGINT PRIMARY KEY, fence BIGINT NOT NULL DEFAULT 0)")
+		d.do(d.Trigger(table))
+		d.do("INSERT INTO " + table + " VALUES (1, 20)")
+		_, err := d.Exec("UPDATE " + table + " SET fence = 19")
+		require.ErrorContains(t, err, "holdfast: stale token")
+		d.do("DROP TABLE " + table)
+	})
+	require.Contains(t, fence.SQLite.Trigger("[order]"), "EXISTS [order_fence] BEFORE UPDATE ON [order] ")
+}
+
 // A trigger refuses lower tokens, whoever writes, and the fence's own too. What was deleted is forgotten.
 func TestTriggers(t *testing.T) {
 	each(t, func(t *testing.T, d *database) {

@@ -24,16 +24,21 @@
 // # When a lock is lost
 //
 // In an outage that is longer than the lease, by a failover, or by an operator who breaks it, another
-// process may begin the same work. certmagic asks for its lock's lease before each try to obtain or to
-// renew a certificate (RenewLockLease): it gives up there if the lock is lost. Within a try it cannot be
-// told, and may order a certificate that another process orders too; its locks are made for that to be
-// rare, and harmless. It logs what Unlock returns.
+// process may begin the same work. Where certmagic tries again and again (ObtainCertAsync and RenewCertAsync,
+// as ManageAsync has it), it asks for its lock's lease before each try (RenewLockLease): a lock that is lost is
+// waited for and taken again there, and certmagic then sees what the other process has stored. Within a
+// try, and in calls without retries, it cannot be told, and may order a certificate that another process
+// orders too; its locks are made for that to be rare, and harmless. The client logs the loss.
+//
+// Goroutines of a process are not told apart, since certmagic has only names: after a loss one may wait
+// in RenewLockLease while another one goes on with its lock.
 package holdfastcertmagic
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,6 +57,7 @@ type Storage struct {
 
 	mu   sync.Mutex
 	held map[string][]*client.Lock // by name, the oldest first: all but the last one are lost
+	// each caller between Lock and Unlock has one of them, whichever, unless it waits in RenewLockLease
 }
 
 var (
@@ -102,40 +108,88 @@ func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 
 // RenewLockLease asks the server whether the lock is still held, and starts its lease anew. The lease
 // is that of the client: a lock is renewed for as long as its process lives, so that it needs no lease
-// as long as the work, and a crash does not hold it for so long.
+// as long as the work, and a crash does not hold it for so long. A lock that is lost is waited for as in
+// Lock, and taken again.
 //
-// Errors: client.ErrLost when the lock is lost, client.ErrNotHeld without a Lock, and as
-// client.Lock.Renew.
+// Errors: client.ErrNotHeld without a Lock; as client.Lock.Renew, client.ErrLost excepted; and as
+// client.Acquire: the lock is then tried for by the next call.
 func (s *Storage) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
-	s.mu.Lock()
-	held := s.held[name]
-	s.mu.Unlock()
-	if len(held) == 0 {
-		return fmt.Errorf("holdfast: certmagic: renew %q: %w", name, client.ErrNotHeld)
+	for {
+		lock := s.oldest(name)
+		if lock == nil {
+			return fmt.Errorf("holdfast: certmagic: renew %q: %w", name, client.ErrNotHeld)
+		}
+		if err := lock.Renew(ctx); !gone(err) {
+			return err
+		}
+		// certmagic repeats only what it does under the lock, for 30 days, and not the Lock: without
+		// one it would not come to its work in all that time. The lost one is not there for the others
+		// meanwhile: one of them may have the lock that is waited for here, and gives that back.
+		if s.remove(name, lock) {
+			return s.again(ctx, name, lock)
+		}
 	}
-	return held[0].Renew(ctx)
+}
+
+// again takes the lock in the place of a lost one.
+func (s *Storage) again(ctx context.Context, name string, lost *client.Lock) error {
+	_ = lost.Release(ctx) // another server may have it still, or it is ours for its grace
+	err := s.Lock(ctx, name)
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.held[name] = slices.Insert(s.held[name], 0, lost) // for the next call, or the Unlock
+	}
+	return err
 }
 
 // Unlock gives the lock back. It blocks for one round trip, and while Redis cannot be reached until
-// ctx ends or the lease has ended.
+// ctx ends or the lease has ended. It is no error that the lock was lost since Lock: there is nothing to
+// give back, and certmagic keeps a lock that Unlock fails for in its list of those to give back.
 //
-// Errors: client.ErrLost when the lock was lost since Lock: the work may have run beside another
-// process; client.ErrNotHeld without a Lock; and as client.Lock.Release.
+// Errors: client.ErrNotHeld without a Lock; and as client.Lock.Release, client.ErrLost excepted.
 func (s *Storage) Unlock(ctx context.Context, name string) error {
-	s.mu.Lock()
-	held := s.held[name]
-	if len(held) == 0 {
-		s.mu.Unlock()
-		return fmt.Errorf("holdfast: certmagic: unlock %q: %w", name, client.ErrNotHeld)
-	}
 	// The oldest: if it is another goroutine's, it is one that was lost, and what is still held is held
 	// until that goroutine has called too.
-	lock := held[0]
-	if s.held[name] = held[1:]; len(held) == 1 {
+	lock := s.oldest(name)
+	for lock != nil && !s.remove(name, lock) {
+		lock = s.oldest(name)
+	}
+	if lock == nil {
+		return fmt.Errorf("holdfast: certmagic: unlock %q: %w", name, client.ErrNotHeld)
+	}
+	if err := lock.Release(ctx); !gone(err) {
+		return err
+	}
+	return nil
+}
+
+// gone reports whether an error says that a lock was lost, also if again has released it since.
+func gone(err error) bool { return errors.Is(err, client.ErrLost) || errors.Is(err, client.ErrNotHeld) }
+
+// oldest is nil without a Lock.
+func (s *Storage) oldest(name string) *client.Lock {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.held[name]) == 0 {
+		return nil
+	}
+	return s.held[name][0]
+}
+
+// remove reports whether the lock was still there.
+func (s *Storage) remove(name string, lock *client.Lock) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held := s.held[name]
+	i := slices.Index(held, lock)
+	if i < 0 {
+		return false
+	}
+	if s.held[name] = slices.Delete(held, i, i+1); len(held) == 1 {
 		delete(s.held, name)
 	}
-	s.mu.Unlock()
-	return lock.Release(ctx)
+	return true
 }
 
 func (s *Storage) add(name string, lock *client.Lock) {

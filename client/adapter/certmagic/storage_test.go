@@ -4,6 +4,7 @@ package holdfastcertmagic_test
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"io/fs"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/certmagic"
+	"go.uber.org/zap"
 
 	"github.com/holdfast-go/holdfast/client"
 	holdfastcertmagic "github.com/holdfast-go/holdfast/client/adapter/certmagic"
@@ -121,14 +123,19 @@ func TestALostLock(t *testing.T) {
 			t.Error(err)
 		}
 		s.Delete("certmagic:" + name)
-		if err := st.RenewLockLease(t.Context(), name, time.Minute); !errors.Is(err, client.ErrLost) {
+		if err := st.RenewLockLease(t.Context(), name, time.Minute); err != nil {
 			t.Errorf("RenewLockLease of a lost lock returned %v", err)
 		}
-		// Another goroutine has it next. The first one's Unlock gives back nothing of that.
+		if !s.Inspect("certmagic:" + name).Held {
+			t.Error("RenewLockLease did not take a lost lock again")
+		}
+		// Another goroutine has it next. The first one's Unlock gives back nothing of that, and returns
+		// nil: certmagic would count the lock as held.
+		s.Delete("certmagic:" + name)
 		if err := st.Lock(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
-		if err := st.Unlock(t.Context(), name); !errors.Is(err, client.ErrLost) {
+		if err := st.Unlock(t.Context(), name); err != nil {
 			t.Errorf("the first Unlock returned %v", err)
 		}
 		if !s.Inspect("certmagic:" + name).Held {
@@ -140,6 +147,100 @@ func TestALostLock(t *testing.T) {
 		s.Free("certmagic:" + name)
 	})
 }
+
+// A lost lock is waited for, by one goroutine or by two: one has it at a time, and in the end it is free.
+func TestALostLockIsTakenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		st := storage(t, s)
+		if err := st.Lock(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		giveBack := s.Take("certmagic:"+name, time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := st.RenewLockLease(ctx, name, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("RenewLockLease of a lock that another has returned %v", err)
+		}
+		giveBack()
+		if err := st.RenewLockLease(t.Context(), name, time.Minute); err != nil {
+			t.Errorf("RenewLockLease of a lock that another had returned %v", err)
+		}
+		// Two goroutines: the first one's lock is lost, and the second one asks for its lease before it.
+		s.Delete("certmagic:" + name)
+		time.Sleep(time.Minute)
+		if err := st.Lock(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		second := make(chan error, 1)
+		go func() { second <- st.RenewLockLease(t.Context(), name, time.Minute) }()
+		time.Sleep(time.Minute)
+		if err := st.RenewLockLease(t.Context(), name, time.Minute); err != nil {
+			t.Error(err)
+		}
+		select {
+		case err := <-second:
+			t.Fatalf("both go on: %v", err)
+		default:
+		}
+		if err := st.Unlock(t.Context(), name); err != nil {
+			t.Error(err)
+		}
+		if err := <-second; err != nil {
+			t.Error(err)
+		}
+		if err := st.Unlock(t.Context(), name); err != nil {
+			t.Error(err)
+		}
+		s.Free("certmagic:" + name)
+	})
+}
+
+// After a loss between two tries certmagic obtains the certificate at the next one.
+func TestObtainAfterALoss(t *testing.T) {
+	for kind, lose := range map[string]func(*locktest.Server){
+		"outage": func(s *locktest.Server) {
+			s.Pause()
+			time.AfterFunc(40*time.Second, s.Resume)
+		},
+		"break": func(s *locktest.Server) { s.Break("certmagic:"+name, "maintenance") },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := locktest.New(t)
+				cache := certmagic.NewCache(certmagic.CacheOptions{
+					GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { return nil, nil },
+					Logger:           zap.NewNop(),
+				})
+				defer cache.Stop()
+				ca := &issuer{first: func() { lose(s) }}
+				cfg := certmagic.New(cache, certmagic.Config{Storage: storage(t, s), Issuers: []certmagic.Issuer{ca}, Logger: zap.NewNop()})
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+				defer cancel()
+				if err := cfg.ObtainCertAsync(ctx, "example.com"); err != nil || ca.tries != 2 {
+					t.Errorf("ObtainCertAsync returned %v after %d tries", err, ca.tries)
+				}
+				s.Free("certmagic:" + name)
+			})
+		})
+	}
+}
+
+// issuer is a CA that is down at the first try.
+type issuer struct {
+	first func()
+	tries int
+}
+
+func (i *issuer) Issue(context.Context, *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
+	if i.tries++; i.tries == 1 {
+		i.first()
+		return nil, errors.New("the CA is down")
+	}
+	return &certmagic.IssuedCertificate{Certificate: []byte("certificate"), Metadata: map[string]string{}}, nil
+}
+
+func (i *issuer) IssuerKey() string { return "issuer" }
 
 func TestRedisCannotBeReached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

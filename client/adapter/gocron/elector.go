@@ -13,6 +13,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/internal/holding"
 )
 
 // ErrNotLeader is what IsLeader returns in a process that does not lead.
@@ -43,7 +44,8 @@ type Elector struct {
 var _ gocron.Elector = (*Elector)(nil)
 
 // NewElector starts to campaign for the lock of that name, and does so until Close. It does not block.
-// opts change the lock; a term with client.WithMaxHold ends then, and the next in line leads.
+// opts change the lock; a term with client.WithMaxHold ends then, and the next in line leads when the jobs
+// of Task have returned, or after the grace.
 //
 // The process leads some moments later at the earliest, so jobs that start immediately may find no
 // leader. Wait for [Elector.Await] with them.
@@ -164,8 +166,13 @@ func (e *Elector) campaign(ctx context.Context) {
 			}
 			why := context.Cause(lock.Context())
 			e.set(nil, why)
-			if errors.Is(why, client.ErrShutdown) { // the lock is kept until its release
+			switch { // the lock is ours yet
+			case errors.Is(why, client.ErrShutdown):
 				e.wait(ctx)
+			case errors.Is(why, client.ErrMaxHold) || errors.Is(why, client.ErrMaxRenewals):
+				grace, cancel := context.WithTimeout(ctx, graceOf(lock))
+				e.wait(grace)
+				cancel()
 			}
 			giveBack(ctx, lock)
 			continue
@@ -185,7 +192,14 @@ func (e *Elector) campaign(ctx context.Context) {
 	e.set(nil, client.ErrClosed)
 }
 
-// wait blocks until no job of Task is running, or Close was called.
+// graceOf is how long a lock is kept at the most when its limit has ended the work.
+func graceOf(lock *client.Lock) time.Duration {
+	var all holding.Under
+	lock.Context().Value(&all)
+	return all[0].Terms.Grace // the innermost
+}
+
+// wait blocks until no job of Task is running, or ctx ends: at Close, or when the lock is gone.
 func (e *Elector) wait(ctx context.Context) {
 	idle := make(chan struct{})
 	go func() {

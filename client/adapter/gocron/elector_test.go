@@ -5,6 +5,7 @@ package holdfastgocron_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -208,6 +209,46 @@ func TestAJobThatGoesOnKeepsItsLock(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A limit ends a term, and the lock is kept while jobs of Task stop, for the grace at the most.
+func TestTheNextTermWaitsForTheJobs(t *testing.T) {
+	const grace = 10 * time.Second // also the default
+	for name, limit := range map[string]client.Option{
+		"MaxHold": client.WithMaxHold(time.Minute, grace), "MaxRenewals": client.WithMaxRenewals(5),
+	} {
+		for stops, want := range map[time.Duration]time.Duration{0: 0, grace / 2: grace / 2, 2 * grace: grace} {
+			t.Run(fmt.Sprint(name, " ", stops), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := locktest.New(t)
+					e := elector(t, s.Client(client.Config{}), limit)
+					term, err := e.Await(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					next := elector(t, s.Client(client.Config{}))
+					add(t, scheduler(t, gocron.WithDistributedElector(e)), time.Hour, e.Task(func(ctx context.Context) error {
+						<-ctx.Done()
+						time.Sleep(stops)
+						return nil
+					}), gocron.WithStartAt(gocron.WithStartImmediately()))
+					<-term.Done()
+					over := time.Now()
+					if _, err := next.Await(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					if took := time.Since(over); took < want || took > want+time.Second {
+						t.Errorf("the next one leads after %v, not %v", took, want)
+					}
+					pass(time.Second)
+					if now := s.Inspect("reports"); now.Waiters != 1 {
+						t.Errorf("the old one does not campaign: %+v", now)
+					}
+					pass(2 * grace)
+				})
+			})
+		}
 	}
 }
 

@@ -79,6 +79,10 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 // does. The job must have a name, by [gocron.WithName], and the scheduler or the job this Locker, or
 // else the job ends with ErrNoLock.
 //
+// gocron tells no two runs of a job apart. If one begins while another one is there (RunNow, or no
+// [gocron.WithSingletonMode]), and gets a lock since that of the other is lost or has a limit, then a job that
+// begins after it has the context of the later lock, or ErrNoLock when that was given back.
+//
 //go:noinline
 func (l *Locker) Task(fn func(context.Context) error) gocron.Task {
 	return gocron.NewTask(func(ctx context.Context) error {

@@ -17,7 +17,8 @@
 // # When Redis cannot be reached
 //
 // Nothing is migrated: Up returns an error that is client.ErrUnreachable. A process that waits in line
-// rides out an outage of up to one lease.
+// rides out an outage of up to one lease. If Redis is gone when the migrations have been made under the
+// lock, that is only logged (slog): the lease ends the lock.
 //
 // # When the lock is lost during a migration
 //
@@ -41,7 +42,9 @@ package holdfastgoose
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"github.com/pressly/goose/v3/lock"
@@ -49,14 +52,15 @@ import (
 	"github.com/holdfast-go/holdfast/client"
 )
 
-// Locker is a [lock.Locker]. It is safe for concurrent use; several providers may share one.
+// Locker is a [lock.Locker]. It is safe for concurrent use; several providers may share one. If those of
+// one *sql.DB do, and a lock is lost, it may be the wrong one of them that returns client.ErrLost.
 type Locker struct {
 	client *client.Client
 	name   string
 	opts   []client.Option
 
 	mu   sync.Mutex
-	held []*client.Lock // the oldest first: more than one if one was lost, or re-entered
+	held map[*sql.DB][]*client.Lock // the oldest first: more than one if one was lost, or re-entered
 }
 
 var _ lock.Locker = (*Locker)(nil)
@@ -65,13 +69,13 @@ var _ lock.Locker = (*Locker)(nil)
 // processes. opts change the lock, for example client.WithMaxWait for how long to wait for another
 // process that migrates; without it that is until the context of the call ends.
 func NewLocker(c *client.Client, name string, opts ...client.Option) *Locker {
-	return &Locker{client: c, name: name, opts: opts}
+	return &Locker{client: c, name: name, opts: opts, held: map[*sql.DB][]*client.Lock{}}
 }
 
 // Lock waits in line for the lock. The database is not asked, and may be nil.
 //
 // Errors: as client.Acquire.
-func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
+func (l *Locker) Lock(ctx context.Context, db *sql.DB) error {
 	// A migration may not heed the end of ctx, and goose waits for it: the lock is kept until Unlock.
 	opts := append([]client.Option{client.WithMaxWait(0), client.WithLockContext(context.WithoutCancel(ctx))}, l.opts...)
 	got, err := l.client.Acquire(ctx, l.name, opts...)
@@ -80,7 +84,7 @@ func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.held = append(l.held, got)
+	l.held[db] = append(l.held[db], got)
 	return nil
 }
 
@@ -88,17 +92,26 @@ func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
 // ctx ends or the lease has ended.
 //
 // Errors: client.ErrLost when the lock was lost since Lock: what was done may have run beside another
-// process; the rest as client.Lock.Release. client.ErrNotHeld without a Lock.
-func (l *Locker) Unlock(ctx context.Context, _ *sql.DB) error {
+// process. client.ErrNotHeld without a Lock. A release that the server did not answer is only logged:
+// what was done was done under the lock, and the lease ends it.
+func (l *Locker) Unlock(ctx context.Context, db *sql.DB) error {
 	l.mu.Lock()
-	if len(l.held) == 0 {
+	held := l.held[db]
+	if len(held) == 0 {
 		l.mu.Unlock()
 		return fmt.Errorf("holdfast: goose: unlock %s: %w", l.name, client.ErrNotHeld)
 	}
 	// The oldest: if it is another caller's, it is one that was lost, and what is still held is held
 	// until that other one has called too.
-	got := l.held[0]
-	l.held = l.held[1:]
+	got := held[0]
+	if l.held[db] = held[1:]; len(held) == 1 {
+		delete(l.held, db)
+	}
 	l.mu.Unlock()
-	return got.Release(ctx)
+	err := got.Release(ctx)
+	if err != nil && !errors.Is(err, client.ErrLost) {
+		slog.Warn("holdfast: goose: release not confirmed; the migrations were made under the lock", "name", l.name, "error", err)
+		return nil
+	}
+	return err
 }

@@ -157,6 +157,53 @@ func TestNothingIsMigratedWithoutRedis(t *testing.T) {
 	})
 }
 
+// ErrUnreachable says that nothing was migrated.
+func TestRedisIsGoneAfterTheMigrations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		last := goose.NewGoMigration(6, &goose.GoFunc{RunTx: func(context.Context, *sql.Tx) error {
+			s.Pause()
+			return nil
+		}}, nil)
+		v := &versions{}
+		p := provider(t, v, holdfastgoose.NewLocker(s.Client(client.Config{}), "migrate"), last)
+		if results, err := p.Up(t.Context()); err != nil || len(results) != 6 {
+			t.Errorf("Up returned %d results and %v", len(results), err)
+		}
+		s.Resume()
+	})
+}
+
+// Two providers share a Locker. The one whose lock was lost hears of it, and not the one that migrates meanwhile.
+func TestTheLossIsToldToItsProvider(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		l := holdfastgoose.NewLocker(s.Client(client.Config{}), "migrate")
+		slow := goose.NewGoMigration(6, &goose.GoFunc{RunTx: func(context.Context, *sql.Tx) error {
+			time.Sleep(10 * time.Minute)
+			return nil
+		}}, nil)
+		a, b := provider(t, &versions{}, l, slow), provider(t, &versions{}, l)
+		first := make(chan error, 1)
+		go func() {
+			_, err := a.Up(t.Context())
+			first <- err
+		}()
+		time.Sleep(time.Minute)
+		s.Break("migrate", "maintenance")
+		time.Sleep(time.Minute)
+		if _, err := b.Up(t.Context()); err != nil {
+			t.Errorf("Up of the second provider returned %v", err)
+		}
+		if s.Inspect("migrate").Held {
+			t.Error("the second provider did not give its lock back")
+		}
+		if err := <-first; !errors.Is(err, client.ErrLost) {
+			t.Errorf("Up of the first provider returned %v", err)
+		}
+	})
+}
+
 // One Locker, two callers: the first one's lock was lost. Its Unlock gives back nothing of the second.
 func TestUnlockGivesBackTheOldestLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -35,7 +35,7 @@ type common struct {
 const dialTimeout = 5 * time.Second
 
 func (c common) option() (rueidis.ClientOption, error) {
-	o := rueidis.ClientOption{Username: c.user, Password: c.password, ClientName: c.name, TLSConfig: c.tls}
+	o := rueidis.ClientOption{Username: userOf(c.user, c.password), Password: c.password, ClientName: c.name, TLSConfig: c.tls}
 	if c.dialTimeout < 0 {
 		return o, unfit("DialTimeout", c.dialTimeout)
 	}
@@ -107,8 +107,17 @@ func (c common) credentials() func(rueidis.AuthCredentialsContext) (rueidis.Auth
 		ctx, cancel := context.WithTimeout(context.Background(), c.dialTimeout)
 		defer cancel()
 		user, password, err := ask(ctx)
-		return rueidis.AuthCredentials{Username: user, Password: password}, err
+		return rueidis.AuthCredentials{Username: userOf(user, password), Password: password}, err
 	}
+}
+
+// userOf is the user that go-redis authenticates as: nobody without a password, for whom rueidis would
+// send an AUTH.
+func userOf(user, password string) string {
+	if password == "" {
+		return ""
+	}
+	return user
 }
 
 func unfit(option string, value any) error {

@@ -44,7 +44,8 @@ func Single(o *redis.Options, opts ...Option) (rueidis.ClientOption, error) {
 		dialTimeout: o.DialTimeout, readTimeout: o.ReadTimeout, writeTimeout: o.WriteTimeout, tls: o.TLSConfig,
 		anonymous: o.DisableIdentity || o.DisableIndentity, suffix: o.IdentitySuffix,
 	}.option()
-	option.InitAddress, option.SelectDB, option.ForceSingleClient = []string{addr}, o.DB, true
+	// go-redis sends no SELECT below 0
+	option.InitAddress, option.SelectDB, option.ForceSingleClient = []string{addr}, max(o.DB, 0), true
 	return option, err
 }
 
@@ -109,9 +110,9 @@ func Failover(o *redis.FailoverOptions, opts ...Option) (rueidis.ClientOption, e
 		dialTimeout: o.DialTimeout, readTimeout: o.ReadTimeout, writeTimeout: o.WriteTimeout, tls: o.TLSConfig,
 		anonymous: o.DisableIdentity || o.DisableIndentity, suffix: o.IdentitySuffix,
 	}.option()
-	option.InitAddress, option.SelectDB = slices.Clone(o.SentinelAddrs), o.DB
+	option.InitAddress, option.SelectDB = slices.Clone(o.SentinelAddrs), max(o.DB, 0)
 	option.Sentinel = rueidis.SentinelOption{
-		MasterSet: o.MasterName, Username: o.SentinelUsername, Password: o.SentinelPassword,
+		MasterSet: o.MasterName, Username: userOf(o.SentinelUsername, o.SentinelPassword), Password: o.SentinelPassword,
 		ClientName: option.ClientName, Dialer: option.Dialer, TLSConfig: option.TLSConfig,
 	}
 	return option, err

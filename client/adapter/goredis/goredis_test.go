@@ -10,6 +10,7 @@ import (
 	"net"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,6 +143,15 @@ func TestEveryOption(t *testing.T) {
 				}
 				o := k.base()
 				set(t, reflect.ValueOf(o).Elem().Field(i), field)
+				base := base
+				if strings.HasSuffix(field, "Username") && !slices.Contains(k.refused, field) { // without an effect but with its password
+					password := strings.Replace(field, "Username", "Password", 1)
+					with := k.base()
+					for _, o := range []any{o, with} {
+						set(t, reflect.ValueOf(o).Elem().FieldByName(password), password)
+					}
+					base, _ = k.option(with)
+				}
 				option, err := k.option(o)
 				var unmapped *holdfastgoredis.UnmappedError
 				if errors.As(err, &unmapped) {
@@ -279,6 +289,27 @@ func TestSentinelsHaveTheirOwnCredentials(t *testing.T) {
 	if err != nil || o.Username != "u" || o.Password != "p" || s.Username != "su" || s.Password != "sp" ||
 		s.ClientName != "shop" || s.TLSConfig != cfg || s.Dialer.Timeout != time.Second {
 		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// go-redis sends no AUTH for a user without a password, and no SELECT for a DB below 0.
+func TestWhatGoRedisDoesNotSend(t *testing.T) {
+	single, err := holdfastgoredis.Single(&redis.Options{Username: "u", DB: -1})
+	if err != nil || single.Username != "" || single.SelectDB != 0 {
+		t.Errorf("%+v, %v", single, err)
+	}
+	failover, err := holdfastgoredis.Failover(&redis.FailoverOptions{
+		MasterName: "m", SentinelAddrs: []string{"a:1"}, Username: "u", SentinelUsername: "su", DB: -1,
+	})
+	if err != nil || failover.Username != "" || failover.Sentinel.Username != "" || failover.SelectDB != 0 {
+		t.Errorf("%+v, %v", failover, err)
+	}
+	asked, err := holdfastgoredis.Single(&redis.Options{CredentialsProvider: func() (string, string) { return "u", "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := asked.AuthCredentialsFn(rueidis.AuthCredentialsContext{}); err != nil || got.Username != "" {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

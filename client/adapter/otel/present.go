@@ -23,8 +23,9 @@ type present struct {
 type lock struct {
 	asking int // calls without an answer
 	holds  int // that have not ended
-	// of the last hold. It outlives that hold for those who ask already: to hear of its end and to be
-	// given the lock happens at once, in any order
+	// of the last hold to begin, and when that is over of the last one to end: a limited or shared lock
+	// has several. It outlives that hold for those who ask already: to hear of its end and to be given
+	// the lock happens at once, in any order
 	span  trace.SpanContext
 	owner string
 	over  time.Time // zero: it is held
@@ -37,17 +38,18 @@ func (p *present) asks(name string) {
 	p.at(name).asking++
 }
 
-// answered notes the end of a call, and returns the last hold that was there while it lasted.
-func (p *present) answered(name string, asked time.Time) (span trace.SpanContext, owner string) {
+// answered notes the end of a call, and returns the last hold that was there while it lasted, and
+// whether that ended meanwhile.
+func (p *present) answered(name string, asked time.Time) (span trace.SpanContext, owner string, ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.at(name)
 	if l.over.IsZero() || !l.over.Before(asked) {
-		span, owner = l.span, l.owner
+		span, owner, ended = l.span, l.owner, !l.over.IsZero()
 	}
 	l.asking--
 	p.tidy(name, l)
-	return span, owner
+	return span, owner, ended
 }
 
 // begins notes a hold.
@@ -70,8 +72,9 @@ func (p *present) ends(t client.Tenure) trace.Span {
 	}
 	delete(p.holds, t.Hold)
 	l := p.at(t.Name)
-	if l.holds--; l.holds == 0 {
-		l.over = time.Now()
+	l.holds--
+	if ended := span.SpanContext(); !l.over.IsZero() || l.span.Equal(ended) {
+		l.span, l.owner, l.over = ended, t.Owner, time.Now()
 	}
 	p.tidy(t.Name, l)
 	return span

@@ -50,11 +50,15 @@ func (s *spans) observer() *client.Observer {
 }
 
 func (s *spans) acquired(call, lock context.Context, a client.Acquisition) context.Context {
-	before, owner := s.present.answered(a.Name, a.Asked)
+	before, owner, ended := s.present.answered(a.Name, a.Asked)
 	if a.Reentered {
 		return lock
 	}
-	if a.Wait && (before.IsValid() || a.Passed || a.Behind != nil || time.Since(a.Asked) >= brief) {
+	waited := ended || a.Passed || a.Behind != nil
+	if !waited { // for nobody: a limited or shared lock has room beside a hold
+		before = trace.SpanContext{}
+	}
+	if a.Wait && (waited || time.Since(a.Asked) >= brief) {
 		_, span := s.tracer.Start(call, "holdfast wait", trace.WithTimestamp(a.Asked),
 			trace.WithAttributes(text(nameKey, a.Name), outcomeKey.String(measure.Granted(a))))
 		if span.IsRecording() {
@@ -75,7 +79,7 @@ func (s *spans) acquired(call, lock context.Context, a client.Acquisition) conte
 }
 
 func (s *spans) refused(ctx context.Context, r client.Refusal) {
-	before, owner := s.present.answered(r.Name, r.Asked)
+	before, owner, _ := s.present.answered(r.Name, r.Asked)
 	span := trace.SpanFromContext(ctx)
 	if r.Wait {
 		_, span = s.tracer.Start(ctx, "holdfast wait", trace.WithTimestamp(r.Asked), trace.WithAttributes(text(nameKey, r.Name)))

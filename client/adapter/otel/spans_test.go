@@ -204,6 +204,45 @@ func TestAWaitIsNotLinkedToAHoldThatWasOver(t *testing.T) {
 	})
 }
 
+// A limited or shared lock that has room is not waited for, though others have it. Without room it is: the
+// last of them to end is linked.
+func TestALockWithRoomIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, opt := range map[string]client.Option{"limited": client.WithLimit(2), "shared": client.WithShared()} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *locktest.Server) {
+				p := newProcess(t, nil)
+				c := s.Client(client.Config{Observer: p.Observer})
+				first := <-acquires(t, c, ctx, opt, client.WithoutReentry())
+				second := <-acquires(t, c, ctx, opt, client.WithoutReentry())
+				require.NoError(t, second.Release(ctx))
+				time.Sleep(time.Minute)
+				third := <-acquires(t, c, ctx, opt, client.WithoutReentry())
+				require.Empty(t, p.spans("holdfast wait"))
+
+				more := []client.Option{client.WithoutReentry()} // shared: alone
+				if name == "limited" {
+					more = append(more, opt)
+				}
+				got := acquires(t, c, ctx, more...)
+				time.Sleep(time.Second)
+				require.NoError(t, first.Release(ctx))
+				if name == "limited" {
+					require.NoError(t, (<-got).Release(ctx))
+				}
+				time.Sleep(time.Second)
+				require.NoError(t, third.Release(ctx))
+				if name == "shared" {
+					require.NoError(t, (<-got).Release(ctx))
+					holds := p.spans("holdfast hold")
+					require.Equal(t, []trace.SpanID{holds[2].SpanContext().SpanID()}, linked(p.only("holdfast wait")))
+				}
+				p.only("holdfast wait")
+			})
+		})
+	}
+}
+
 // Across processes a wait is linked to the span that the holder's label shows.
 func TestAWaitIsLinkedToAHolderElsewhere(t *testing.T) {
 	t.Parallel()
