@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ type crossing struct {
 	abandon bool // it rolls back in place of its commit
 
 	tx         *sql.Tx
-	id         int64 // of the connection
+	id         atomic.Int64 // of the connection
 	read       int64
 	told, made int // lines
 	next       chan struct{}
@@ -47,7 +48,9 @@ func (c *crossing) line(n int) (err error) {
 	case 0:
 		c.tx, err = c.d.BeginTx(c.ctx, &sql.TxOptions{Isolation: c.level})
 		if err == nil && c.d.name != "sqlite" {
-			err = c.tx.QueryRow(map[string]string{"postgres": "SELECT pg_backend_pid()", "mariadb": "SELECT connection_id()"}[c.d.name]).Scan(&c.id)
+			var id int64
+			err = c.tx.QueryRow(map[string]string{"postgres": "SELECT pg_backend_pid()", "mariadb": "SELECT connection_id()"}[c.d.name]).Scan(&id)
+			c.id.Store(id)
 		}
 		return err
 	case 1:
@@ -120,7 +123,7 @@ func (c *crossing) settle(blocked func() bool) {
 func (c *crossing) blocked() bool {
 	switch c.d.name {
 	case "postgres":
-		return c.d.number(fmt.Sprintf("SELECT COUNT(*) FROM pg_stat_activity WHERE pid = %d AND wait_event_type = 'Lock'", c.id)) == 1
+		return c.d.number(fmt.Sprintf("SELECT COUNT(*) FROM pg_stat_activity WHERE pid = %d AND wait_event_type = 'Lock'", c.id.Load())) == 1
 	case "mariadb":
 		return c.d.number("SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'INNODB_ROW_LOCK_CURRENT_WAITS'") > 0
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/holdfast-go/holdfast/client"
-	"github.com/holdfast-go/holdfast/client/internal/holding"
 )
 
 // ErrNotLeader is what IsLeader returns in a process that does not lead.
@@ -166,13 +165,9 @@ func (e *Elector) campaign(ctx context.Context) {
 			}
 			why := context.Cause(lock.Context())
 			e.set(nil, why)
-			switch { // the lock is ours yet
-			case errors.Is(why, client.ErrShutdown):
+			// The lock is ours yet: in a shutdown until its release, and after a limit for the grace.
+			if errors.Is(why, client.ErrShutdown) || errors.Is(why, client.ErrMaxHold) || errors.Is(why, client.ErrMaxRenewals) {
 				e.wait(ctx)
-			case errors.Is(why, client.ErrMaxHold) || errors.Is(why, client.ErrMaxRenewals):
-				grace, cancel := context.WithTimeout(ctx, graceOf(lock))
-				e.wait(grace)
-				cancel()
 			}
 			giveBack(ctx, lock)
 			continue
@@ -192,14 +187,7 @@ func (e *Elector) campaign(ctx context.Context) {
 	e.set(nil, client.ErrClosed)
 }
 
-// graceOf is how long a lock is kept at the most when its limit has ended the work.
-func graceOf(lock *client.Lock) time.Duration {
-	var all holding.Under
-	lock.Context().Value(&all)
-	return all[0].Terms.Grace // the innermost
-}
-
-// wait blocks until no job of Task is running, or ctx ends: at Close, or when the lock is gone.
+// wait blocks until no job of Task is running, or ctx ends, at Close.
 func (e *Elector) wait(ctx context.Context) {
 	idle := make(chan struct{})
 	go func() {

@@ -241,11 +241,10 @@ func TestTheNextTermWaitsForTheJobs(t *testing.T) {
 					if took := time.Since(over); took < want || took > want+time.Second {
 						t.Errorf("the next one leads after %v, not %v", took, want)
 					}
-					pass(time.Second)
+					pass(2 * grace)
 					if now := s.Inspect("reports"); now.Waiters != 1 {
 						t.Errorf("the old one does not campaign: %+v", now)
 					}
-					pass(2 * grace)
 				})
 			})
 		}
