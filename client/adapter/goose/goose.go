@@ -110,7 +110,7 @@ func (l *Locker) Unlock(ctx context.Context, db *sql.DB) error {
 	l.mu.Unlock()
 	err := got.Release(ctx)
 	if err != nil && !errors.Is(err, client.ErrLost) {
-		slog.Warn("holdfast: goose: release not confirmed; the migrations were made under the lock", "name", l.name, "error", err)
+		slog.Warn("holdfast: release not confirmed; the migrations were made under the lock", "name", l.name, "error", err)
 		return nil
 	}
 	return err
