@@ -6,10 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
-	"os"
 	"strconv"
-	"sync/atomic"
 	"syscall"
 )
 
@@ -95,15 +94,11 @@ type process interface {
 // itself, and keep the port from the server that is restarted.
 const lowestPort, highestPort = 10000, 32000
 
-var ports atomic.Uint32 // that this process has tried
-
 // freePort returns a port of the loopback interface on which nothing listens.
 // Another process can take it first: who uses it must be ready to ask again.
-// Each process begins elsewhere and goes up, so that the port of a server that
-// was killed is not soon that of another one, whom its clients would ask.
 func freePort() (int, error) {
 	for range 1000 {
-		port := lowestPort + (os.Getpid()*7919+int(ports.Add(1)))%(highestPort-lowestPort)
+		port := lowestPort + rand.IntN(highestPort-lowestPort)
 		l, err := net.Listen("tcp", address(port))
 		if err != nil {
 			continue
