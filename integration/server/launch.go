@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 	"syscall"
 )
 
@@ -94,6 +95,10 @@ type process interface {
 // itself, and keep the port from the server that is restarted.
 const lowestPort, highestPort = 10000, 32000
 
+// kept are UDP ports, of the numbers of all TCP ports that this process has used. While it lives, no other
+// process of these tests takes one: a client would find another's server where a test has killed its own.
+var kept sync.Map
+
 // freePort returns a port of the loopback interface on which nothing listens.
 // Another process can take it first: who uses it must be ready to ask again.
 func freePort() (int, error) {
@@ -103,7 +108,11 @@ func freePort() (int, error) {
 		if err != nil {
 			continue
 		}
-		return port, l.Close()
+		_ = l.Close()
+		if keeps, err := net.ListenPacket("udp", address(port)); err == nil {
+			kept.Store(port, keeps)
+			return port, nil
+		}
 	}
 	return 0, fmt.Errorf("server: no free port between %d and %d", lowestPort, highestPort)
 }
