@@ -20,8 +20,8 @@ import (
 // the lock to the first in line; when a holder dies, the first in line takes it at the lease's end.
 // Where the server permits no subscription it asks again and again. Goroutines of one process stand
 // behind one another here, and one place in the server's line is theirs. Under the context of a Lock
-// of the same name it re-enters that lock, in memory, instead of waiting for it. The settings are those of that lock,
-// and MinHold, MaxHold and leases that are given here have no effect.
+// of the same name it re-enters that lock, in memory, instead of waiting for it. The settings are those of
+// that lock: MinHold, MaxHold and leases that are given here have no effect.
 //
 // ctx is the lock's context too: when it ends, so does the work, and a lock that is not released then
 // is given back Grace after its next renewal. To return a lock from a function that cancels its context, use

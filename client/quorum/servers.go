@@ -29,8 +29,8 @@ const (
 	moment = 20 * time.Millisecond
 	// ... for a vote: another round is as long.
 	fellows = time.Millisecond
-	// What they get for a vote that decides: more than the way to another continent and back. For a renewal it
-	// is an eighth of the lease.
+	// What they get for a vote that decides: more than the way to another continent and back. For a
+	// renewal it is an eighth of the lease.
 	deciding = 250 * time.Millisecond
 
 	unheard = time.Second // of a server's silence, before no more calls are sent to it than unheardOf

@@ -66,7 +66,8 @@ type Options struct {
 }
 
 // New makes an Observer for client.Config.Observer, of one Client or several of one Prefix: it knows locks
-// by their names, which are without it. It does not block, and fails if the MeterProvider does. client.JoinObservers joins it with others.
+// by their names, which are without it. It does not block, and fails if the MeterProvider does.
+// client.JoinObservers joins it with others.
 func New(o Options) (*client.Observer, error) {
 	if o.MeterProvider == nil {
 		o.MeterProvider = otel.GetMeterProvider()
