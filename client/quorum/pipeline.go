@@ -140,10 +140,7 @@ func send(ctx context.Context, c *fcall.Caller, calls []fcall.Call) []fcall.Outc
 // decided reports whether further answers change nothing. Of a question all count that come in time,
 // and what is given back goes to all, but for those that are silent.
 func (c *count) decided(silent int) bool {
-	if c.call.Verb == fcall.Renew {
-		return len(c.yes) >= c.need || len(c.no) > c.spare()
-	}
-	return c.left() == 0 || c.left() <= silent && (len(c.yes) >= c.need || len(c.no) > c.spare())
+	return (len(c.yes) >= c.need || len(c.no) > c.spare()) && (c.call.Verb == fcall.Renew || c.left() <= silent)
 }
 
 // outcome is what a majority says.

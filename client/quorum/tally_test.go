@@ -116,7 +116,10 @@ func TestTallyIsDecided(t *testing.T) {
 // What a server does not say may be what makes a majority.
 func TestAnOwnerThatMayHaveAMajority(t *testing.T) {
 	held := func(owner string, token int64, left time.Duration) fcall.Outcome {
-		return fcall.Outcome{Reply: fcall.Reply{Yes: true, Holder: owner, Fence: token, Remaining: left}}
+		return fcall.Outcome{Reply: fcall.Reply{Yes: true, Holder: owner, Holds: 1, Fence: token, Remaining: left}}
+	}
+	kept := func(owner string, token int64, left time.Duration) fcall.Outcome {
+		return fcall.Outcome{Reply: fcall.Reply{Holder: owner, Fence: token, Remaining: left, Why: functions.WhyKept}}
 	}
 	none := fcall.Outcome{Reply: fcall.Reply{Why: functions.WhyFree}}
 	a := func(token int64, left time.Duration) fcall.Reply {
@@ -131,6 +134,8 @@ func TestAnOwnerThatMayHaveAMajority(t *testing.T) {
 		"one is silent":                 {[]fcall.Outcome{held("a", 7, 4), held("a", 5, 3), none, none}, a(7, 3)},
 		"one is silent, and one has it": {[]fcall.Outcome{held("a", 7, 4), none, none, none}, none.Reply},
 		"two are silent":                {[]fcall.Outcome{held("a", 7, 4), none, none}, a(7, 4)},
+		"a majority keeps it":           {[]fcall.Outcome{kept("a", 7, 4), kept("a", 7, 5), kept("a", 7, 6), none, none}, kept("a", 7, 4).Reply},
+		"one keeps it":                  {[]fcall.Outcome{none, kept("a", 7, 4), none, none, none}, none.Reply},
 		"two have some":                 {[]fcall.Outcome{held("b", 9, 9), held("a", 7, 4), held("a", 7, 4)}, a(7, 4)},
 	} {
 		p := poll{servers: 5, need: 3}

@@ -109,23 +109,24 @@ func (p *poll) refusal() (r fcall.Reply) {
 }
 
 // owned is how the lock stands: servers that have not answered may have it as anybody's.
-func (p *poll) owned() (r fcall.Reply) {
+func (p *poll) owned() fcall.Reply {
 	by, most := map[string][]fcall.Reply{}, ""
-	for _, one := range p.yes {
-		if by[one.Holder] = append(by[one.Holder], one); len(by[one.Holder]) > len(by[most]) {
-			most = one.Holder
+	for _, one := range slices.Concat(p.yes, p.no) {
+		at := one.Why + one.Holder // a minimum keeps it, or somebody works
+		if by[at] = append(by[at], one); one.Holder != "" && len(by[at]) > len(by[most]) {
+			most = at
 		}
 	}
 	of := by[most]
 	if len(of) == 0 || len(of)+p.servers-p.answered() < p.need {
-		r = p.refusal()
-		return fcall.Reply{Why: r.Why, Reason: r.Reason, Remaining: r.Remaining}
+		return fcall.Reply{Why: functions.WhyFree}
 	}
 	left, tokens := make([]time.Duration, len(of)), make([]int64, len(of))
 	for i, one := range of {
 		left[i], tokens[i] = one.Remaining, one.Fence
 	}
 	// that of the majority: one that voted late can have a higher token, or a lower one
-	return fcall.Reply{Yes: true, Holder: most, Holds: 1, Why: of[0].Why,
-		Remaining: nth(left, max(1, len(of)-p.need+1)), Fence: nth(tokens, min(p.need, len(of)))}
+	r := of[0]
+	r.Remaining, r.Fence = nth(left, max(1, len(of)-p.need+1)), nth(tokens, min(p.need, len(of)))
+	return r
 }
