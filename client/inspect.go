@@ -184,17 +184,3 @@ func (c *Client) takeAway(ctx context.Context, name, owner, reason string) (Info
 	}
 	return info, nil
 }
-
-// Version asks the server for the version of its functions library.
-//
-// Errors: ErrLibrary when it is missing, and as Inspect.
-func (c *Client) Version(ctx context.Context) (string, error) {
-	if err := begun(ctx); err != nil {
-		return "", fmt.Errorf("holdfast: version: %w", err)
-	}
-	version, err := c.backend.Version(ctx)
-	if err != nil {
-		return "", fmt.Errorf("holdfast: version: %w", c.ended(ctx, err))
-	}
-	return version, nil
-}

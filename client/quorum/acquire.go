@@ -79,7 +79,7 @@ func (s *servers) lead(ctx context.Context, b *ballot, votes []fcall.Reply) (sai
 			continue
 		}
 		vote := b.vote(fcall.Reply{}, 0)
-		go func() { answers <- askOne(ctx, s, i, vote) }()
+		go func() { answers <- ask(ctx, s, i, vote) }()
 		err = receive(ctx, s.closing, answers, 0, patience, sure, func(a answer[fcall.Reply]) bool {
 			switch r := a.value; {
 			case a.err != nil || !r.Yes && r.Holder == "": // no say
@@ -117,7 +117,7 @@ func (s *servers) round(ctx context.Context, b *ballot, votes []fcall.Reply, tok
 			silent++
 		}
 		vote := b.vote(had, token)
-		go func() { answers <- askOne(ctx, s, i, vote) }()
+		go func() { answers <- ask(ctx, s, i, vote) }()
 	}
 	open := func() time.Duration { return p.open(silent, min(deciding, length(b.wanted().TTL)/headStartPart)) }
 	err := receive(ctx, s.closing, answers, s.need-len(p.yes), fellows, open, func(a answer[fcall.Reply]) bool {

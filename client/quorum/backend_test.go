@@ -150,9 +150,6 @@ func TestALockOfAMajority(t *testing.T) {
 	require.False(t, b.do(b.call(fcall.Inspect, "")).Yes)
 	_, second := b.take()
 	require.Greater(t, second.Fence, first.Fence)
-	version, err := b.Version(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, functions.Version, version)
 }
 
 func TestABrokenLockSaysWhy(t *testing.T) {
@@ -210,7 +207,7 @@ func TestASilentServerIsNotAskedWithoutEnd(t *testing.T) {
 	require.NoError(t, b.nodes[0].Pause())
 	ended := make(chan answer[fcall.Reply])
 	go func() {
-		ended <- askOne(t.Context(), b.servers, 0, func(ctx context.Context, _ int, c *fcall.Caller) (fcall.Reply, error) {
+		ended <- ask(t.Context(), b.servers, 0, func(ctx context.Context, _ int, c *fcall.Caller) (fcall.Reply, error) {
 			return c.Do(ctx, b.call(fcall.Inspect, ""))
 		})
 	}()

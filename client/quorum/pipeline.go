@@ -5,10 +5,7 @@ package quorum
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
@@ -29,9 +26,14 @@ func (s *servers) pipeline(ctx, closing context.Context, calls []fcall.Call, wai
 			silent++
 		}
 	}
-	answers := ask(ctx, s, func(ctx context.Context, i int, c *fcall.Caller) ([]fcall.Outcome, error) {
-		return deliver(ctx, i, c, counts)
-	})
+	answers := make(chan answer[[]fcall.Outcome], len(s.members))
+	for i := range s.members {
+		go func() {
+			answers <- ask(ctx, s, i, func(ctx context.Context, i int, c *fcall.Caller) ([]fcall.Outcome, error) {
+				return deliver(ctx, i, c, counts)
+			})
+		}()
+	}
 	open := func() (most time.Duration) {
 		for _, c := range counts {
 			if c.call.Verb == fcall.Renew {
@@ -174,21 +176,4 @@ func (c *count) givenBack() (o fcall.Outcome) {
 	}
 	o.Spent = left
 	return o
-}
-
-// Version is the version of the library at a majority; if they differ, all of them.
-func (s *servers) Version(ctx context.Context) (string, error) {
-	p, versions := s.poll(), map[string]bool{}
-	answers := ask(ctx, s, func(ctx context.Context, _ int, c *fcall.Caller) (string, error) { return c.Version(ctx) })
-	err := receive(ctx, s.closing, answers, s.need, moment, sure, func(a answer[string]) bool {
-		p.add(fcall.Outcome{Err: a.err})
-		if a.err == nil {
-			versions[a.value] = true
-		}
-		return false
-	})
-	if err == nil && p.answered() < s.need {
-		err = p.failure()
-	}
-	return strings.Join(slices.Sorted(maps.Keys(versions)), ", "), err
 }

@@ -132,17 +132,9 @@ type answer[T any] struct {
 // calling is a call of one server.
 type calling[T any] func(ctx context.Context, server int, c *fcall.Caller) (T, error)
 
-// ask calls all servers at once. A call goes on until rueidis gives up its connection, whether or not
-// anybody waits for it still: what a slow server says late has its consequences too.
-func ask[T any](ctx context.Context, s *servers, call calling[T]) <-chan answer[T] {
-	answers := make(chan answer[T], len(s.members))
-	for i := range s.members {
-		go func() { answers <- askOne(ctx, s, i, call) }()
-	}
-	return answers
-}
-
-func askOne[T any](ctx context.Context, s *servers, i int, call calling[T]) answer[T] {
+// ask calls a server. The call goes on until rueidis gives up its connection, whether or not anybody waits for
+// it still: what a slow server says late has its consequences too.
+func ask[T any](ctx context.Context, s *servers, i int, call calling[T]) answer[T] {
 	a := answer[T]{from: i}
 	c, err := s.members[i].begin()
 	if a.err = err; err != nil {

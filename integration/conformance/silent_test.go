@@ -88,7 +88,7 @@ func TestAnOutageDoesNotHoldUpARelease(t *testing.T) {
 	d.proxy.Resume()
 	d.Eventually("they are given back", func() bool { return !d.Exists("released") && !d.Exists("released late") })
 
-	d.Eventually("connected again", func() bool { _, err := c.Version(d.Ctx); return err == nil })
+	d.Eventually("connected again", func() bool { _, err := c.Inspect(d.Ctx, "any"); return err == nil })
 	err := d.within("do", func(ctx context.Context) error {
 		return c.Do(ctx, "done", func(context.Context) error { d.silence(true); return nil })
 	})

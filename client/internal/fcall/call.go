@@ -110,8 +110,6 @@ type Backend interface {
 	// of one key and server are executed in their order, but for those that wait for replicas. It returns
 	// when ctx ends, as Do.
 	Send(ctx context.Context, calls []Call) []Outcome
-	// Version is the version of the library.
-	Version(ctx context.Context) (string, error)
 	// Voting reports whether several servers decide: then there is no line to stand in, no message
 	// and no tracking.
 	Voting() bool

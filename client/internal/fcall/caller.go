@@ -187,17 +187,6 @@ func (c *Caller) pipeline(ctx context.Context, calls []Call) []Outcome {
 	return outcomes
 }
 
-// Version asks for the version of the library.
-func (c *Caller) Version(ctx context.Context) (string, error) {
-	return Guard(ctx, c.Closing, c, func(ctx context.Context) (string, error) {
-		found, err := version(ctx, c.Redis)
-		if c.Heal(ctx, err) {
-			found, err = version(ctx, c.Redis)
-		}
-		return found, c.Explain(err)
-	})
-}
-
 func version(ctx context.Context, node rueidis.Client) (string, error) {
 	ask := node.B().Fcall().Function(functions.ReadVersion).Numkeys(0).Build()
 	found, err := node.Do(ctx, ask).ToString()

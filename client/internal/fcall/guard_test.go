@@ -73,7 +73,6 @@ func TestAbandonedCallsAreBounded(t *testing.T) {
 			second(Guard(t.Context(), c.Closing, c, func(context.Context) (int, error) { t.Error("sent"); return 0, nil })),
 			second(c.Do(t.Context(), plain(Acquire))),
 			second(c.Do(context.Background(), plain(Acquire))),
-			second(c.Version(t.Context())),
 			c.Send(t.Context(), []Call{plain(Acquire), plain(Renew)})[1].Err,
 		} {
 			require.ErrorIs(t, err, ErrUnreachable)

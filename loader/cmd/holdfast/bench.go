@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/bench"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/rights"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/terminal"
@@ -182,9 +183,6 @@ func (a *app) surroundings(ctx context.Context, w where) (surroundings, error) {
 		return at, err
 	}
 	defer end()
-	if at.Library, err = view.Client.Version(ctx); err != nil {
-		return at, err
-	}
 	_, sharded := view.Slot("")
 	switch {
 	case w.quorum:
@@ -194,14 +192,18 @@ func (a *app) surroundings(ctx context.Context, w where) (surroundings, error) {
 	case sharded:
 		at.Deployment = "cluster"
 	}
-	for _, node := range view.Nodes() {
-		said, err := hello(ctx, node) // one that does not answer adds nothing: what that means for locks is measured
-		text := printable(said["server"] + " " + said["version"])
-		if err == nil && !slices.Contains(at.Servers, text) {
-			at.Servers = append(at.Servers, text)
+	var libraries []string
+	for _, node := range view.Nodes() { // one that does not answer adds nothing: what that means for locks is measured
+		if said, err := hello(ctx, node); err == nil {
+			at.Servers = append(at.Servers, printable(said["server"]+" "+said["version"]))
+		}
+		library, err := node.Do(ctx, node.B().Fcall().Function(functions.ReadVersion).Numkeys(0).Build()).ToString()
+		if err == nil {
+			libraries = append(libraries, printable(library))
 		}
 	}
-	slices.Sort(at.Servers)
+	at.Servers = slices.Compact(slices.Sorted(slices.Values(at.Servers)))
+	at.Library = strings.Join(slices.Compact(slices.Sorted(slices.Values(libraries))), ", ")
 	return at, nil
 }
 
