@@ -14,7 +14,8 @@
 // [Lock] and [Client.TryAcquire] does not. A Lock is renewed until its [Lock.Release], and its
 // [Lock.Context] ends before the lease can end on the server. [Lock.Fence] is the token for the
 // resource that the lock guards. [Client.Inspect] shows who has a lock, and [Client.Break] takes it
-// away. Every call returns when its context ends, or a moment later.
+// away. Every call returns when its context ends, or a moment later. Rarely one that crosses with the
+// end of its connection returns only when there is a new one (Dialer.Timeout).
 //
 // The commonest jobs are made of that: [Client.Once] runs something at most once per interval,
 // [Client.Lead] while this process leads, and [Client.DoAll] under several locks. With [WithLimit] so

@@ -19,7 +19,7 @@ type Info struct {
 	Held   bool
 	Holder Holder // zero when free, and when several have it: see Holders; who had it, while it is kept
 	// on the server: several of an owner that several processes share, and how many slots of a limited or
-	// shared lock are taken; re-entry is not counted there
+	// shared lock are taken, those that MinHold keeps among them; re-entry is not counted there
 	Holds int
 	// the highest so far, if several have it. 0 for a plain string set by another service; of several
 	// servers it can be above the holder's token, when some of them were replaced meanwhile, or are late

@@ -29,7 +29,7 @@ func WithLease(d time.Duration) Option { return func(s *settings) { s.Lease = d 
 func WithMaxWait(d time.Duration) Option { return func(s *settings) { s.MaxWait = d } }
 
 // WithGiveUpEarly fails at once when the wait is expected to take longer than the call may; see
-// Config.GiveUpEarly.
+// Config.GiveUpEarly. The minima of limited and shared holders are not expected.
 func WithGiveUpEarly() Option { return func(s *settings) { s.GiveUpEarly = true } }
 
 // WithPolling makes Acquire try that often, interval apart, instead of waiting in line. One try is

@@ -15,7 +15,7 @@ import (
 // other clients end when they notice: at once if they have held the lock for about a second with
 // client-side caching, else at their next renewal; until then two holders are possible. It blocks for
 // one round trip, and for a second one where an acquisition crossed it. If ctx is over already, it does
-// nothing.
+// nothing. After ErrUnreachable it may be done yet, and then end what that owner has acquired since.
 //
 // Errors: ErrNotHeld when that owner does not have the lock; ErrArgument when it has it without
 // WithOwner, as on a quorum always; the rest as TryAcquire, ErrBusy excepted.

@@ -30,7 +30,7 @@ const (
 // dies, the next call in line runs its own fn. An error of fn goes to its own caller only.
 //
 // The interval is from 10 ms to a year (8760 h). It begins when the process that makes the value gets the
-// lock. If fn takes longer than that, its value is kept for two seconds, for the calls that wait. It can be
+// lock. For the calls that wait a value is kept for two seconds at least, from when fn has made it. It can be
 // kept for longer by as long as it was under way to the server: up to a lease. So let every be shorter than
 // the value is good for. If fn learns how long that is, it says so by KeepFor.
 //

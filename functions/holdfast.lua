@@ -407,7 +407,7 @@ end
 -- neither the clock nor this server's memory will be above, the line.
 local function expiry(lock, us)
   local top, token = lock.top, 0
-  if top > us and top > last and top <= us + AHEAD_US then token = ms(top) + 1 end
+  if top > us and top > last and top <= us + AHEAD_US + MAX_TOKENS then token = ms(top) + 1 end
   local stays = max(lock.ends, lock.kept, lock.recorded, token, lock.taken > 0 and lock.final or 0)
   if has_line(lock) then return max(stays, ms(us)) + LINE_MS end
   return stays
@@ -801,8 +801,8 @@ local function look_all(who)
   end
 end
 
--- After a long turn, and where turns are long, the next in line hears of it: a dead one before it would
--- keep the lock.
+-- The next in line is to ask: after a long turn, and where turns are long, because a dead one before it
+-- would keep the lock; and when the lock is free, and nobody gets it yet.
 local function tell_next(lock)
   local waiter, behind = look(lock, lock.head)
   look_all({ waiter or (look(lock, behind)) })
@@ -935,6 +935,7 @@ end
 -- Takes the lock if it is free, or holds on to it. Returns the caller as a holder, or nil and perhaps
 -- the reply.
 local function try_take(lock, us, w, guard)
+  if lock.tell then commit(lock, us) end -- who cannot be told does not get it: it can be the caller's
   local mine = holder(lock, us, w.owner)
   if mine then
     local reply = hold_on(lock, mine, us, w, guard)
@@ -1288,6 +1289,7 @@ local function holdfast_release(key, args)
   confirm(mine)
   local left = give_back(lock, mine, us, hold, all, used)
   commit(lock, us)
+  if mine.kept > ms(us) and has_line(lock) then tell_next(lock) end -- of when to ask
   return hold and { 1, left or lock.holds } or 1
 end
 
@@ -1445,6 +1447,7 @@ local function holdfast_leave(key, args)
     left = give_back(lock, mine, us, hold) ~= nil or left
   end
   commit(lock, us)
+  if left and lock.ends == 0 and has_line(lock) then tell_next(lock) end -- of when to ask
   return left and 1 or disown(lock, us, owner, fence)
 end
 

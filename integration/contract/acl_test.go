@@ -165,6 +165,12 @@ func refusedPublish(b *bed, _ string) {
 		want(b.tb, c.fcall(functions.Release, k, "a"), 1)
 		want(b.tb, b.call(functions.Inspect, k), []any{1, "c", 1, token, between{1, 2001}, 0, functions.WhyHeld})
 		want(b.tb, grant(b.tb, next.message()).owner, "c")
+		want(b.tb, b.call(functions.Release, k, "c"), 1)
+		b.take(k, "a", "100")
+		want(b.tb, b.call(functions.Wait, k, args...).([]any)[3], 1)
+		b.wait(k, "c", k+":channel", 2)
+		b.pause(101)
+		want(b.tb, c.fcall(functions.Wait, k, "c", long), token) // it goes on to the caller
 		sub.silent()
 		b.c.do("DEL", k)
 	}

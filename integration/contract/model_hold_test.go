@@ -42,9 +42,11 @@ func (m *model) release(w *world, c call) any {
 		return hfjoin
 	} else if s != nil {
 		s.confirm()
+		kept := s.kept
 		s.ended = true
 		m.expire()
 		m.serve(w, owner)
+		m.tellNext(w, kept)
 		return 1
 	}
 	if !m.held || m.owner != owner {
@@ -64,6 +66,7 @@ func (m *model) release(w *world, c call) any {
 	m.floor = max(m.floor, min(m.fence+m.granted-1, c.number(functions.OptLast)))
 	m.confirm()
 	m.end(w, owner)
+	m.tellNext(w, m.kept)
 	if one {
 		return []any{1, 0}
 	}

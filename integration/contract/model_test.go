@@ -135,6 +135,13 @@ func (m *model) serve(w *world, caller string) {
 	}
 }
 
+// tellNext tells the first in line when to ask, if nobody gets the lock yet.
+func (m *model) tellNext(w *world, free bool) {
+	if free && len(m.line) > 0 && w.alive[m.line[0].channel] {
+		m.told = append(m.told, tidings{channel: m.line[0].channel, text: "look " + m.line[0].owner})
+	}
+}
+
 // end ends the lease, and serves the line.
 func (m *model) end(w *world, caller string) {
 	m.floor = max(m.floor, m.fence)

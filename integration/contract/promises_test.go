@@ -24,6 +24,7 @@ var promises = map[string]func(b *bed, k string){
 	"a minimum counts from the grant":          minimumCountsFromTheGrant,
 	"a record has its time":                    recordHasItsTime,
 	"who leaves for a while hears of its turn": leaveIsTold,
+	"the next in line hears of a minimum":      minimumIsTold,
 	"bounded waiting by measured turns":        measuredTurns,
 	"the next in line hears of long turns":     longTurns,
 	"a grant names a key of bounded length":    grantNamesItsLock,
@@ -152,6 +153,24 @@ func measuredTurns(b *bed, k string) {
 	want(b.tb, b.call(functions.Wait, k, "d", long, "MAXWAIT", "50").([]any)[3], -2)
 	want(b.tb, b.call(functions.Wait, k, "c", long, "MAXWAIT", "1").([]any)[3], 1) // in line already
 	want(b.tb, b.call(functions.Wait, k, "d", long, "MAXWAIT", long).([]any)[3], 2)
+}
+
+// Who waits behind a holder asks seldom. When a minimum follows the holder, it hears when to ask.
+func minimumIsTold(b *bed, k string) {
+	first, next := b.subscribe(k+":first"), b.subscribe(k+":next")
+	for _, more := range [][]string{nil, {functions.OptLimit, "1"}} {
+		b.take(k, "a", long, append(more, functions.OptMinHold, long)...)
+		for i, owner := range []string{"b", "c"} {
+			args := append([]string{owner, long, functions.OptChannel, k + []string{":first", ":next"}[i]}, more...)
+			want(b.tb, b.call(functions.Wait, k, args...).([]any)[3], i+1)
+		}
+		want(b.tb, b.call(functions.Release, k, "a"), 1)
+		want(b.tb, first.message(), "look b")
+		next.silent()
+		want(b.tb, b.call(functions.Leave, k, "b"), 1)
+		want(b.tb, next.message(), "look c")
+		b.c.do("DEL", k)
+	}
 }
 
 // Where turns are long waiters ask seldom. So the next one is told to, whatever hole is before it, in

@@ -21,6 +21,10 @@ func tokenAheadIsRemembered(b *bed, k string) {
 	want(b.tb, b.call(functions.Wait, k, "d", long), []any{0, pttl, "c", 1, functions.WhyHeld, serverMS, raised + 2, 0})
 	want(b.tb, b.call(functions.Release, k, "c"), 1)
 	want(b.tb, b.call(functions.Renew, k, "d", long), raised+3)
+	above := b.now() + 60_500_000 // raised, and then others followed, or the clock was set back a little
+	b.c.do("HSET", k, "fence", itoa(above))
+	want(b.tb, b.call(functions.Release, k, "d"), 1)
+	want(b.tb, b.call(functions.Acquire, k, "d", "3000"), above+1)
 	b.c.do("HSET", k, "fence", itoa(b.now()+3_600_000_000))
 	want(b.tb, b.call(functions.Release, k, "d"), 1)
 	b.expectFree(k) // an hour ahead is a hand's

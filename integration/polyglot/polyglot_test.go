@@ -343,7 +343,7 @@ func TestNoiseOnTheChannel(t *testing.T) {
 		require.NoError(t, err)
 		for _, channel := range channels { // none where it polls
 			owner := strings.TrimPrefix(channel, "lock:{"+key+"}:")
-			for _, noise := range []string{"", "look " + owner, "1 2 3", "x y z 32 " + owner + " " + key,
+			for _, noise := range []string{"", "\xff\xfe", "look " + owner, "1 2 3", "x y z 32 " + owner + " " + key,
 				"9007199254740991 1 1 32 " + owner + " lock:other", "9007199254740991 1 1 5 other " + key,
 				"9007199254740991 1 1 32 " + owner + " " + key} {
 				do(t, "SPUBLISH", channel, noise)

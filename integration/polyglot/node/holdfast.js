@@ -112,7 +112,7 @@ class Lock {
     if (this.lost || this.#state.over) return;
     const answer = await this.#call("renew", this.lease, "FENCE", this.token).catch(() => null);
     if (answer?.[0] === 0 && !this.#state.over) this.#lose(answer[4]);
-    setTimeout(() => this.#renew(), this.lease / (answer ? 3 : 20)).unref();
+    setTimeout(() => this.#renew(), Math.min(this.lease / (answer ? 3 : 20), 2 ** 31 - 1)).unref();
   }
   async _acquire(until, signal) {
     let reply = await this._repeat("acquire", ...this.asked), answered = performance.now();
@@ -130,7 +130,7 @@ class Lock {
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
     }
-    setTimeout(() => this.#renew(), this.lease / 3).unref();
+    setTimeout(() => this.#renew(), Math.min(this.lease / 3, 2 ** 31 - 1)).unref();
     return this;
   }
   async #subscribe() {
@@ -152,7 +152,9 @@ class Lock {
     const pause = told ? 1000 + 500 * Math.random() : Math.min(100 + 200 * Math.random(), this.lease / 2);
     const most = Math.min(pause, until - performance.now(), left >= 0 ? left + 1 : pause);
     const woken = new Promise((resolve) => (this.#state.wake = resolve));
-    if (this.#state.grant <= fence) await quietly(within(most, woken)); // an older one is void
+    const { grant } = this.#state;
+    this.#state.grant = 0; // whoever may publish can write one that is never reached
+    if (!(grant > fence)) await quietly(within(most, woken)); // an older one is void
   }
   _close() {
     const { sub } = this.#state;

@@ -197,8 +197,11 @@ class Lock:
         sleep(max(0, end - monotonic()))
 
     def _message(self, timeout):
-        message = self._pubsub.parse_response(block=False, timeout=max(timeout, 0.001))
-        return [m.decode() if isinstance(m, bytes) else str(m) for m in message[::2]] if message else ("", "")
+        try:
+            message = self._pubsub.parse_response(block=False, timeout=max(timeout, 0.001))
+        except UnicodeDecodeError:  # a client that decodes its responses cannot read what is noise
+            message = None
+        return [m.decode(errors="replace") if isinstance(m, bytes) else str(m) for m in message[::2]] if message else ("", "")
 
     def _close(self):
         if self._pubsub:

@@ -144,7 +144,7 @@ module Holdfast
       ends = [ends, now + (left < 0 ? pause : [pause, (left + 1) / 1000.0].min)].min
       while @line && now < ends
         kind, _, text = message([ends - now, 0.001].max)
-        token, _, _, _, whose = text.split(" ", 5) if kind == "smessage"
+        token, _, _, _, whose = text.b.split(" ", 5) if kind == "smessage"
         return if whose == "#{@owner} #{@key}" && token.to_i > fence # an older one is void
       end
       sleep [ends - now, 0].max

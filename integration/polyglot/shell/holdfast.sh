@@ -11,7 +11,8 @@
 # can end. Exits as the command does, or with 75 (busy), 70 (lost), 69 (no answer, or an error reply).
 # -n takes the lock beside at most LIMIT - 1 others that give a limit, -s beside all that share it. HOLDFAST_SLOT is then
 # a number from 1 on that no other holder has; else it is 0.
-# REDIS_CLI is how to reach the server, for example 'redis-cli -h db.example -p 6380'; REDISCLI_AUTH is its password.
+# REDIS_CLI is how to reach the server, for example 'redis-cli -h db.example -p 6380'; its password goes into REDISCLI_AUTH
+# only, because redis-cli warns of one in its arguments.
 set -u
 
 lease=30000 wait='' limit='' shared=''
