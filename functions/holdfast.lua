@@ -935,7 +935,8 @@ end
 -- Takes the lock if it is free, or holds on to it. Returns the caller as a holder, or nil and perhaps
 -- the reply.
 local function try_take(lock, us, w, guard)
-  if lock.tell then commit(lock, us) end -- who cannot be told does not get it: it can be the caller's
+  -- Who cannot be told does not get it: then it can be the caller's.
+  if lock.tell and not holder(lock, us, w.owner) then commit(lock, us) end
   local mine = holder(lock, us, w.owner)
   if mine then
     local reply = hold_on(lock, mine, us, w, guard)

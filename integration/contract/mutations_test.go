@@ -108,7 +108,7 @@ var mutations = []mutation{
 	{"a slot is granted for whole", "min(waiter.ttl, PROVISIONAL_MS), holds)", "waiter.limit and waiter.ttl or min(waiter.ttl, PROVISIONAL_MS), holds)", ""},
 	{"nobody hears of a minimum", "  if mine.kept > ms(us) and has_line(lock) then tell_next(lock) end", "", "the next in line hears of a minimum"},
 	{"nobody hears that the first left", "  if left and lock.ends == 0 and has_line(lock) then tell_next(lock) end", "", "the next in line hears of a minimum"},
-	{"a refused publish is found after the reply", "  if lock.tell then commit(lock, us) end -- who", "  -- who", "a refused publish goes on to the next"},
+	{"a refused publish is found after the reply", "  if lock.tell and not holder(lock, us, w.owner) then commit(lock, us) end\n", "", "a refused publish goes on to the next"},
 	{"a refused publish keeps its slot", "        if h ~= lock then end_slot(lock, h, us) end\n", "", "a refused publish goes on to the next"},
 	{"plain hand-over: to a kind", "or w.holds ~= '' or w.limit or w.minimum > 0", "or w.holds ~= '' or w.minimum > 0", ""},
 	{"plain ask: as another kind", "or mine.holds ~= '' or mine.limit then", "or mine.holds ~= '' then", ""},
