@@ -81,38 +81,3 @@ func TestAValueIsLostWithItsKey(t *testing.T) {
 		}
 	}
 }
-
-// A server that is gone for a moment, with its data, keeps the value when it is back within the lease.
-func TestAServerThatIsBackKeepsTheValue(t *testing.T) {
-	t.Parallel()
-	for name, trouble := range map[string]func(s *locktest.Server, c *client.Client){
-		"silent": func(s *locktest.Server, c *client.Client) {
-			s.Cut(c)
-			time.AfterFunc(time.Second, func() { s.Restore(c) })
-		},
-		"restarted": func(s *locktest.Server, c *client.Client) {
-			s.Stop()
-			time.AfterFunc(time.Second, s.Start)
-			time.Sleep(10 * time.Millisecond) // the client has noticed
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, func(t *testing.T, s *locktest.Server) {
-				a, b := s.Client(client.Config{}), s.Client(client.Config{})
-				ran := 0
-				get := func(c *client.Client, meanwhile func()) string {
-					value, err := c.OnceValue(ctx, "token", time.Hour, func(context.Context) ([]byte, error) {
-						ran++
-						meanwhile()
-						return fmt.Append(nil, ran), nil
-					})
-					require.NoError(t, err)
-					return string(value)
-				}
-				require.Equal(t, "1", get(a, func() { trouble(s, a) }))
-				require.Equal(t, "1", get(b, func() {}), "the lease of 30 s was far from over")
-			})
-		})
-	}
-}

@@ -119,8 +119,8 @@ func TestOnceValueFails(t *testing.T) {
 	})
 }
 
-// A server that does not answer for a moment keeps the value when it does; one that is full does not keep it, and
-// the next one makes another. Whoever made it has it.
+// A server that does not answer for a moment, or is restarted with its data, keeps the value when it answers; one that
+// is full does not keep it, and the next one makes another. Whoever made it has it.
 func TestOnceValueOfAServerInTrouble(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *locktest.Server) {
@@ -142,11 +142,19 @@ func TestOnceValueOfAServerInTrouble(t *testing.T) {
 		get(b, "1", nil)
 
 		time.Sleep(time.Minute + 2*time.Second)
-		get(a, "2", func() { s.Full(true) })
+		get(b, "2", func() {
+			s.Stop()
+			time.AfterFunc(time.Second, s.Start)
+			time.Sleep(10 * time.Millisecond) // the client has noticed
+		})
+		get(a, "2", nil) // the lease of 30 s was far from over
+
+		time.Sleep(time.Minute + 2*time.Second)
+		get(a, "3", func() { s.Full(true) })
 		s.Full(false)
 		freed(s, "token")
-		get(a, "2", nil)
-		get(b, "3", func() {})
+		get(a, "3", nil)
+		get(b, "4", func() {})
 
 		// What one of a process finds out concerns all who wait in it.
 		s.Cut(a)
