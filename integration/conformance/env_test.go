@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
@@ -31,12 +30,6 @@ func lay(tb testing.TB, d *server.Deployment) *env {
 func (e *env) open(cfg client.Config) *client.Client {
 	e.TB.Helper()
 	return e.Connect(e.D.ClientOption(), cfg)
-}
-
-// fcall calls a function of the library as any other client can.
-func (e *env) fcall(function, name string, args ...string) rueidis.RedisResult {
-	e.TB.Helper()
-	return e.Redis.Do(e.Ctx, e.Redis.B().Fcall().Function(function).Numkeys(1).Key(e.Prefix+name).Arg(args...).Build())
 }
 
 func (e *env) inspect(c *client.Client, name string) client.Info {

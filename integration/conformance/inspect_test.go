@@ -5,36 +5,12 @@ package conformance
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
-
-// The server does not tell a client of its own renewals: what it keeps of its own lock must not
-// grow old.
-func TestInspectCachedOfAnOwnLock(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, e *env) {
-		const lease = 6 * time.Second
-		c := e.open(client.Config{Lease: lease, RenewEvery: 300 * time.Millisecond})
-		l := e.Take(c, "a")
-		pace := time.NewTicker(2 * time.Millisecond)
-		defer pace.Stop()
-		for began := time.Now(); time.Since(began) < lease*5/4; <-pace.C {
-			info, err := c.InspectCached(e.Ctx, "a")
-			require.NoError(t, err)
-			require.True(t, info.Held)
-			require.Greater(t, info.Remaining, lease/4)
-		}
-		e.Release(l)
-		info, err := c.InspectCached(e.Ctx, "a")
-		require.NoError(t, err)
-		require.False(t, info.Held, "its release is known at once")
-	})
-}
 
 // A Try that asks the server is never refused for a lock that another has released before.
 func TestAFreshAnswerIsTheServers(t *testing.T) {

@@ -14,34 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
 
-// A lock that was held for more than a second is known to the server, and its holder hears of its loss at once:
-// the next renewal is 20 s away.
-func TestBreakIsToldAtOnceAfterASecond(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		c, operator := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{})
-		before, taken := e.calls(), time.Now()
-		broken, deleted := e.Take(c, "broken"), e.Take(c, "deleted")
-		e.Eventually("both looked, so the server tracks them", func() bool { return e.calls() >= before+4 })
-		info, err := operator.Break(e.Ctx, "broken", "deploy stuck")
-		require.NoError(t, err)
-		require.Equal(t, broken.Owner(), info.Holder.Owner)
-		require.Equal(t, broken.Fence(), info.Fence)
-		cause := e.Ended(broken.Context())
-		require.ErrorIs(t, cause, client.ErrBroken)
-		only(t, client.ErrLost, cause)
-		require.Contains(t, as[*client.LostError](e, cause).Reason, "deploy stuck")
-		require.Contains(t, cause.Error(), "deploy stuck")
-		require.ErrorIs(t, broken.Renew(e.Ctx), client.ErrBroken)
-		require.ErrorIs(t, broken.Release(e.Ctx), client.ErrBroken)
-		info, err = operator.Break(e.Ctx, "broken", "")
-		require.NoError(t, err)
-		require.False(t, info.Held, "nothing to break")
-		require.NoError(t, e.Do("deleted", "DEL").Error())
-		require.ErrorIs(t, e.Ended(deleted.Context()), client.ErrTaken)
-		require.Less(t, time.Since(taken), 19*time.Second)
-	})
-}
-
 func TestBreakIsToldAtOnceToWhoWaited(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
 		a, b, operator := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{})

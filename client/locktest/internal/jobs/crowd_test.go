@@ -35,6 +35,7 @@ func TestABreakOfACrowd(t *testing.T) {
 			spend(t, least, most, func() { <-l.Context().Done() })
 			require.ErrorIs(t, context.Cause(l.Context()), client.ErrBroken)
 			require.ErrorContains(t, context.Cause(l.Context()), "it hangs")
+			require.ErrorIs(t, l.Renew(ctx), client.ErrBroken)
 			require.ErrorIs(t, l.Release(ctx), client.ErrBroken)
 		}
 		_, err := b.BreakOwner(ctx, "x", "", "it hangs")

@@ -39,18 +39,93 @@ func TestABusyAnswerIsNotBelievedBeyondTheLease(t *testing.T) {
 func TestAWaitIsReportedWhole(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *locktest.Server) {
-		holding(t, s.Client(client.Config{}), "x")
-		c, leader := s.Client(client.Config{}), make(chan error, 1)
+		holding(t, s.Client(client.Config{Label: "holder"}), "x")
+		c, leader := s.Client(client.Config{MaxWait: 3 * time.Second}), make(chan error, 1)
 		go func() {
 			_, err := c.Acquire(ctx, "x", client.WithMaxWait(2*time.Second))
 			leader <- err
 		}()
 		queued(s, "x", 1)
-		_, err := c.Acquire(ctx, "x", client.WithMaxWait(3*time.Second))
+		_, err := c.Acquire(ctx, "x")
 		require.ErrorIs(t, <-leader, client.ErrTimeout)
+		require.Equal(t, []string{"timeout"}, bed.Kinds(err))
+		require.NotErrorIs(t, err, context.DeadlineExceeded, "MaxWait is no deadline of the caller's")
+		require.ErrorContains(t, err, "holder", "and by whom")
 		var stopped *client.WaitError
 		require.ErrorAs(t, err, &stopped)
 		require.Equal(t, 3*time.Second, stopped.Waited)
+		queued(s, "x", 0)
+	})
+}
+
+// The server learns from hand-overs how long a turn takes. Who would wait in vain does not stand in line.
+func TestGiveUpEarly(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		cfg := client.Config{GiveUpEarly: true}
+		c, second, other := s.Client(cfg), s.Client(cfg), s.Client(cfg)
+		l := holding(t, c, "x")
+		next, third := waits(s, second, "x", 1), waits(s, other, "x", 2)
+		time.Sleep(6 * time.Second)
+		require.NoError(t, l.Release(ctx))
+		l = <-next
+		_, err := c.Acquire(ctx, "x", client.WithMaxWait(4500*time.Millisecond))
+		require.Equal(t, []string{"busy"}, bed.Kinds(err), "it did not wait")
+		require.ErrorContains(t, err, "too late")
+		var stopped *client.WaitError
+		require.ErrorAs(t, err, &stopped)
+		require.Equal(t, 1, stopped.Last.Waiters)
+		queued(s, "x", 1)
+		// The deadline of the patient is beyond what a Duration can count.
+		far, cancel := context.WithDeadline(ctx, time.Now().AddDate(400, 0, 0))
+		defer cancel()
+		patient := make(chan error)
+		go func() { patient <- c.Do(far, "x", nothing) }()
+		queued(s, "x", 2)
+		require.NoError(t, l.Release(ctx))
+		require.NoError(t, (<-third).Release(ctx))
+		require.NoError(t, <-patient)
+	})
+}
+
+func TestPolling(t *testing.T) {
+	t.Parallel()
+	counted(t, func(t *testing.T, w *redis.World, n *redis.Node, calls func(string) int) {
+		c := bed.Open(t, bed.Single(w, "a", n.Addr()), client.Config{})
+		n.Do("FCALL", functions.Acquire, "1", "lock:x", "by hand", "600000")
+		before, err := calls(functions.Acquire), error(nil)
+		spend(t, 40*time.Millisecond, 50*time.Millisecond, func() { _, err = c.Acquire(ctx, "x", client.WithPolling(3, 20*time.Millisecond)) })
+		require.Equal(t, []string{"busy"}, bed.Kinds(err), "its tries are used up")
+		var stopped *client.WaitError
+		require.ErrorAs(t, err, &stopped)
+		require.Zero(t, stopped.Position, "not in line")
+		require.ErrorContains(t, err, "3 tries")
+		require.Equal(t, 3, calls(functions.Acquire)-before)
+		_, err = c.Acquire(ctx, "x", client.WithPolling(1, time.Hour))
+		require.Equal(t, []string{"busy"}, bed.Kinds(err), "one try has no interval")
+		_, err = c.Acquire(ctx, "x", client.WithPolling(1000, time.Hour), client.WithMaxWait(2*time.Second))
+		require.Equal(t, []string{"timeout"}, bed.Kinds(err))
+	})
+}
+
+// The server does not tell a client of its own renewals: what it keeps of its own lock must not grow old.
+func TestInspectCachedOfAnOwnLock(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		const lease = 6 * time.Second
+		c := s.Client(client.Config{Lease: lease, RenewEvery: 300 * time.Millisecond})
+		l := holding(t, c, "x")
+		for range 750 {
+			info, err := c.InspectCached(ctx, "x")
+			require.NoError(t, err)
+			require.True(t, info.Held)
+			require.Greater(t, info.Remaining, lease/4)
+			time.Sleep(10 * time.Millisecond)
+		}
+		require.NoError(t, l.Release(ctx))
+		info, err := c.InspectCached(ctx, "x")
+		require.NoError(t, err)
+		require.False(t, info.Held, "its release is known at once")
 	})
 }
 
