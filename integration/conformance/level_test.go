@@ -66,37 +66,3 @@ func TestARenewalOfTooFewReplicasDoesNotCount(t *testing.T) {
 	require.NoError(t, l.Context().Err(), "the lease that the replica had goes on")
 	require.ErrorIs(t, e.Ended(l.Context()), client.ErrExpired)
 }
-
-// Replication is asynchronous: a primary dies before its replica has heard of a lock, and the replica that takes
-// over gives the lock to a second holder. No lock on one primary prevents that. What is promised is a higher
-// token, so that what compares tokens refuses the first holder from the second one's first access on.
-func TestAPrimaryIsLostBeforeReplication(t *testing.T) {
-	d := server.Replicated(t, 1, server.Owned())
-	d.Load(t)
-	e := lay(t, d)
-	primary, replica := d.Nodes()[0], d.Nodes()[1]
-	one := e.open(client.Config{Lease: testbed.Long})
-	earlier := e.Take(one, "replicated")
-	e.Eventually("it is replicated", func() bool {
-		n, err := replica.Do(e.Ctx, "EXISTS", e.Prefix+"replicated")
-		held, _ := n.AsInt64()
-		return err == nil && held == 1
-	})
-	// The replica stands still, and the primary has no connection to write to: what comes now reaches no one.
-	require.NoError(t, replica.Pause())
-	e.admin("CLIENT", "KILL", "TYPE", "replica")
-	first := e.Take(one, "a")
-	require.NoError(t, primary.Kill())
-	require.NoError(t, replica.Resume())
-	_, err := replica.Do(e.Ctx, "REPLICAOF", "NO", "ONE")
-	require.NoError(t, err)
-
-	option := d.ClientOption()
-	option.InitAddress = []string{replica.Addr}
-	two := e.Connect(option, client.Config{Lease: testbed.Long})
-	require.Equal(t, earlier.Owner(), e.inspect(two, "replicated").Holder.Owner, "what was replicated is safe")
-	second := e.Take(two, "a")
-	require.NoError(t, first.Context().Err(), "the first one has no reason to doubt")
-	require.Greater(t, second.Fence(), first.Fence(), "the token tells them apart")
-	e.Release(second)
-}

@@ -3,8 +3,6 @@
 package conformance
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -83,15 +81,4 @@ func TestNameKeepsPartsApart(t *testing.T) {
 	require.Equal(t, "order:42", client.Name("order", 42))
 	require.NotEqual(t, client.Name("a:b", "c"), client.Name("a", "b:c"))
 	require.NotEqual(t, client.Name("a%3Ab"), client.Name("a:b"))
-}
-
-func TestDoLeavesTheErrorOfTheWorkAlone(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		mine := errors.New("of the caller's own")
-		err := e.open(client.Config{}).Do(e.Ctx, "a", func(context.Context) error {
-			require.NoError(t, e.Do("a", "DEL").Error())
-			return mine
-		})
-		require.True(t, err == mine, "the lock was lost too: %v", err)
-	})
 }

@@ -423,6 +423,9 @@ var scenarios = []struct {
 			require.Equal(x, []any{"hello", wrong}, []any{got, err})
 			require.Panics(x, func() { _ = x.b.TryDo(ctx, "x", func(context.Context) error { panic("wrong") }, limit(1)) })
 		}
+		mine := errors.New("of the caller's own")
+		err := x.a.Do(ctx, "x", func(context.Context) error { x.s.Delete("x"); return mine })
+		require.True(x, err == mine, "the lock was lost too: %v", err)
 	}},
 	{`Laravel-throttle/testItLocksTasksWhenNoSlotAvailable testItFailsImmediatelyOrRetriesForAWhileBasedOnAGivenTimeout
 		testAcquireSetsDecaysAtAndRemaining testTooManyAttemptsReportsCorrectly testAcquireResetsAfterDecay testClearResetsLimiter`, func(x scene) {

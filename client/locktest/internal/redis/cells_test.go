@@ -62,6 +62,7 @@ func second(t *testing.T, c *client.Client, l *client.Lock) *client.Lock {
 	require.NoError(t, err)
 	require.Less(t, time.Since(began), moment, "at once")
 	require.NoError(t, l.Context().Err(), "two holders")
+	require.Greater(t, m.Fence(), l.Fence(), "the token tells them apart")
 	require.LessOrEqual(t, ends(t, l, client.ErrTaken), renewEvery)
 	require.NoError(t, m.Context().Err())
 	return m
@@ -242,9 +243,7 @@ func TestLeasesEndEarlyAtEveryLevel(t *testing.T) {
 		} else {
 			p.SetClock(lease+time.Second, 0)
 		}
-		m := second(t, b, l)
-		require.Greater(t, m.Fence(), l.Fence())
-		require.NoError(t, m.Release(ctx))
+		require.NoError(t, second(t, b, l).Release(ctx))
 	})
 }
 
