@@ -58,20 +58,6 @@ func deadHead(b *bed, k string) {
 	}
 }
 
-// A limit that is lowered or raised while its owner waits counts at its turn.
-func lastLimitCounts(b *bed, k string) {
-	wait := func(owner, limit string) any {
-		return b.call(functions.Wait, k, owner, long, functions.OptLimit, limit)
-	}
-	want(b.tb, b.call(functions.Acquire, k, "a", long), token)
-	want(b.tb, wait("c", "5").([]any)[3], 1)
-	want(b.tb, wait("b", "5").([]any)[3], 2)
-	b.end(k)
-	want(b.tb, wait("b", "1").([]any)[3], 1)
-	want(b.tb, b.call(functions.Holders, k).([]any)[2], "c")
-	want(b.tb, wait("b", "2"), []any{1, token, 2})
-}
-
 // One lease ends after the other. Its slot is free then, also if others renewed since.
 func leasesEnd(b *bed, k string) {
 	limited := func(owner, ttl string) []string {

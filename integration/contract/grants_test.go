@@ -5,7 +5,6 @@ package contract
 import (
 	"cmp"
 	"encoding/binary"
-	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/functions"
@@ -59,21 +58,6 @@ func marksPointForward(b *bed, k string) {
 		want(b.tb, b.call(functions.Release, k, "b"), 1)
 		b.expectFree(k)
 	}
-}
-
-// Who renews another lock than the one that it is granted by that call hears of the grant.
-func TestARenewalOfAnotherLockGrantsNothingUnheard(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		k := b.key("k")
-		fence := b.take(k, "a", long)
-		inbox := b.subscribe(k + ":b")
-		b.wait(k, "b", k+":b", 1)
-		want(t, b.c.do("HSET", k, "until", "1"), 0) // the lease is over
-		want(t, b.call(functions.Renew, k, "b", long, functions.OptFence, itoa(fence)), []any{0, anything, "b", 0, functions.WhyHeld})
-		if text := inbox.message(); !strings.Contains(text, "b") {
-			t.Errorf("heard %q", text)
-		}
-	})
 }
 
 // One call passes over 100 places and no more, however many dead waiters there are.

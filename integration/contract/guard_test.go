@@ -101,36 +101,6 @@ func memoryGrowsOld(b *bed, k string) {
 	}
 }
 
-// A line that the server remembers may have moved on before the failover.
-func youngMemoryHandsNothingOver(b *bed, k string) {
-	settling := func(position int) []any {
-		return []any{0, left, "", position, functions.WhySettling, serverMS, token, 0}
-	}
-	for _, end := range []func(){
-		func() { want(b.tb, b.call(functions.Release, k, "a"), 1) },
-		func() { want(b.tb, b.call(functions.Leave, k, "a"), 1) },
-		func() { want(b.tb, b.call(functions.Break, k, "FORGET"), []any{1, "a", token}) },
-		func() { b.end(k) },
-	} {
-		b.age()
-		want(b.tb, b.call(functions.Acquire, k, "a", long, "GUARD", guard), token)
-		b.wait(k, "b", "", 1)
-		b.wait(k, "c", "", 2)
-		b.forget()
-		end()
-		want(b.tb, b.call(functions.Wait, k, "b", long), settling(1))
-		want(b.tb, b.call(functions.Wait, k, "d", long), settling(3))
-		want(b.tb, b.call(functions.Wait, k, "e", long, "MAXWAIT", "1000"), settling(-4))
-		want(b.tb, b.call(functions.Acquire, k, "e", long), []any{0, left, "", 3, functions.WhySettling})
-		want(b.tb, b.c.do("PTTL", k), between{39_000, 680_000})
-		b.age()
-		want(b.tb, b.call(functions.Wait, k, "c", long), []any{0, between{1, 2001}, "b", 1, functions.WhyHeld, serverMS, token, 0})
-		want(b.tb, b.call(functions.Renew, k, "b", long), token)
-		b.expectLock(k, "b", 1, 2)
-		b.c.do("DEL", k)
-	}
-}
-
 // A replica that may be written to, or says that it is called like a field of INFO, is no new memory.
 func TestAMemoryIsThePrimarys(t *testing.T) {
 	server.Each(t, func(t *testing.T, f server.Flavour) {
@@ -185,6 +155,7 @@ func longestGuard(b *bed, k string) {
 		want(b.tb, b.call(functions.Inspect, k).([]any)[1], "") // only a call serves the line
 		b.forget()
 		want(b.tb, b.call(functions.Acquire, k, "c", "200"), []any{0, between{650_000, 700_000}, "", 1, functions.WhySettling})
+		want(b.tb, b.call(functions.Wait, k, "d", "200", "MAXWAIT", "1000"), []any{0, between{650_000, 700_000}, "", -2, functions.WhySettling, serverMS, token, 0})
 		b.c.do("DEL", k)
 	}
 }

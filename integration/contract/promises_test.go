@@ -19,7 +19,6 @@ var promises = map[string]func(b *bed, k string){
 	"a run ends with what was used of it":      runEnds,
 	"runs are given from the clock only":       runsFromTheClock,
 	"a run outlives a clock that was set back": runOutlivesTheClock,
-	"a raised token can be asked for again":    raiseRepeats,
 	"a lease is no longer than was asked for":  leaseIsCapped,
 	"a minimum counts from the grant":          minimumCountsFromTheGrant,
 	"a record has its time":                    recordHasItsTime,
@@ -37,21 +36,17 @@ var promises = map[string]func(b *bed, k string){
 	"a thousand share it":                      thousandShare,
 	"a dead waiter keeps nobody out":           deadHead,
 	"leases end each at its time":              leasesEnd,
-	"the last limit counts":                    lastLimitCounts,
 	"100 leases end by a call":                 manyLeasesEnd,
 	"a crowd is only what it says":             slotOfAnother,
 	"300 are told of a value":                  valueIsTold,
 	"a value has its time":                     valueHasItsTime,
-	"a value is its holder's":                  valueIsItsHolders,
 	"a value is only what it says":             valueOfAnother,
 
 	"a young memory grants nothing guarded":      guarded(youngMemory),
-	"a young memory hands nothing over":          guarded(youngMemoryHandsNothingOver),
 	"a memory grows old":                         guarded(memoryGrowsOld),
 	"a guarded lock is taken straight down":      guarded(straightDown),
 	"a pause begins with the first guarded call": guarded(pauseBegins),
 	"a lock keeps the longest guard":             guarded(longestGuard),
-	"a value ends though nobody is served":       guarded(valueEndsUnserved),
 }
 
 func TestPromises(t *testing.T) {

@@ -77,17 +77,6 @@ func runOutlivesTheClock(b *bed, k string) {
 	}
 }
 
-func raiseRepeats(b *bed, k string) {
-	fence := b.take(k, "a", long)
-	high := itoa(fence + 5_000_000)
-	for range 2 { // the reply was lost
-		want(b.tb, b.call(functions.Renew, k, "a", long, "FENCE", itoa(fence), "RAISE", high), fence+5_000_000)
-	}
-	want(b.tb, b.call(functions.Renew, k, "a", long, "FENCE", itoa(fence)), busy("a", 0))
-	want(b.tb, b.call(functions.Renew, k, "a", long, "RAISE", "1"), fence+5_000_000)
-	want(b.tb, b.call(functions.Renew, k, "b", long, "RAISE", high), busy("a", 0))
-}
-
 // The lock is handed to the last in line, who asked for a run: the state goes on to say where it
 // ends.
 func handOverToARun(b *bed, k string) {

@@ -77,36 +77,6 @@ func valueHasItsTime(b *bed, k string) {
 	}
 }
 
-// However a value ends, nobody sees it while a later holder's minimum keeps the lock, and nothing of it stays.
-func valueIsItsHolders(b *bed, k string) {
-	for _, c := range []struct {
-		keep string
-		end  func()
-	}{
-		{long, func() { want(b.tb, b.call(functions.Break, k), []any{1, "a", token}) }},
-		{"1", func() {}},
-		{"1", func() {
-			want(b.tb, b.call(functions.Acquire, k, "c", long, functions.OptShared), []any{1, token, 1})
-			want(b.tb, b.call(functions.Release, k, "c"), 1)
-		}},
-	} {
-		for _, waiters := range []int{0, 2} {
-			b.take(k, "a", long)
-			b.fillBehind(k, "a", "nobody", waiters)
-			b.finish(k, "a", c.keep)
-			b.pause(2)
-			c.end()
-			b.take(k, "b", long, functions.OptMinHold, long)
-			want(b.tb, b.read(k), busy("b", 0))
-			want(b.tb, b.call(functions.Finish, k, "a", "v", long), busy("b", 0))
-			want(b.tb, b.call(functions.Release, k, "b"), 1)
-			want(b.tb, b.read(k), keptBy("b"))
-			want(b.tb, b.c.do("HGET", k, "value"), nil)
-			b.c.do("DEL", k)
-		}
-	}
-}
-
 // What stands in the key in place of a value is none: without a blank, of another token, of two numbers, too long. Nor
 // is there one while somebody has the lock.
 func valueOfAnother(b *bed, k string) {
@@ -123,16 +93,4 @@ func valueOfAnother(b *bed, k string) {
 	}
 	b.c.do("HSET", k, "value", own)
 	want(b.tb, b.read(k), []any{0, left, "a", 0, functions.WhyDone, "v"})
-}
-
-// A guard keeps the line waiting, and the value stands in the key yet: its time is over.
-func valueEndsUnserved(b *bed, k string) {
-	b.age()
-	want(b.tb, b.call(functions.Acquire, k, "a", long, functions.OptGuard, guard), token)
-	b.wait(k, "b", "", 1)
-	b.finish(k, "a", long)
-	b.forget()
-	want(b.tb, b.call(functions.Wait, k, "c", long, functions.OptValue), []any{0, left, "a", 1, functions.WhyDone, "v"})
-	want(b.tb, b.c.do("EVAL", past, "1", k, "minimum"), 1)
-	want(b.tb, b.call(functions.Wait, k, "c", long, functions.OptValue), []any{0, left, "", 2, functions.WhySettling, serverMS, token, 0})
 }
