@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/functions"
 )
 
 // crossed is a Backend with three calls that wait: the first release until the second acquisition is done at
@@ -76,4 +77,15 @@ func TestAReleaseOfAnOwnerCrossesAnAcquisition(t *testing.T) {
 	close(b.renew)
 	require.NoError(t, <-gone)
 	require.NoError(t, l.Release(t.Context()))
+}
+
+// A hold whose owner string has the lock alone now is lost, and no argument is wrong.
+func TestAHoldThatIsALockNow(t *testing.T) {
+	c := opened(t)
+	l, err := c.Acquire(t.Context(), t.Name(), client.WithOwner("o"))
+	require.NoError(t, err)
+	redis, key := c.Redis(), "lock:"+t.Name()
+	require.NoError(t, redis.Do(t.Context(), redis.B().Del().Key(key).Build()).Error())
+	require.NoError(t, redis.Do(t.Context(), redis.B().Fcall().Function(functions.Acquire).Numkeys(1).Key(key).Arg("o", "30000").Build()).Error())
+	require.ErrorIs(t, l.Release(t.Context()), client.ErrTaken)
 }

@@ -1282,7 +1282,7 @@ local function holdfast_release(key, args)
   settle(lock, us)
   if lock.foreign then return refuse(lock, us) end
   local mine = holder(lock, us, owner)
-  if not mine then
+  if not mine or hold and lock.holds == 0 then
     commit(lock, us)
     return disown(lock, us, owner)
   end

@@ -38,9 +38,13 @@ func (m *model) release(w *world, c call) any {
 	m.settle(w, owner)
 	hold, one := c.option(functions.OptHold)
 	joins := one || c.has(functions.OptAll)
-	if s := m.slot(owner); s != nil && joins {
+	s, mine := m.slot(owner), m.held && m.owner == owner
+	switch {
+	case s == nil && !mine, one && len(m.holds) == 0:
+		return m.disown(owner, 0)
+	case joins != (mine && len(m.holds) > 0):
 		return hfjoin
-	} else if s != nil {
+	case s != nil:
 		s.confirm()
 		kept := s.kept
 		s.ended = true
@@ -48,12 +52,6 @@ func (m *model) release(w *world, c call) any {
 		m.serve(w, owner)
 		m.tellNext(w, kept)
 		return 1
-	}
-	if !m.held || m.owner != owner {
-		return m.disown(owner, 0)
-	}
-	if joins != (len(m.holds) > 0) {
-		return hfjoin
 	}
 	at := slices.Index(m.holds, hold)
 	switch {
