@@ -30,7 +30,7 @@ func TestDefectsAreFound(t *testing.T) {
 			change: []string{
 				"if v[1] == args[1] and (#args == 1 or plain_used) then",
 				"if v[1] and (#args == 1 or plain_used) then",
-				"  local mine = holder(lock, us, owner)\n  if not mine then\n    commit", "  local mine = lock.ends > 0 and lock\n  if not mine then\n    commit"},
+				"  local mine = holder(lock, us, owner)\n  if not mine or hold and lock.holds == 0 then\n    commit", "  local mine = lock.ends > 0 and lock\n  if not mine or hold and lock.holds == 0 then\n    commit"},
 			rules: []string{"exclusion"}},
 		"tokens are counted in memory, and a restart forgets it": {shape: "memory",
 			profile: profileAll, storm: 8 * time.Second,

@@ -33,7 +33,7 @@ var flaws = []flawed{
 	{"renewals without a hold", Exclusion, []func(*Config){flaw(Unnamed), joint, guarded(2)}, nil},
 
 	{"release without a look at the owner", Ownership, nil, []string{
-		"  local mine = holder(lock, us, owner)\n  if not mine then\n    commit(lock, us)\n", "  local mine = lock\n  if not mine then\n    commit(lock, us)\n",
+		"  local mine = holder(lock, us, owner)\n  if not mine or hold and lock.holds == 0 then\n    commit(lock, us)\n", "  local mine = lock\n  if not mine or hold and lock.holds == 0 then\n    commit(lock, us)\n",
 		"  if v[1] == args[1] and (#args == 1 or", "  if v[1] and (#args == 1 or",
 	}},
 	{"leave without a look at the owner", Ownership, []func(*Config){odd, strays(1)}, []string{

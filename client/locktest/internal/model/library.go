@@ -5,6 +5,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
@@ -151,7 +152,8 @@ func (l *library) play(x *edge, m moment) (e Effect) {
 	}
 	l.messages = nil
 	reply := l.node.Do(append([]string{"FCALL"}, c.arguments()...)...)
-	told := slices.Clone(l.messages)
+	// Who is told to look may ask, as anybody who waits may at any time.
+	told := slices.DeleteFunc(slices.Clone(l.messages), func(m string) bool { return strings.Contains(m, " look ") })
 	expires, _ := l.node.Do("PEXPIRETIME", key).(int64)
 	e.Lock = c.lockOf(l.node.Hash(key), expires)
 	e.Yes, e.Fence = c.answer(reply)
