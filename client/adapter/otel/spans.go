@@ -54,11 +54,8 @@ func (s *spans) acquired(call, lock context.Context, a client.Acquisition) conte
 	if a.Reentered {
 		return lock
 	}
-	waited := ended || a.Passed || a.Behind != nil
-	if !waited { // for nobody: a limited or shared lock has room beside a hold
-		before = trace.SpanContext{}
-	}
-	if a.Wait && (waited || time.Since(a.Asked) >= brief) {
+	// One that is brief was for nobody, if nothing else tells: a limited or shared lock has room beside a hold.
+	if a.Wait && (ended || a.Passed || a.Behind != nil || time.Since(a.Asked) >= brief) {
 		_, span := s.tracer.Start(call, "holdfast wait", trace.WithTimestamp(a.Asked),
 			trace.WithAttributes(text(nameKey, a.Name), outcomeKey.String(measure.Granted(a))))
 		if span.IsRecording() {
