@@ -88,7 +88,7 @@ func Assemble(cfg Config, parts assembly.Parts) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.backend = parts.Backend
+	c.backend, c.cache = parts.Backend, tracking.New(false)
 	c.start()
 	return c, nil
 }
@@ -122,9 +122,6 @@ func (c *Client) connected(redis rueidis.Client, ended *atomic.Uint32, demoted f
 
 // start makes the parts that need calls.
 func (c *Client) start() {
-	if c.cache == nil {
-		c.cache = tracking.New(false)
-	}
 	c.keeper = keeper.New(keeper.Config{Backend: c.backend, Cache: c.cache, Slot: c.slot, Closed: ErrClosed,
 		OnEnded: c.events.ended, OnGone: func(h *holding.Holding) { c.queues.Lost(h) },
 		OnRenewed: c.events.renewed, OnUnanswered: c.events.unanswered})

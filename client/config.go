@@ -113,15 +113,9 @@ const (
 
 // complete fills in the defaults and checks the rest. voting: of several servers.
 func (cfg Config) complete(voting bool) (*settings, error) {
-	if cfg.Prefix == "" {
-		cfg.Prefix = "lock:"
-	}
-	if cfg.Lease == 0 {
-		cfg.Lease = defaultLease
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
-	}
+	cfg.Prefix = cmp.Or(cfg.Prefix, "lock:")
+	cfg.Lease = cmp.Or(cfg.Lease, defaultLease)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	if voting && cfg.Guard == 0 {
 		cfg.Guard = cfg.Lease
 	}
@@ -172,14 +166,12 @@ func (s *settings) complete() error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	t := lease.Terms{Length: s.Lease, RenewEvery: s.RenewEvery, MaxRenewals: s.MaxRenewals, MaxHold: s.MaxHold,
+	t := lease.Terms{Length: s.Lease, RenewEvery: cmp.Or(s.RenewEvery, s.Lease/3), MaxRenewals: s.MaxRenewals, MaxHold: s.MaxHold,
 		Grace: cmp.Or(s.Grace, s.Lease/3), MinHold: s.MinHold, Guard: s.Guard, Longest: cmp.Or(s.Guard, maxLease),
-		Replicas: s.Replicas, Label: s.Label, Valued: s.valued, TTL: fcall.TTL(s.Lease)}
-	switch {
-	case s.NoRenewal:
+		Replicas: s.Replicas, Label: s.Label, Valued: s.valued,
+		TTL: fcall.TTL(s.Lease), GuardText: fcall.TTL(s.Guard), MinHoldText: fcall.TTL(s.MinHold)}
+	if s.NoRenewal {
 		t.RenewEvery = 0
-	case t.RenewEvery == 0:
-		t.RenewEvery = s.Lease / 3
 	}
 	switch {
 	case s.limited:
@@ -189,12 +181,6 @@ func (s *settings) complete() error {
 	}
 	if t.Replicas > 0 {
 		t.ReplicaWait = min(cmp.Or(s.ReplicaWait, defaultReplicaWait), s.Lease/8, maxReplicaWait)
-	}
-	if t.Guard > 0 {
-		t.GuardText = fcall.TTL(t.Guard)
-	}
-	if t.MinHold > 0 {
-		t.MinHoldText = fcall.TTL(t.MinHold)
 	}
 	s.terms = &t
 	return nil

@@ -147,27 +147,24 @@ func (e *events) answered() {
 }
 
 func (e *events) unsubscribed(err error) {
-	e.refused.Do(func() {
-		e.warn("holdfast: the server permits no subscription; locks are safe, but waiters poll and get a lock later; "+
-			"grant the user the channels of the prefix (functions/README.md, ACL)", "error", err)
-	})
+	e.warn(&e.refused, "holdfast: the server permits no subscription; locks are safe, but waiters poll and get a lock later; "+
+		"grant the user the channels of the prefix (functions/README.md, ACL)", "error", err)
 }
 
 func (e *events) unheard() {
-	e.deaf.Do(func() {
-		e.warn("holdfast: the server finds no subscriber on this client's channel; locks are safe, but waiters poll " +
-			"and get a lock later; if the client sends SSUBSCRIBE to replicas, keep it at the primary")
-	})
+	e.warn(&e.deaf, "holdfast: the server finds no subscriber on this client's channel; locks are safe, but waiters poll "+
+		"and get a lock later; if the client sends SSUBSCRIBE to replicas, keep it at the primary")
 }
 
 func (e *events) noTracking(err error) {
-	e.untracked.Do(func() {
-		e.warn("holdfast: the server permits no client-side caching; locks are safe, but each try asks the server, and that a "+
-			"held lock was taken away is noticed at its next renewal; grant the user CLIENT CACHING and TRACKING", "error", err)
-	})
+	e.warn(&e.untracked, "holdfast: the server permits no client-side caching; locks are safe, but each try asks the server, and that a "+
+		"held lock was taken away is noticed at its next renewal; grant the user CLIENT CACHING and TRACKING", "error", err)
 }
 
-func (e *events) warn(text string, args ...any) { e.post(false, func() { e.log.Warn(text, args...) }) }
+// warn tells the log of what will not change, once.
+func (e *events) warn(once *sync.Once, text string, args ...any) {
+	once.Do(func() { e.post(false, func() { e.log.Warn(text, args...) }) })
+}
 
 // lost: a lock ended before its release.
 func (e *events) lost(lost *LostError) {

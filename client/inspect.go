@@ -38,15 +38,7 @@ type Info struct {
 //
 // Errors: as TryAcquire, ErrBusy excepted.
 func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {
-	key, err := c.question(ctx, name)
-	if err != nil {
-		return Info{}, opError("inspect", name, err)
-	}
-	r, err := c.backend.Do(ctx, fcall.Call{Verb: fcall.Inspect, Key: key})
-	if err != nil {
-		return Info{}, opError("inspect", name, c.ended(ctx, err))
-	}
-	return c.info(name, key, r), nil
+	return c.inspect(ctx, name, false)
 }
 
 // InspectCached is Inspect from memory, without a round trip, while the server has not said that
@@ -55,27 +47,31 @@ func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {
 //
 // Errors: as Inspect.
 func (c *Client) InspectCached(ctx context.Context, name string) (Info, error) {
-	if !c.cache.On() {
-		return c.Inspect(ctx, name)
-	}
+	return c.inspect(ctx, name, c.cache.On())
+}
+
+func (c *Client) inspect(ctx context.Context, name string, cached bool) (Info, error) {
 	key, err := c.question(ctx, name)
 	if err != nil {
 		return Info{}, opError("inspect", name, err)
 	}
-	value, age, question := c.cache.Answer(key, tracking.State)
-	if value != nil {
-		info := *value.(*Info)
-		info.Age = age
-		if info.Remaining > 0 {
-			info.Remaining = max(0, info.Remaining-age)
+	var question tracking.Question
+	if cached {
+		value, age, q := c.cache.Answer(key, tracking.State)
+		if value != nil {
+			info := *value.(*Info)
+			info.Age = age
+			if info.Remaining > 0 {
+				info.Remaining = max(0, info.Remaining-age)
+			}
+			return info, nil
 		}
-		return info, nil
-	}
-	if !question.Tracked() {
-		question = c.cache.Notice(key)
+		if question = q; !q.Tracked() {
+			question = c.cache.Notice(key)
+		}
 	}
 	sent := time.Now()
-	r, err := c.backend.Do(ctx, fcall.Call{Verb: fcall.Inspect, Key: key, Tracked: true})
+	r, err := c.backend.Do(ctx, fcall.Call{Verb: fcall.Inspect, Key: key, Tracked: cached})
 	if err != nil {
 		return Info{}, opError("inspect", name, c.ended(ctx, err))
 	}

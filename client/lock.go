@@ -280,9 +280,6 @@ func (c *Client) releaseError(err error) error {
 func (l *Lock) decline() {
 	c, now := l.client, time.Now()
 	left := c.keeper.Leave(l.holder, &l.ref, now)
-	if left.Before {
-		return
-	}
 	if l.ref.Cancel(ErrReleased); !left.Last {
 		return
 	}

@@ -26,7 +26,6 @@ type Wires struct {
 
 	mu      sync.Mutex
 	open    map[*wire]struct{}
-	closed  bool
 	renewed time.Time
 }
 
@@ -84,7 +83,7 @@ func dialTCP(ctx context.Context, to string, d *net.Dialer, cfg *tls.Config) (ne
 func (w *Wires) add(conn net.Conn) (net.Conn, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed {
+	if w.closing.Err() != nil { // Close, which ends it first, then ends those that are open
 		_ = conn.Close() // nobody uses it
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: net.ErrClosed}
 	}
@@ -121,7 +120,6 @@ func (w *Wires) Renew() {
 func (w *Wires) Close() {
 	w.stop()
 	w.mu.Lock()
-	w.closed = true
 	open := w.open
 	w.open = map[*wire]struct{}{}
 	w.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// TTL is a lease as the library takes it: milliseconds, rounded up.
+// TTL is a lease as the library takes it: milliseconds, rounded up; "" for none.
 func TTL(lease time.Duration) string {
-	return strconv.FormatInt(int64((lease+time.Millisecond-1)/time.Millisecond), 10)
+	return number(int64((lease + time.Millisecond - 1) / time.Millisecond))
 }
 
 func (call *Call) function() string {

@@ -77,9 +77,7 @@ func (h *Holding) Step(now time.Time) (lease.Action, *Ending) {
 // abandoned reports whether there is work, and the contexts of all of it are over. h.mu is held.
 func (h *Holding) abandoned() bool {
 	for _, ref := range h.holder.refs {
-		select {
-		case <-ref.Context.Done():
-		default:
+		if ref.Context.Err() == nil {
 			return false
 		}
 	}

@@ -14,11 +14,10 @@ import (
 	"github.com/holdfast-go/holdfast/client/internal/lease"
 )
 
-// sending is a call on its way to a pipeline: of a lock's lease, an Undo, or a Ride.
+// sending is a call on its way to a pipeline: of a lock's lease, or a Ride.
 type sending struct {
 	holding *holding.Holding
 	action  lease.Action
-	undo    *Undo
 	ride    *Ride
 	// of the lease; what is undone is not urgent, nor is a question of one who waits
 	length time.Duration

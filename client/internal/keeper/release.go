@@ -148,10 +148,8 @@ func (k *Keeper) Withdraw(h *holding.Holding) {
 // within is the context of a release: no longer than the lease, and for a moment if it is over
 // already. A lease that is longer than rueidis waits for an answer needs no timer.
 func within(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
-	select {
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return context.WithTimeout(context.WithoutCancel(ctx), overWait)
-	default:
 	}
 	if time.Until(until) < patientLease {
 		return context.WithDeadline(ctx, until)

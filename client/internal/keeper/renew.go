@@ -93,10 +93,7 @@ func (k *Keeper) Renewed(h *holding.Holding, sent time.Time, o fcall.Outcome) {
 // call is what to send.
 func (s sending) call(k *Keeper) fcall.Call {
 	h := s.holding
-	switch {
-	case s.undo != nil:
-		return s.undo.call()
-	case s.ride != nil:
+	if s.ride != nil {
 		return s.ride.Call
 	}
 	switch s.action {
@@ -139,9 +136,6 @@ func (k *Keeper) Notice(h *holding.Holding) {
 func (s sending) answered(k *Keeper, sent time.Time, o fcall.Outcome) {
 	h := s.holding
 	switch {
-	case s.undo != nil:
-		s.undo.answered(o)
-		k.Update(s.undo)
 	case s.ride != nil:
 		k.answered(s.ride, o, sent)
 	case s.action == lease.Look:

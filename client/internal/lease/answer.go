@@ -42,8 +42,11 @@ func (l *Lease) Late(sent time.Time, length time.Duration) {
 		return
 	}
 	l.until = later(l.until, Deadline(sent, length))
-	if l.state == Held && !l.asking && !l.renewAt.IsZero() {
-		l.renewAt = later(l.renewAt, sent.Add(l.every()))
+	if l.state == Held {
+		l.renewals++
+		if !l.asking && !l.renewAt.IsZero() {
+			l.renewAt = later(l.renewAt, sent.Add(l.every()))
+		}
 	}
 }
 
@@ -63,8 +66,8 @@ func (l *Lease) Failed(now time.Time) {
 	case l.state > Stopping || l.byHand && l.state != Confirming:
 	case l.asked == 0:
 		l.doubted, l.lookAt = false, now.Add(retry(l.length))
-	default:
-		l.renewAt = now.Add(retry(l.length))
+	default: // at least twice more before the end: a lock that was handed over is good for two seconds only
+		l.renewAt = now.Add(retry(min(l.length, 10*l.until.Sub(now))))
 	}
 }
 

@@ -193,10 +193,7 @@ func (c *Cache) Invalidated(messages []rueidis.RedisMessage) {
 		}
 	}
 	for _, m := range messages {
-		key, err := m.ToString()
-		if err != nil {
-			continue
-		}
+		key, _ := m.ToString() // "" is no key of ours
 		c.forget(key)
 		concerned = append(concerned, c.watched[key]...)
 	}
