@@ -66,7 +66,7 @@ func (l *Lease) Failed(now time.Time) {
 	case l.state > Stopping || l.byHand && l.state != Confirming:
 	case l.asked == 0:
 		l.doubted, l.lookAt = false, now.Add(retry(l.length))
-	default: // at least twice more before the end: a lock that was handed over is good for two seconds only
+	default: // after half of what is left at most: a lock that was handed over is good for two seconds only
 		l.renewAt = now.Add(retry(min(l.length, 10*l.until.Sub(now))))
 	}
 }

@@ -18,7 +18,7 @@ const (
 	introduceAfter = time.Second
 	// Between two looks: waiters that join change the key too. It is shorter than people notice.
 	lookPause = 100 * time.Millisecond
-	// The least pause after a renewal that failed, which is a twentieth of the lease.
+	// The least pause after a renewal that failed, which is a twentieth of the lease, or half of what is left of it.
 	shortestRetry = time.Millisecond
 )
 
