@@ -72,9 +72,7 @@ func (p *pipelines) launch(k *Keeper) {
 		for !p.closed && len(w.sendings) > 0 && w.flying < laneFlights {
 			n := min(len(w.sendings), batchSize)
 			batch := w.sendings[:n:n]
-			if w.sendings = w.sendings[n:]; len(w.sendings) == 0 {
-				w.sendings = nil
-			}
+			w.sendings = w.sendings[n:]
 			w.flying++
 			p.done.Add(1)
 			go p.fly(k, at, w, batch)

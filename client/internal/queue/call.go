@@ -213,8 +213,7 @@ func (e *entry) receive(owner string, g inbox.Grant) {
 func (e *entry) grant(owner string, g inbox.Grant) {
 	ev := Event{Kind: Grant, Owner: owner, Token: g.Fence, Top: g.Fence + g.Tokens - 1, Confirm: true}
 	now := time.Now()
-	if w := e.machine.First(now.Sub(e.born)); w != nil && e.heard != nil && e.heard.Channel != "" && e.last.ServerMS > 0 {
-		t := w.Terms
+	if t := e.machine.call.Terms; t != nil && e.heard != nil && e.heard.Channel != "" && e.last.ServerMS > 0 {
 		whole := min(t.Length, lease.Handover)
 		left := time.Duration(g.UntilMS-e.last.ServerMS)*time.Millisecond - now.Sub(e.asked)
 		another := left > whole+2*time.Millisecond || e.heard.Stale() // no more than all can be left: the rest is rounding

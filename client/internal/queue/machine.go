@@ -149,8 +149,7 @@ func (m *Machine) answer(e Event) {
 		if m.state == Confirming {
 			e.Top = m.top
 		}
-		to := m.head() // it may be another one by now
-		m.serve(e.Token, e.Top, e.Confirm || to != nil && *to.Terms != *m.call.Terms)
+		m.serve(e.Token, e.Top, e.Confirm)
 		return
 	case e.Kind == Denied && w.next != nil:
 		m.fail(w, errRefused)
@@ -212,13 +211,14 @@ func (m *Machine) silent(unknown bool) {
 	}
 }
 
-// serve gives what was granted to the place to the head, after a renewal if confirm.
+// serve gives what was granted to the place to the head, after a renewal if confirm, or if the head is not the one
+// that was asked for, and wants other terms.
 func (m *Machine) serve(first, top int64, confirm bool) {
 	m.token, m.top = first, top
 	switch w := m.head(); {
 	case !m.fits(w):
 		m.ask()
-	case confirm:
+	case confirm || *w.Terms != *m.call.Terms:
 		m.state = Confirming
 		m.send(Renew, w)
 	default:

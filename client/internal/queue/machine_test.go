@@ -48,8 +48,8 @@ func says(actions []Action) string {
 
 func TestSteps(t *testing.T) {
 	w, x := comes(), comes()
-	guarded, brief := comes(), comes()
-	guarded.Terms, brief.Until = guardedTerms, 2*silence
+	guarded, longer, brief := comes(), comes(), comes()
+	guarded.Terms, longer.Terms, brief.Until = guardedTerms, longTerms, 2*silence
 	for _, c := range []struct {
 		what  string
 		steps []Event
@@ -88,6 +88,10 @@ func TestSteps(t *testing.T) {
 		{"a grant that was kept for an answer is confirmed", []Event{
 			{Kind: Enter, Waiter: w}, {Kind: No, No: 1}, {Kind: Grant, Owner: "A", Token: 7, Top: 7}, {Kind: No, No: 2, Token: 6}, {Kind: Yes, No: 3, Token: 7, Top: 7}},
 			[]string{"acquireA", "waitA", "", "renewA7", "serveA7"}},
+		{"what was handed over to another one's lease is confirmed", []Event{
+			{Kind: Enter, Waiter: w}, {Kind: Enter, Waiter: longer}, {Kind: No, No: 1}, {Kind: No, No: 2}, {Kind: End, Waiter: w},
+			{Kind: Grant, Owner: "A", Token: 7, Top: 7}, {Kind: Yes, No: 3, Token: 7, Top: 7}},
+			[]string{"acquireA", "", "waitA+run", "", "failTimeout", "renewA7+run", "serveA7"}},
 		{"the message of what was granted by an answer may come when that is given back", []Event{
 			{Kind: Enter, Waiter: w}, {Kind: No, No: 1}, {Kind: Yes, No: 2, Token: 7, Top: 7}, {Kind: Grant, Owner: "A", Token: 7, Top: 7}, {Kind: Release, Owner: "A", Token: 7},
 			{Kind: Grant, Owner: "A", Token: 7, Top: 7}, {Kind: Grant, Owner: "A", Token: 8, Top: 8}},

@@ -183,15 +183,3 @@ func (m *Machine) Waiting() int { return m.fifo.n }
 
 // wants reports whether the answer to a call is waited for.
 func (m *Machine) wants(a Action) bool { return m.calling && a.No == m.no }
-
-// First is the waiter whose turn is next: the first one whose deadline is not over at now; nil: nobody waits.
-func (m *Machine) First(now time.Duration) *Waiter {
-	w := m.fifo.first
-	for range m.fifo.n {
-		if w.Until == 0 || now < w.Until {
-			return w
-		}
-		w = w.next
-	}
-	return nil
-}

@@ -164,7 +164,7 @@ func (p *puppet) portrait() string {
 	tokens = slices.Compact(tokens)
 	no, answers, calling := m.FieldByName("no").Uint(), m.FieldByName("answers").Uint(), m.FieldByName("calling").Bool()
 	text := fmt.Sprint(answers > 0, calling &&
-		m.FieldByName("call").FieldByName("Waiter").Pointer() == reflect.ValueOf(p.First(0)).Pointer())
+		m.FieldByName("call").FieldByName("Waiter").Pointer() == m.FieldByName("fifo").FieldByName("first").Pointer())
 	picture := func(name string, v reflect.Value) {
 		switch {
 		case slices.Contains(idle, name), p.State() == queue.Held && slices.Contains(ofPlace, name):
