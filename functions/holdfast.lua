@@ -661,8 +661,7 @@ local function holders(lock, from, to)
   for n = from, min(to, #lock.slots) do
     if lock.slots:byte(n) == 49 then names[#names + 1], all[#all + 1] = slot_name(n), n end
   end
-  if #all == 0 then return all end
-  local entries = call('HMGET', lock.key, unpack(names))
+  local entries = all[1] and call('HMGET', lock.key, unpack(names))
   for i, n in ipairs(all) do
     all[i] = unpack_slot(entries[i], n)
       or { slot = n, owner = '', channel = '', ends = 0, kept = 0, fence = 0 }
@@ -725,11 +724,8 @@ local function assign(lock, w, us, lease, holds)
   end_minimum(lock)
   lock.fence, lock.top, lock.due, lock.writes = fence, fence, 0, true
   if w.limit then return take_slot(lock, w, fence, ends) end
-  if lock.kind > 0 then
-    lock.kind = 0
-    put(lock, 'crowd', false)
-  end
-  lock.owner, lock.ends, lock.longest, lock.holds = w.owner, ends, w.ttl, holds
+  if lock.kind > 0 then put(lock, 'crowd', false) end
+  lock.kind, lock.owner, lock.ends, lock.longest, lock.holds = 0, w.owner, ends, w.ttl, holds
   lock.top, lock.channel, lock.ids = run_end(fence, w.tokens, us), w.channel, w.holds
   return lock
 end
@@ -839,12 +835,6 @@ local function settle(lock, us)
   pass_on(lock, us)
 end
 
--- There is room for the request, and nobody is before it. Yet a guard can keep the lock closed.
-local function is_free(lock, us, w)
-  return not lock.foreign and lock.ends == 0 and ms(us) >= lock.kept and not has_line(lock)
-    and fits(lock, w)
-end
-
 -- Who has the lock for how long, and why the answer is no, in a word.
 local function state_of(lock, us)
   local now = ms(us)
@@ -877,7 +867,7 @@ end
 -- To one who thinks that the lock is its own: it hears that it was broken, while that is known.
 local function disown(lock, us, owner, fence)
   local reply = refuse(lock, us)
-  if not lock.foreign and ms(us) < lock.recorded and (not fence and owner == lock.victim
+  if ms(us) < lock.recorded and (not fence and owner == lock.victim
     or fence and (fence == lock.broken or lock.victim == ALL and fence < lock.broken)) then
     reply[5] = lock.reason == '' and 'broken' or 'broken ' .. lock.reason
   end
@@ -908,7 +898,7 @@ end
 
 -- The caller holds the lock already: a repeat, or one more hold. It writes, so that a WAIT after
 -- it covers it. One more hold is a grant: its owner may have given the lock back before a failover,
--- and this server not know.
+-- and this server not know. Returns the caller as a holder, or nil and the reply.
 local function hold_on(lock, mine, us, w, guard)
   local joinable = lock.holds > 0
   if lock.kind ~= kind_of(w.limit) then join_error('has', KINDS[lock.kind]) end
@@ -918,7 +908,7 @@ local function hold_on(lock, mine, us, w, guard)
     local holds, n = add_hold(read_holds(lock), w.hold)
     if n ~= lock.holds then
       lock.closed = too_young(guard, us)
-      if lock.closed > 0 then return { 0, lock.closed, lock.owner, lock.count, 'settling' } end
+      if lock.closed > 0 then return nil, { 0, lock.closed, lock.owner, lock.count, 'settling' } end
       lock.ids = holds
     end
     lock.holds = n
@@ -930,6 +920,7 @@ local function hold_on(lock, mine, us, w, guard)
   if w.channel ~= '' then mine.channel = w.channel end
   put_holder(lock, mine)
   commit(lock, us, true)
+  return mine
 end
 
 -- Takes the lock if it is free, or holds on to it. Returns the caller as a holder, or nil and perhaps
@@ -938,13 +929,12 @@ local function try_take(lock, us, w, guard)
   -- Who cannot be told does not get it: then it can be the caller's.
   if lock.tell and not holder(lock, us, w.owner) then commit(lock, us) end
   local mine = holder(lock, us, w.owner)
-  if mine then
-    local reply = hold_on(lock, mine, us, w, guard)
-    return not reply and mine, reply
-  end
+  if mine then return hold_on(lock, mine, us, w, guard) end
   guard = longest_guard(lock, guard, w.ttl)
   local closed = too_young(guard, us) -- asked in any case: it lets the memory begin
-  if not is_free(lock, us, w) then return nil end
+  if lock.foreign or lock.ends > 0 or ms(us) < lock.kept or has_line(lock) or not fits(lock, w) then
+    return nil
+  end
   lock.closed = closed
   if closed > 0 then return nil end
   lock.guard = guard
@@ -1044,15 +1034,30 @@ local function wanted(args, hold)
   return w, guard
 end
 
-local function acquire(key, args, hold)
+-- Takes the lock, or holds on to it. Who waits joins its line, or stays there.
+local function acquire(key, args, v, hold, waits)
   local w, guard = wanted(args, hold)
-  local lock, us = parse(key, fields_and_place(key, w.owner), w.owner), clock()
+  local lock, us = parse(key, v, w.owner), clock()
+  w.asked = ms(us)
+  local n = waits and stay(lock, w)
   settle(lock, us)
   local mine, reply = try_take(lock, us, w, guard)
   if mine then return yours(lock, mine, w, ask.TOKENS) end
-  reply = reply or ask.VALUE and kept_value(lock, us)
-  if not lock.foreign then commit(lock, us) end
-  return reply or refuse(lock, us)
+  local done = ask.VALUE and kept_value(lock, us)
+  if done then return done end
+  -- There may be no line that the caller could be in.
+  local at = ask.MAXWAIT and lock.closed > ask.MAXWAIT and -1 or 0
+  if waits and not reply and not lock.foreign
+    and (lock.ends > 0 or lock.taken > 0 or ms(us) < lock.kept or has_line(lock)) then
+    lock.guard = longest_guard(lock, guard, w.ttl)
+    at = n and position(lock, n) or queue(lock, us, w, ask.MAXWAIT)
+  end
+  commit(lock, us)
+  reply = reply or refuse(lock, us)
+  if waits then
+    reply[4], reply[6], reply[7], reply[8] = at, ms(us) + 1, lock.fence, subscribers(w.channel)
+  end
+  return reply
 end
 
 -- Plain case: nobody has the lock, and nothing is remembered of it. With a guard or without.
@@ -1100,7 +1105,7 @@ local function holdfast_acquire(key, args)
     if reply then return reply end
   end
   options(args, ACQUIRE)
-  return acquire(key, args)
+  return acquire(key, args, fields_and_place(key, owner))
 end
 
 -- holdfast_acquire_reentrant
@@ -1114,7 +1119,8 @@ end
 local ACQUIRE_REENTRANT = form(3, 'owner ttl_ms hold [GUARD ms]')
 local function holdfast_acquire_reentrant(key, args)
   options(args, ACQUIRE_REENTRANT)
-  return acquire(key, args, text_arg(args[3], 'hold', 1, MAX_HOLD_BYTES))
+  local hold = text_arg(args[3], 'hold', 1, MAX_HOLD_BYTES)
+  return acquire(key, args, fields_and_place(key, args[1]), hold)
 end
 
 -- Plain case: renews a lease with waiters behind it. Reports whether it did.
@@ -1176,7 +1182,6 @@ local function holdfast_renew(key, args)
   local mine = holder(lock, us, owner)
   -- A memory that forgot the lock begins here: its vote counts again when that is old enough.
   if raise and not mine then age(us) end
-  if lock.foreign then return refuse(lock, us) end
   if raise and mine and mine.slot then fail('HFARG RAISE is of no use with LIMIT or SHARED') end
   if mine and fence and fence ~= mine.fence and raise ~= mine.fence then mine = nil end -- or a repeat
   if mine and hold and (lock.holds == 0 or not select(2, scan_holds(read_holds(lock), hold))) then
@@ -1280,7 +1285,6 @@ local function holdfast_release(key, args)
   local owner, hold, all, used = owner_arg(args[1]), ask.HOLD, ask.ALL, ask.LAST
   local lock, us = parse(key, v, owner), clock()
   settle(lock, us)
-  if lock.foreign then return refuse(lock, us) end
   local mine = holder(lock, us, owner)
   if not mine or hold and lock.holds == 0 then
     commit(lock, us)
@@ -1363,27 +1367,7 @@ local function holdfast_wait(key, args)
   local reply = plain_join(key, v, args)
   if reply then return reply end
   options(args, WAIT)
-  local w, guard = wanted(args, ask.HOLD)
-  local lock, us = parse(key, v, w.owner), clock()
-  w.asked = ms(us)
-  local n = stay(lock, w)
-  settle(lock, us)
-  local mine
-  mine, reply = try_take(lock, us, w, guard)
-  if mine then return yours(lock, mine, w, ask.TOKENS) end
-  local done = ask.VALUE and kept_value(lock, us)
-  if done then return done end
-  -- There may be no line that the caller could be in.
-  local at = ask.MAXWAIT and lock.closed > ask.MAXWAIT and -1 or 0
-  if not reply and not lock.foreign
-    and (lock.ends > 0 or lock.taken > 0 or ms(us) < lock.kept or has_line(lock)) then
-    lock.guard = longest_guard(lock, guard, w.ttl)
-    at = n and position(lock, n) or queue(lock, us, w, ask.MAXWAIT)
-  end
-  if not lock.foreign then commit(lock, us) end
-  reply = reply or refuse(lock, us)
-  reply[4], reply[6], reply[7], reply[8] = at, ms(us) + 1, lock.fence, subscribers(w.channel)
-  return reply
+  return acquire(key, args, v, ask.HOLD, true)
 end
 
 -- holdfast_finish
@@ -1404,7 +1388,7 @@ local function holdfast_finish(key, args)
   local mine = holder(lock, us, owner)
   if not mine or fence and fence ~= mine.fence then
     if lock.owner == owner and (fence or lock.fence) == lock.fence and kept_value(lock, us) then return 1 end
-    if not lock.foreign then commit(lock, us) end
+    commit(lock, us)
     return disown(lock, us, owner, fence)
   end
   if mine.slot or lock.holds > 0 then
@@ -1438,7 +1422,6 @@ local function holdfast_leave(key, args)
   options(args, LEAVE)
   local owner, hold, fence = owner_arg(args[1]), ask.HOLD, ask.FENCE
   local lock, us = parse(key, fields_and_place(key, owner), owner), clock()
-  if lock.foreign then return refuse(lock, us) end
   local left = not fence and not lock.absent and unqueue(lock, hold)
   lock.caller = nil -- the reply tells nobody of a new grant: a message must
   settle(lock, us)
@@ -1458,8 +1441,7 @@ local function whom(lock, us, owner)
     return owner and { holder(lock, us, owner) } or holders(lock, 1, MAX_HOLDERS)
   end
   if owner and owner ~= lock.owner then return {} end
-  local channel = call('HGET', lock.key, 'channel') or ''
-  return { { owner = lock.owner, fence = lock.fence, channel = channel } }
+  return { { owner = lock.owner, fence = lock.fence, channel = call('HGET', lock.key, 'channel') or '' } }
 end
 
 -- holdfast_break
@@ -1508,7 +1490,7 @@ local function holdfast_break(key, args)
     end
     lock.recorded, lock.writes = 0, true
   end
-  if not lock.foreign then commit(lock, us) end
+  commit(lock, us)
   look_all(victims)
   return broken and { 1, owner, fence } or refuse(lock, us)
 end
@@ -1595,19 +1577,16 @@ end
 local function register(name, body, least, ...)
   local function run(keys, args)
     if not call then look_up() end
-    local ok, reply
     if #keys < least or #keys > 1 then
-      reply = { holdfast = least == 1 and 'HFARG exactly one key is needed, the lock'
-        or 'HFARG at most one key is possible, to choose the node' }
+      return redis.error_reply(least == 1 and 'HFARG exactly one key is needed, the lock'
+        or 'HFARG at most one key is possible, to choose the node')
     elseif least == 1 and keys[1] == '' then
-      reply = { holdfast = 'HFARG key must not be empty' }
-    else
-      ok, reply = pcall(body, keys[1], args)
+      return redis.error_reply('HFARG key must not be empty')
     end
+    local ok, reply = pcall(body, keys[1], args)
     if ok then return reply end
-    local problem = type(reply) == 'table' and (reply.holdfast or reply.err) or reply
-    if type(reply) == 'table' and reply.holdfast then return redis.error_reply(problem) end
-    problem = tostring(problem):gsub(' script: .*$', ''):gsub('^@?user_function:%d+: ', '')
+    if type(reply) == 'table' and reply.holdfast then return redis.error_reply(reply.holdfast) end
+    local problem = tostring(type(reply) == 'table' and reply.err or reply):gsub(' script: .*$', ''):gsub('^@?user_function:%d+: ', '')
     return redis.error_reply('HFSERVER ' .. problem:gsub('[\r\n]', ' '))
   end
   redis.register_function{ function_name = name, callback = run, flags = { ... } }

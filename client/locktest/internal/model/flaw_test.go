@@ -55,7 +55,7 @@ var flaws = []flawed{
 	{"acquire past the line", Order, []func(*Config){clients(3), healthy}, []string{
 		"  settle(lock, us)\n  local mine, reply = try_take(",
 		"  if ms(us) >= lock.ends then lock.ends = 0 end\n  local mine, reply = try_take(",
-		"and ms(us) >= lock.kept and not has_line(lock)", "and ms(us) >= lock.kept",
+		"or ms(us) < lock.kept or has_line(lock) or not", "or ms(us) < lock.kept or not",
 	}},
 	{"handed over without an end", Progress, []func(*Config){watched, admit(Expiry)}, []string{
 		"(lock, waiter, us, min(waiter.ttl, PROVISIONAL_MS), holds)", "(lock, waiter, us, MAX_TTL_MS, holds)",
@@ -68,7 +68,7 @@ var flaws = []flawed{
 		"  if id ~= history or us < born then", "  if history == '' or us < born then",
 	}},
 	{"a young memory grants one more hold", Exclusion, []func(*Config){joint, guarded(2)}, []string{
-		"      if lock.closed > 0 then return { 0, lock.closed, lock.owner, lock.count, 'settling' } end\n", "",
+		"      if lock.closed > 0 then return nil, { 0, lock.closed, lock.owner, lock.count, 'settling' } end\n", "",
 	}},
 }
 

@@ -107,7 +107,7 @@ var defects = []defect{
 	{
 		name:    "a server votes twice",
 		profile: "quorum",
-		source:  []string{"  if not is_free(lock, us, w) then return nil end\n", ""},
+		source:  []string{"  if lock.foreign or lock.ends > 0 or ms(us) < lock.kept or has_line(lock) or not fits(lock, w) then\n", "  if false then\n"},
 		finds:   `invariant 1: .* enters `,
 	},
 	{
@@ -125,7 +125,7 @@ var defects = []defect{
 	{
 		name:    "one shares what another has alone",
 		profile: "brief",
-		source:  []string{"  return not lock.foreign and lock.ends == 0 and", "  return not lock.foreign and (lock.ends == 0 or w.limit == SHARED) and"},
+		source:  []string{"  if lock.foreign or lock.ends > 0 or ms", "  if lock.foreign or lock.ends > 0 and w.limit ~= SHARED or ms"},
 		finds:   `invariant [12]:`,
 	},
 	{
@@ -137,7 +137,7 @@ var defects = []defect{
 	{
 		name:    "who fits overtakes the line",
 		profile: "brief",
-		source:  []string{"ms(us) >= lock.kept and not has_line(lock)\n", "ms(us) >= lock.kept\n"},
+		source:  []string{"ms(us) < lock.kept or has_line(lock) or not", "ms(us) < lock.kept or not"},
 		finds:   `invariant 10:`,
 	},
 	{
