@@ -67,12 +67,12 @@ func (c *Client) acquire(ctx context.Context, name string, opts []Option) (*Lock
 	for {
 		t, waited, err := w.ask(ctx, w.request())
 		if err != nil {
-			return nil, w.busy(waited.Behind), w.stopped(ctx, began, waited, err)
+			return nil, w.busy(waited.Behind), w.stopped(ctx, began, waited.Position, w.busy(waited.Last), err)
 		}
 		if l, err := w.take(t); l != nil {
 			return l, w.busy(waited.Behind), nil
 		} else if err != nil {
-			return nil, w.busy(waited.Behind), w.stopped(w.parent, began, waited, err)
+			return nil, w.busy(waited.Behind), w.stopped(ctx, began, waited.Position, w.busy(waited.Last), err)
 		} // it was lost on the way: stand in line again
 	}
 }
@@ -232,34 +232,28 @@ func (w *want) try(ctx context.Context) (*Lock, *BusyError, error) {
 
 // poll is Acquire for those who asked for tries instead of a place in line.
 func (w *want) poll(ctx context.Context, began time.Time) (*Lock, *BusyError, error) {
-	r := w.request()
-	r.Try, r.Fresh = true, true
-	var behind *BusyError
-	var last queue.Waited
+	w.set.fresh = true // they are of this call: an option asked for the tries
+	var last *BusyError
 	for try := 1; ; try++ {
-		t, waited, err := w.ask(ctx, r)
+		l, busy, err := w.try(ctx)
+		if last = cmp.Or(busy, last); l != nil {
+			return l, last, nil
+		}
 		switch {
-		case err == nil:
-			if l, err := w.take(t); l != nil {
-				return l, behind, nil
-			} else if err != nil {
-				return nil, behind, w.stopped(w.parent, began, waited, err)
-			}
-		case !errors.Is(err, ErrBusy):
-			return nil, behind, w.stopped(ctx, began, waited, err)
+		case err != nil && !errors.Is(err, ErrBusy):
+		case try >= w.set.tries:
+			err = fmt.Errorf("%w: %d tries", ErrBusy, try)
 		default:
-			last, behind = waited, w.busy(waited.Last)
+			select {
+			case <-time.After(w.set.interval):
+				continue
+			case <-ctx.Done():
+				err = ctx.Err()
+			case <-w.client.leaving.Done():
+				err = ErrClosed
+			}
 		}
-		if try >= w.set.tries {
-			return nil, behind, w.stopped(ctx, began, last, fmt.Errorf("%w: %d tries", ErrBusy, try))
-		}
-		select {
-		case <-time.After(w.set.interval):
-		case <-ctx.Done():
-			return nil, behind, w.stopped(ctx, began, last, ctx.Err())
-		case <-w.client.leaving.Done():
-			return nil, behind, w.stopped(ctx, began, last, ErrClosed)
-		}
+		return nil, last, w.stopped(ctx, began, 0, last, err)
 	}
 }
 

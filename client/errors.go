@@ -87,7 +87,7 @@ type BusyError struct {
 
 func (e *BusyError) Error() string {
 	rest := fmt.Sprintf(", lease %v", e.Remaining)
-	if e.nobody() {
+	if e.Why == functions.WhySettling {
 		rest = fmt.Sprintf(": %v more", e.Remaining)
 	} else if e.Remaining < 0 {
 		rest = ", without an end"
@@ -95,21 +95,13 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("holdfast: lock %q: %s%s, %d waiting", e.Name, e.who(), rest, e.Waiters)
 }
 
-// nobody reports whether the lock is free, and nobody gets it yet.
-func (e *BusyError) nobody() bool { return e.Holder.Owner == "" && e.Remaining > 0 && !e.crowd() }
-
-// crowd reports whether several have the lock.
-func (e *BusyError) crowd() bool {
-	return e.Why == functions.WhyLimited || e.Why == functions.WhyShared
-}
-
 func (e *BusyError) who() string {
-	switch {
-	case e.nobody():
+	switch e.Why {
+	case functions.WhySettling:
 		return "nobody gets it yet, the server remembers too little for Guard"
-	case e.crowd():
+	case functions.WhyLimited, functions.WhyShared:
 		return "held by others, " + e.Why
-	case e.Why == functions.WhyKept:
+	case functions.WhyKept:
 		return fmt.Sprintf("%v: kept by MinHold after %s", ErrBusy, e.Holder)
 	}
 	return fmt.Sprintf("%v: %s", ErrBusy, e.Holder)
@@ -228,25 +220,25 @@ func (w *want) busy(r *fcall.Reply) *BusyError {
 }
 
 // stopped is the error of a wait that ended without the lock.
-func (w *want) stopped(ctx context.Context, began time.Time, waited queue.Waited, err error) error {
-	last := w.busy(waited.Last)
+func (w *want) stopped(ctx context.Context, began time.Time, position int, last *BusyError, err error) error {
 	if last != nil && last.Why == functions.WhyFree {
 		last = nil
 	}
-	if errors.Is(err, context.Canceled) && context.Cause(ctx) == errParent {
-		ctx, err = w.parent, w.parent.Err()
+	ends := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if p := w.parent; ends && p.Err() != nil && (ctx.Err() == nil || context.Cause(ctx) == errParent) {
+		ctx, err = p, p.Err()
 	}
 	switch {
 	case w.client.leaving.Err() != nil:
 		err = context.Cause(w.client.leaving)
-	case errors.Is(err, ErrArgument) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrLost):
+	case errors.Is(err, ErrInvalid) || errors.Is(err, ErrLost):
 		return opError("acquire", w.name, err)
 	case errors.Is(err, context.Canceled):
 		err = canceled(ctx)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, queue.ErrTimeout):
 		err = timeout(ctx)
 	}
-	return &WaitError{Name: w.name, Waited: time.Since(began), Position: waited.Position, Last: last, Err: err}
+	return &WaitError{Name: w.name, Waited: time.Since(began), Position: position, Last: last, Err: err}
 }
 
 // within is ctx until MaxWait is over.

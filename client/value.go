@@ -14,7 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/client/internal/holding"
 	"github.com/holdfast-go/holdfast/client/internal/lease"
-	"github.com/holdfast-go/holdfast/client/internal/queue"
 	"github.com/holdfast-go/holdfast/functions"
 )
 
@@ -74,7 +73,7 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 			wait = w.parent
 		case <-c.leaving.Done():
 		}
-		return nil, w.stopped(wait, began, queue.Waited{}, wait.Err())
+		return nil, w.stopped(wait, began, 0, nil, wait.Err())
 	}
 	defer c.values.finish(w.key, v)
 	lock, err := c.Acquire(wait, name, opts...)

@@ -13,7 +13,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
@@ -57,8 +56,6 @@ type Keeper struct {
 	closing bool
 	undone  chan struct{} // Close waits for it: nothing is left to be undone
 	start   sync.Once
-
-	deserted atomic.Bool // Desert was called
 
 	wake   chan struct{}
 	done   sync.WaitGroup

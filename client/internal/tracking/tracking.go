@@ -11,6 +11,7 @@
 package tracking
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -143,7 +144,9 @@ func (c *Cache) Changed(key string, tracked bool) {
 		return
 	}
 	c.mu.Lock()
-	c.forget(key)
+	if c.entries[key] != nil {
+		c.entries[key] = &entry{}
+	}
 	var concerned []*func()
 	if !tracked {
 		concerned = slices.Clone(c.watched[key])
@@ -151,12 +154,6 @@ func (c *Cache) Changed(key string, tracked bool) {
 	c.mu.Unlock()
 	for _, w := range concerned {
 		(*w)()
-	}
-}
-
-func (c *Cache) forget(key string) {
-	if c.entries[key] != nil {
-		c.entries[key] = &entry{}
 	}
 }
 
@@ -182,23 +179,17 @@ func (c *Cache) Watch(key string, changed func()) (stop func()) {
 // Invalidated is what rueidis calls when others changed keys: with nil when all may have changed,
 // after a lost connection or a FLUSHALL.
 func (c *Cache) Invalidated(messages []rueidis.RedisMessage) {
-	var concerned []*func()
-	c.mu.Lock()
+	var changed []string
 	if messages == nil {
-		for key := range c.entries {
-			c.forget(key)
-		}
-		for _, watches := range c.watched {
-			concerned = append(concerned, watches...)
-		}
+		c.mu.Lock()
+		changed = slices.AppendSeq(slices.Collect(maps.Keys(c.entries)), maps.Keys(c.watched))
+		c.mu.Unlock()
 	}
 	for _, m := range messages {
 		key, _ := m.ToString() // "" is no key of ours
-		c.forget(key)
-		concerned = append(concerned, c.watched[key]...)
+		changed = append(changed, key)
 	}
-	c.mu.Unlock()
-	for _, w := range concerned {
-		(*w)()
+	for _, key := range changed {
+		c.Changed(key, false)
 	}
 }
