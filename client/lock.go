@@ -187,21 +187,17 @@ func (l *Lock) Renew(ctx context.Context) error { return l.RenewFor(ctx, 0) }
 //
 // Errors: as Renew, and ErrArgument for a bad d.
 func (l *Lock) RenewFor(ctx context.Context, d time.Duration) error {
-	h := l.holder.Holding
-	if d != 0 && (d < minLease || d > h.Terms.Longest) {
-		return opError("renew", h.Name, fmt.Errorf("%w: the lease must be from %v to %v, not %v", ErrArgument, minLease, h.Terms.Longest, d))
-	}
-	if err := l.state(time.Now()); err != nil {
-		return opError("renew", h.Name, err)
-	}
-	if err := begun(ctx); err != nil {
-		return opError("renew", h.Name, err)
-	}
-	return opError("renew", h.Name, l.renew(ctx, d))
+	return opError("renew", l.Name(), l.renew(ctx, d))
 }
 
 func (l *Lock) renew(ctx context.Context, d time.Duration) error {
 	c, h := l.client, l.holder.Holding
+	if d != 0 && (d < minLease || d > h.Terms.Longest) {
+		return fmt.Errorf("%w: the lease must be from %v to %v, not %v", ErrArgument, minLease, h.Terms.Longest, d)
+	}
+	if err := cmp.Or(l.state(time.Now()), begun(ctx)); err != nil {
+		return err
+	}
 	for {
 		sent := time.Now()
 		length, busy, ok := h.Extend(&l.ref, sent, d)

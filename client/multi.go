@@ -3,7 +3,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,16 +55,14 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	if len(names) == 0 {
 		return nil, fmt.Errorf("holdfast: acquire all: %w: the list of names must not be empty", ErrArgument)
 	}
-	set := *c.settings
-	WithOptions(opts...)(&set)
-	if err := set.complete(); err != nil {
+	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
+	w, err := c.want(ctx, sorted[0], opts)
+	if err != nil {
 		return nil, fmt.Errorf("holdfast: acquire all: %w", err)
 	}
-	parent := cmp.Or(set.parent, ctx)
-	until, cancel := set.within(ctx)
+	until, cancel := w.set.within(ctx)
 	defer cancel()
-	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
-	s := &Locks{}
+	parent, s := w.parent, &Locks{}
 	for _, name := range sorted {
 		l, err := s.next(until, parent, c, name, opts)
 		if err != nil {

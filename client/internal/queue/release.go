@@ -13,7 +13,7 @@ import (
 // Release passes a lock on inside the process, or gives it back: then it blocks until the server has
 // answered, ctx ends, or the lease is over. Its last Ref has left.
 func (q *Queues) Release(ctx context.Context, t *holding.Holder, now time.Time) (passed bool, err error) {
-	passed, ride := q.leave(t, now, true)
+	passed, ride := q.leave(t.Holding, t.Fence, now, true)
 	if passed {
 		return true, nil
 	}
@@ -36,7 +36,7 @@ func (q *Queues) Withdraw(t *holding.Holder, left holding.Left) {
 	}
 	if left.Cause != nil {
 		q.GiveUp(t)
-	} else if passed, _ := q.leave(t, time.Now(), false); passed {
+	} else if passed, _ := q.leave(t.Holding, t.Fence, time.Now(), false); passed {
 		return
 	} else if t.Fence == t.First {
 		q.Keeper.Withdraw(t.Holding)
@@ -45,18 +45,21 @@ func (q *Queues) Withdraw(t *holding.Holder, left holding.Left) {
 	}
 }
 
-// leave takes a holder away from the queue of its key, if that has it: the lock was passed on, or is to be
-// given back, together with ride if rides.
-func (q *Queues) leave(t *holding.Holder, now time.Time, rides bool) (passed bool, ride *keeper.Ride) {
-	h, s := t.Holding, q.shard(t.Key)
+// leave takes the holder of a token away from the queue of its key, if that has it: the lock was passed on, or is to
+// be given back, together with ride if rides. Token 0: whoever holds it, the lock is lost.
+func (q *Queues) leave(h *holding.Holding, token int64, now time.Time, rides bool) (passed bool, ride *keeper.Ride) {
+	s := q.shard(h.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.keys[h.Key]
 	if e == nil || e.h != h {
 		return false, nil
 	}
-	over := e.machine.Waiting() > 0 && (now.Sub(h.Since) > passSlice || !h.Passable(pace(t, now)))
-	e.step(now, Event{Kind: Release, Owner: h.Owner, Token: t.Fence, Over: over})
+	over := token == 0 || e.machine.Waiting() > 0 && (now.Sub(h.Since) > passSlice || !h.Passable(pace(h, token, now)))
+	if token == 0 {
+		token = h.Holder().Fence
+	}
+	e.step(now, Event{Kind: Release, Owner: h.Owner, Token: token, Over: over})
 	if passed = e.h == h; rides && !passed {
 		return false, e.ride()
 	}
@@ -66,8 +69,8 @@ func (q *Queues) leave(t *holding.Holder, now time.Time, rides bool) (passed boo
 
 // pace waits until the next token of a run may be used: a microsecond at most. The clock of a test may
 // stand still.
-func pace(t *holding.Holder, now time.Time) time.Time {
-	at := t.Since.Add(time.Duration(t.Fence+1-t.First) * time.Microsecond)
+func pace(h *holding.Holding, token int64, now time.Time) time.Time {
+	at := h.Since.Add(time.Duration(token+1-h.First) * time.Microsecond)
 	for range 200 {
 		if !now.Before(at) {
 			break
@@ -78,12 +81,4 @@ func pace(t *holding.Holder, now time.Time) time.Time {
 }
 
 // Lost tells the queue of a lock that is not ours any more.
-func (q *Queues) Lost(h *holding.Holding) {
-	s := q.shard(h.Key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e := s.keys[h.Key]; e != nil && e.h == h {
-		e.step(time.Now(), Event{Kind: Release, Owner: h.Owner, Token: h.Holder().Fence, Over: true})
-		e.launch()
-	}
-}
+func (q *Queues) Lost(h *holding.Holding) { q.leave(h, 0, time.Now(), false) }
