@@ -33,7 +33,7 @@ import (
 // was lost. Once it is waiting, it rides out outages of up to one lease. After an error the lock is
 // neither held nor waited for.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	if c.observer == nil {
+	if c.events.observer == nil {
 		l, _, err := c.acquire(ctx, name, opts)
 		return l, err
 	}
@@ -88,7 +88,7 @@ func (c *Client) acquire(ctx context.Context, name string, opts []Option) (*Lock
 // deadline had passed before the call. After an error the lock is not held: if the outcome was
 // unknown, a clean-up goes on in the background.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	if c.observer == nil {
+	if c.events.observer == nil {
 		return c.tryAcquire(ctx, name, opts)
 	}
 	ask, since := c.asked(ctx, name, false)

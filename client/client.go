@@ -37,12 +37,11 @@ type Client struct {
 	backend  fcall.Backend
 	slotted  bool // Cluster
 
-	cache    *tracking.Cache
-	inbox    *inbox.Inbox // nil: several servers
-	keeper   *keeper.Keeper
-	queues   *queue.Queues
-	events   events
-	observer *Observer
+	cache  *tracking.Cache
+	inbox  *inbox.Inbox // nil: several servers
+	keeper *keeper.Keeper
+	queues *queue.Queues
+	events events
 
 	inflight inflight
 	releases inflight // calls of Release
@@ -99,7 +98,7 @@ func build(cfg Config, parts assembly.Parts) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{settings: set, observer: set.Observer, parts: parts}
+	c := &Client{settings: set, parts: parts}
 	c.events.log, c.events.observer = set.Logger, set.Observer
 	c.identify()
 	c.closing, c.stop = context.WithCancelCause(context.Background())

@@ -151,10 +151,9 @@ type settings struct {
 	alone    bool            // do not re-enter
 	parent   context.Context // of the lock's context; nil: the context of the call
 	owner    string
-	owned    bool // by WithOwner
-	limit    int
-	limited  bool // by WithLimit
-	shared   bool
+	owned    bool           // by WithOwner
+	crowd    int            // as in lease.Terms
+	several  bool           // by WithLimit or WithShared
 	every    *time.Duration // of Once and OnceValue; nil: by neither
 	valued   bool           // by OnceValue
 
@@ -168,16 +167,10 @@ func (s *settings) complete() error {
 	}
 	t := lease.Terms{Length: s.Lease, RenewEvery: cmp.Or(s.RenewEvery, s.Lease/3), MaxRenewals: s.MaxRenewals, MaxHold: s.MaxHold,
 		Grace: cmp.Or(s.Grace, s.Lease/3), MinHold: s.MinHold, Guard: s.Guard, Longest: cmp.Or(s.Guard, maxLease),
-		Replicas: s.Replicas, Label: s.Label, Valued: s.valued,
+		Replicas: s.Replicas, Label: s.Label, Valued: s.valued, Crowd: s.crowd,
 		TTL: fcall.TTL(s.Lease), GuardText: fcall.TTL(s.Guard), MinHoldText: fcall.TTL(s.MinHold)}
 	if s.NoRenewal {
 		t.RenewEvery = 0
-	}
-	switch {
-	case s.limited:
-		t.Crowd = s.limit
-	case s.shared:
-		t.Crowd = lease.Shared
 	}
 	if t.Replicas > 0 {
 		t.ReplicaWait = min(cmp.Or(s.ReplicaWait, defaultReplicaWait), s.Lease/8, maxReplicaWait)
@@ -249,17 +242,17 @@ func (s *settings) checkOwner() error {
 // checkCrowd is for locks, and values, that several may have.
 func (s *settings) checkCrowd() error {
 	switch {
-	case s.valued && (s.voting || s.owned || s.limited || s.shared || s.tries > 0):
+	case s.valued && (s.voting || s.owned || s.several || s.tries > 0):
 		return fmt.Errorf("%w: OnceValue is not possible on several servers, nor with WithOwner, WithLimit, WithShared or WithPolling", ErrArgument)
-	case s.every != nil && s.shared:
+	case s.every != nil && s.crowd == lease.Shared:
 		return fmt.Errorf("%w: Once is not possible WithShared: fn would run in every process", ErrArgument)
-	case !s.limited && !s.shared:
+	case !s.several:
 	case s.voting:
 		return fmt.Errorf("%w: WithLimit and WithShared are not possible on several servers: each would count other holders", ErrArgument)
 	case s.owned:
 		return fmt.Errorf("%w: WithLimit and WithShared cannot be combined with WithOwner: each holder has an owner string of its own", ErrArgument)
-	case s.limited && (s.limit < 1 || s.limit > functions.MaxHolders):
-		return fmt.Errorf("%w: WithLimit: the limit must be from 1 to %d, not %d", ErrArgument, functions.MaxHolders, s.limit)
+	case s.crowd != lease.Shared && (s.crowd < 1 || s.crowd > functions.MaxHolders):
+		return fmt.Errorf("%w: WithLimit: the limit must be from 1 to %d, not %d", ErrArgument, functions.MaxHolders, s.crowd)
 	}
 	return nil
 }

@@ -148,8 +148,8 @@ func both[T any](first, second func(context.Context, T)) func(context.Context, T
 // asked tells the Observer that a call begins, and returns when.
 func (c *Client) asked(ctx context.Context, name string, wait bool) (Ask, time.Time) {
 	ask, since := Ask{name, wait}, time.Now()
-	if c.observer.Asked != nil {
-		c.observer.Asked(ctx, ask)
+	if c.events.observer.Asked != nil {
+		c.events.observer.Asked(ctx, ask)
 	}
 	return ask, since
 }
@@ -158,8 +158,8 @@ func (c *Client) asked(ctx context.Context, name string, wait bool) (Ask, time.T
 func (c *Client) answer(ctx context.Context, ask Ask, since time.Time, l *Lock, behind *BusyError, err error) {
 	switch {
 	case l != nil:
-		l.shown(ctx, c.observer, ask, since, behind)
-	case c.observer.Refused != nil:
-		c.observer.Refused(ctx, Refusal{Name: ask.Name, Asked: since, Wait: ask.Wait, Err: err})
+		l.shown(ctx, c.events.observer, ask, since, behind)
+	case c.events.observer.Refused != nil:
+		c.events.observer.Refused(ctx, Refusal{Name: ask.Name, Asked: since, Wait: ask.Wait, Err: err})
 	}
 }

@@ -5,6 +5,8 @@ package client
 import (
 	"context"
 	"time"
+
+	"github.com/holdfast-go/holdfast/client/internal/lease"
 )
 
 // Option changes a setting for one call. Options are values: keep them in variables, and join them
@@ -98,14 +100,14 @@ func WithOwner(owner string) Option {
 // for, else at its next renewal. It cannot be combined with WithOwner, and not be had on several servers. Of
 // WithLimit and WithShared the last one counts.
 func WithLimit(n int) Option {
-	return func(s *settings) { s.limit, s.limited, s.shared = n, true, false }
+	return func(s *settings) { s.crowd, s.several = n, true }
 }
 
 // WithShared takes the lock beside all others that take it so, as readers do, while those who do not, the
 // writers, have it alone. One line is for all, so writers are not kept out by readers that come later.
 // Else it is as [WithLimit]. No upgrade: a call under its context cannot ask for the lock alone.
 func WithShared() Option {
-	return func(s *settings) { s.limited, s.shared = false, true }
+	return func(s *settings) { s.crowd, s.several = lease.Shared, true }
 }
 
 // WithLockContext makes parent the parent of the lock's context. The context of the call then

@@ -76,8 +76,8 @@ type Terms struct {
 	TTL, GuardText, MinHoldText string
 }
 
-// Shared is the Crowd of a shared lock.
-const Shared = -1
+// Shared is the Crowd of a shared lock, and no limit that anybody asks for.
+const Shared = -1 << 31
 
 // State is where a lease is in its life.
 type State uint8
