@@ -77,51 +77,44 @@ func (k *Keeper) Add(h *holding.Holding) bool { return k.add(h, h.Lease.Due(), f
 // add puts x into the heap.
 func (k *Keeper) add(x timed, due time.Time, undo bool) bool {
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.ctx.Err() != nil || k.closing && !undo {
-		k.mu.Unlock()
 		return false
 	}
 	x.Timer().Due = due
 	heap.Push(&k.queue, x)
-	early := k.sooner(due)
+	k.sooner(due)
 	k.start.Do(func() {
 		k.done.Add(1)
 		go k.run()
 	})
-	k.mu.Unlock()
-	if early {
-		k.poke()
-	}
 	return true
 }
 
 // Update looks at x again, after what is in it has changed: what is over is not kept any more.
 func (k *Keeper) Update(x timed) {
 	k.mu.Lock()
-	early := false
-	if place := x.Timer(); place.Index >= 0 {
-		if place.Due = x.Due(); place.Due.IsZero() {
-			heap.Remove(&k.queue, place.Index)
-			k.settled()
-		} else {
-			k.queue[place.Index].due = place.Due
-			heap.Fix(&k.queue, place.Index)
-			early = k.sooner(place.Due)
-		}
+	defer k.mu.Unlock()
+	place := x.Timer()
+	if place.Index < 0 {
+		return
 	}
-	k.mu.Unlock()
-	if early {
-		k.poke()
+	if place.Due = x.Due(); place.Due.IsZero() {
+		heap.Remove(&k.queue, place.Index)
+		k.settled()
+		return
 	}
+	k.queue[place.Index].due = place.Due
+	heap.Fix(&k.queue, place.Index)
+	k.sooner(place.Due)
 }
 
-// sooner reports whether the scheduler is to be woken for what is due then. k.mu is held.
-func (k *Keeper) sooner(due time.Time) bool {
-	early := due.Before(k.armed)
-	if early {
+// sooner wakes the scheduler for what is due before it would wake by itself. k.mu is held.
+func (k *Keeper) sooner(due time.Time) {
+	if due.Before(k.armed) {
 		k.armed = due
+		k.poke()
 	}
-	return early
 }
 
 // Owned returns the Holdings of an owner for a key.

@@ -47,9 +47,7 @@ func (k *Keeper) Undo(u *Undo) {
 	if u.Until.Before(now) { // prolonged, perhaps, by what this process does not know of: once
 		u.over = true
 	}
-	if k.add(u, u.at, true) {
-		k.poke()
-	} else if u.Done != nil {
+	if !k.add(u, u.at, true) && u.Done != nil {
 		u.Done <- fcall.Outcome{Err: k.Closed}
 	}
 }
