@@ -25,6 +25,9 @@ func (o *observer) auditMajority(l *lock, now time.Time, calm bool, from time.Ti
 		}
 		busy = busy || h.minHold.After(now)
 	}
+	for _, v := range l.votes { // what lost tries could not give back keeps the lock together
+		busy = busy || v.kept.After(now)
+	}
 	if busy {
 		l.free = now
 	}

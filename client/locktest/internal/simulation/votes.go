@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
@@ -22,8 +23,9 @@ func (v vote) live(owner string, at time.Time) bool {
 
 // votes are those of one server for one lock.
 type votes struct {
-	has vote
-	had []vote // lost by faults, and their leases are not over
+	has  vote
+	had  []vote    // lost by faults, and their leases are not over
+	kept time.Time // the end of a minimum
 }
 
 // covered reports whether a guard keeps a server from giving away what it has lost by that, as after a
@@ -42,13 +44,7 @@ func (v *votes) lose(now time.Time, why oracle.Cause) {
 // get notes what the server has now. What it had of the same owner before is of no account.
 func (v *votes) get(now time.Time, has vote) {
 	v.has = has
-	left := v.had[:0]
-	for _, lost := range v.had {
-		if lost.until.After(now) && lost.owner != has.owner {
-			left = append(left, lost)
-		}
-	}
-	v.had = left
+	v.had = slices.DeleteFunc(v.had, func(lost vote) bool { return !lost.until.After(now) || lost.owner == has.owner })
 }
 
 // at is a server's part of the lock.
@@ -99,6 +95,7 @@ func (o *observer) voteOf(n *redis.Node, s state, nowUS int64) vote {
 // voted notes a write at one of several servers. o.mu is held.
 func (o *observer) voted(l *lock, w redis.Write, before, after state, c redis.Call, called bool) {
 	now, v := time.Now(), l.at(w.Node)
+	v.kept = o.local(w.Node, after.kept, w.NowUS)
 	if why := o.retold[w.Node]; why != "" {
 		o.recall(l, w.Node, before, w.NowUS, why)
 	}
