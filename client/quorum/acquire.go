@@ -78,8 +78,7 @@ func (s *servers) lead(ctx context.Context, b *ballot, votes []fcall.Reply) (sai
 		if m := s.members[i]; m.caller.Load() == nil || m.silent(headStart) {
 			continue
 		}
-		vote := b.vote(fcall.Reply{}, 0)
-		go func() { answers <- ask(ctx, s, i, vote) }()
+		go func() { answers <- ask(ctx, s, i, b.vote(&wanted, nil)) }()
 		err = receive(ctx, s.closing, answers, 0, patience, sure, func(a answer[fcall.Reply]) bool {
 			switch r := a.value; {
 			case a.err != nil || !r.Yes && r.Holder == "": // no say
@@ -105,21 +104,25 @@ func (s *servers) lead(ctx context.Context, b *ballot, votes []fcall.Reply) (sai
 // that have a lower one. It waits for all: where they answer, the token in the middle is known to a
 // majority, and nobody has to raise his.
 func (s *servers) round(ctx context.Context, b *ballot, votes []fcall.Reply, token int64) (*poll, error) {
-	p, silent := s.poll(), 0
+	p, silent, wanted := s.poll(), 0, b.wanted()
 	answers := make(chan answer[fcall.Reply], len(votes))
-	for i, had := range votes {
-		if had.Yes && had.Fence >= token {
-			p.add(fcall.Outcome{Reply: had})
+	for i, vote := range votes {
+		if vote.Yes && vote.Fence >= token {
+			p.add(fcall.Outcome{Reply: vote})
 			continue
+		}
+		call, had := &wanted, (*fcall.Reply)(nil)
+		if vote.Yes {
+			raise, kept := raising(wanted, token), vote
+			call, had = &raise, &kept
 		}
 		votes[i] = fcall.Reply{}
 		if s.members[i].silent(headStart) {
 			silent++
 		}
-		vote := b.vote(had, token)
-		go func() { answers <- ask(ctx, s, i, vote) }()
+		go func() { answers <- ask(ctx, s, i, b.vote(call, had)) }()
 	}
-	open := func() time.Duration { return p.open(silent, min(deciding, length(b.wanted().TTL)/headStartPart)) }
+	open := func() time.Duration { return p.open(silent, min(deciding, length(wanted.TTL)/headStartPart)) }
 	err := receive(ctx, s.closing, answers, s.need-len(p.yes), fellows, open, func(a answer[fcall.Reply]) bool {
 		if a.err == nil && a.value.Yes {
 			votes[a.from] = a.value
@@ -132,22 +135,18 @@ func (s *servers) round(ctx context.Context, b *ballot, votes []fcall.Reply, tok
 
 func granted(token int64) fcall.Reply { return fcall.Reply{Yes: true, Fence: token, Top: token} }
 
-// vote asks a server for its vote, or to raise the token of the one that it gave. One whose clock is too
+// vote asks a server for its vote, or to raise the token of the one that it had given. One whose clock is too
 // far behind keeps its own.
-func (b *ballot) vote(had fcall.Reply, token int64) calling[fcall.Reply] {
-	call := b.wanted()
-	if had.Yes {
-		call = raising(call, token)
-	}
+func (b *ballot) vote(call *fcall.Call, had *fcall.Reply) calling[fcall.Reply] {
 	return func(ctx context.Context, i int, c *fcall.Caller) (r fcall.Reply, err error) {
-		if !had.Yes && !b.asks(i) {
+		if had == nil && !b.asks(i) {
 			return r, fcall.NotConnected(errOver)
 		}
 		sent := time.Now()
-		r, err = c.Do(ctx, call)
-		b.heard(i, sent, call, fcall.Outcome{Reply: r, Err: err})
-		if had.Yes && errors.Is(err, fcall.ErrArgument) {
-			return had, nil
+		r, err = c.Do(ctx, *call)
+		b.heard(i, sent, *call, fcall.Outcome{Reply: r, Err: err})
+		if had != nil && errors.Is(err, fcall.ErrArgument) {
+			return *had, nil
 		}
 		return r, err
 	}

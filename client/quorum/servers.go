@@ -180,7 +180,9 @@ func receive[T any](ctx, closing context.Context, answers <-chan answer[T], need
 func sure() time.Duration { return 0 }
 
 // poll returns one without an answer.
-func (s *servers) poll() poll { return poll{servers: len(s.members), need: s.need} }
+func (s *servers) poll() poll {
+	return poll{servers: len(s.members), need: s.need, yes: make([]fcall.Reply, 0, len(s.members))}
+}
 
 // nth sorts, and returns the n-th smallest, counted from 1; zero if there are fewer.
 func nth[T int64 | time.Duration](of []T, n int) (zero T) {
