@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
@@ -169,7 +170,8 @@ func (c *Client) takeAway(ctx context.Context, name, owner, reason string) (Info
 	}
 	host, _ := os.Hostname()
 	reason = printable(fmt.Sprintf("%s pid %d: %s", host, os.Getpid(), reason))
-	r, err := c.backend.Do(ctx, fcall.Call{Verb: fcall.Break, Key: key, Owner: owner, Reason: reason[:min(len(reason), functions.MaxBytes)]})
+	reason = strings.ToValidUTF8(reason[:min(len(reason), functions.MaxBytes)], "") // cut between two runes
+	r, err := c.backend.Do(ctx, fcall.Call{Verb: fcall.Break, Key: key, Owner: owner, Reason: reason})
 	c.verify(key, owner)
 	if err != nil {
 		return Info{}, opError("break", name, c.ended(ctx, err))
