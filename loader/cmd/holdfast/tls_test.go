@@ -135,7 +135,7 @@ func TestTLS(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, command := range []string{"load", "ls"} {
-				r := holdfast(t, nil, append([]string{command, "--timeout", "8s", "--addr", c.addr}, c.flags...)...)
+				r := holdfast(t, nil, append([]string{command, "--timeout", "1m", "--addr", c.addr}, c.flags...)...)
 				require.Equal(t, c.code, r.code, r)
 			}
 		})
