@@ -51,7 +51,6 @@ func (c *Client) Close() {
 // Errors: ErrTimeout or context.Canceled when ctx ended while locks were held, or calls of Release under way;
 // ErrClosed when Close was called.
 func (c *Client) Shutdown(ctx context.Context) error {
-	before := c.closing.Err() // a Close from now on deserts what is held
 	c.leave(ErrShutdown)
 	over := c.keeper.Halt(ErrShutdown)
 	c.inflight.close(ctx)
@@ -61,7 +60,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	c.releases.close(ctx)
-	done, err := closed(over) && closed(c.releases.idle) && c.closing.Err() == before, ErrClosed
+	done, err := closed(over) && closed(c.releases.idle), ErrClosed
 	switch ctx.Err() {
 	case context.Canceled:
 		err = canceled(ctx)

@@ -94,4 +94,19 @@ func TestShutdown(t *testing.T) {
 		cancel()
 		require.NoError(t, old.Shutdown(ctx), "nothing is held")
 	})
+	t.Run("two at once both say that nothing is held", func(t *testing.T) {
+		for range 20 {
+			old := open(t)
+			lock, err := old.Acquire(t.Context(), "twice")
+			require.NoError(t, err)
+			ended := make(chan error, 2)
+			for range cap(ended) {
+				go func() { ended <- old.Shutdown(t.Context()) }()
+			}
+			<-lock.Context().Done()
+			require.NoError(t, lock.Release(t.Context()))
+			require.NoError(t, <-ended)
+			require.NoError(t, <-ended)
+		}
+	})
 }

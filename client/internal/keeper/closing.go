@@ -11,11 +11,12 @@ import (
 
 // Desert ends every lock's context, without giving it back, and lets no further one begin.
 func (k *Keeper) Desert() {
+	k.deserted.Store(true)
 	k.stop(func(h *holding.Holding) *holding.Ending { return h.Desert(k.Closed) })
 }
 
 // Halt ends every lock's context, lets no further one begin, and renews those that there are until they are
-// released, or deserted: then over is closed.
+// released: then over is closed, and never by Desert.
 func (k *Keeper) Halt(cause error) (over <-chan struct{}) {
 	var left atomic.Int64
 	done := make(chan struct{})
@@ -27,7 +28,11 @@ func (k *Keeper) Halt(cause error) (over <-chan struct{}) {
 	left.Add(1) // until all are counted
 	k.stop(func(h *holding.Holding) *holding.Ending {
 		left.Add(1)
-		h.Finally(less)
+		h.Finally(func() {
+			if !k.deserted.Load() {
+				less()
+			}
+		})
 		return h.Halt(cause)
 	})
 	less()

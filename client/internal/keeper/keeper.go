@@ -13,6 +13,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
@@ -56,6 +57,8 @@ type Keeper struct {
 	closing bool
 	undone  chan struct{} // Close waits for it: nothing is left to be undone
 	start   sync.Once
+
+	deserted atomic.Bool // Desert was called
 
 	wake   chan struct{}
 	done   sync.WaitGroup
