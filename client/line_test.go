@@ -7,11 +7,9 @@ import (
 	"errors"
 	"regexp"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -274,20 +272,4 @@ func TestNobodyReentersUnderAContextThatIsOver(t *testing.T) {
 		require.ErrorIs(t, err, want)
 	}
 	require.NoError(t, l.Release(background))
-}
-
-// A reason that is too long is cut between two characters: logs and traces take text alone.
-func TestAReasonIsText(t *testing.T) {
-	c := opened(t)
-	for _, begin := range []string{"", "x"} {
-		lock, err := c.Acquire(background, t.Name())
-		require.NoError(t, err)
-		_, err = c.Break(background, t.Name(), begin+strings.Repeat("é", 500))
-		require.NoError(t, err)
-		<-lock.Context().Done()
-		var lost *client.LostError
-		require.ErrorAs(t, context.Cause(lock.Context()), &lost)
-		require.Greater(t, len(lost.Reason), 500)
-		require.True(t, utf8.ValidString(lost.Reason), "%q", lost.Reason)
-	}
 }

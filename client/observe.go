@@ -52,7 +52,7 @@ type Acquisition struct {
 	Passed      bool      // from one goroutine of this process to another
 	Reentered   bool      // in memory: it is the tenure of an earlier Acquisition
 	// who had the lock when the server last said so; nil if the call did not wait at the server, or
-	// never heard, or if several had it
+	// never heard, or if several had it; with WithPolling, its Holder is zero then
 	Behind *BusyError
 }
 

@@ -1586,7 +1586,8 @@ local function register(name, body, least, ...)
     local ok, reply = pcall(body, keys[1], args)
     if ok then return reply end
     if type(reply) == 'table' and reply.holdfast then return redis.error_reply(reply.holdfast) end
-    local problem = tostring(type(reply) == 'table' and reply.err or reply):gsub(' script: .*$', ''):gsub('^@?user_function:%d+: ', '')
+    local problem = tostring(type(reply) == 'table' and reply.err or reply)
+    problem = problem:gsub(' script: .*$', ''):gsub('^@?user_function:%d+: ', '')
     return redis.error_reply('HFSERVER ' .. problem:gsub('[\r\n]', ' '))
   end
   redis.register_function{ function_name = name, callback = run, flags = { ... } }

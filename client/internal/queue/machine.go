@@ -211,8 +211,8 @@ func (m *Machine) silent(unknown bool) {
 	}
 }
 
-// serve gives what was granted to the place to the head, after a renewal if confirm, or if the head is not the one
-// that was asked for, and wants other terms.
+// serve gives what was granted to the place to the head, after a renewal if confirm, or if the head wants other
+// terms than those that were asked for.
 func (m *Machine) serve(first, top int64, confirm bool) {
 	m.token, m.top = first, top
 	switch w := m.head(); {

@@ -45,8 +45,8 @@ func (q *Queues) Withdraw(t *holding.Holder, left holding.Left) {
 	}
 }
 
-// leave takes the holder of a token away from the queue of its key, if that has it: the lock was passed on, or is to
-// be given back, together with ride if rides. Token 0: whoever holds it, the lock is lost.
+// leave takes the holder of a token away from the queue of its key, if that has it: the lock was passed on, or
+// is to be given back, together with ride if rides. Token 0 is for a lock that is lost, with any token.
 func (q *Queues) leave(h *holding.Holding, token int64, now time.Time, rides bool) (passed bool, ride *keeper.Ride) {
 	s := q.shard(h.Key)
 	s.mu.Lock()
