@@ -33,27 +33,57 @@ import (
 // was lost. Once it is waiting, it rides out outages of up to one lease. After an error the lock is
 // neither held nor waited for.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	if c.events.observer == nil {
-		l, _, err := c.acquire(ctx, name, opts)
-		return l, err
+	return c.observed(ctx, name, true, opts)
+}
+
+// observed is Acquire if wait, else TryAcquire, and tells the Observer of it.
+func (c *Client) observed(ctx context.Context, name string, wait bool, opts []Option) (*Lock, error) {
+	o, since := c.events.observer, time.Time{}
+	if o != nil {
+		since = time.Now()
+		if o.Asked != nil {
+			o.Asked(ctx, Ask{name, wait})
+		}
 	}
-	ask, since := c.asked(ctx, name, true)
-	l, behind, err := c.acquire(ctx, name, opts)
-	c.answer(ctx, ask, since, l, behind, err)
+	l, behind, err := c.acquire(ctx, name, wait, opts)
+	switch {
+	case o == nil:
+	case l != nil:
+		l.shown(ctx, o, wait, since, behind)
+	case o.Refused != nil:
+		o.Refused(ctx, Refusal{Name: name, Asked: since, Wait: wait, Err: err})
+	}
 	return l, err
 }
 
-func (c *Client) acquire(ctx context.Context, name string, opts []Option) (*Lock, *BusyError, error) {
-	w, again, err := c.begin(ctx, "acquire", name, opts)
-	if again != nil || err != nil {
-		return again, nil, err
+// acquire is Acquire if wait, else TryAcquire. behind is for the Observer.
+func (c *Client) acquire(ctx context.Context, name string, wait bool, opts []Option) (l *Lock, behind *BusyError, err error) {
+	op := "try"
+	if wait {
+		op = "acquire"
+	}
+	w, l, err := c.begin(ctx, op, name, opts)
+	if l != nil || err != nil {
+		return l, nil, err
 	}
 	defer c.inflight.leave()
-	if w.set.MaxWait > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = w.set.within(ctx)
-		defer cancel()
+	if wait {
+		return w.wait(ctx)
 	}
+	l, busy, err := w.try(ctx)
+	switch {
+	case err != nil:
+		err = opError(op, name, c.ended(ctx, err))
+	case busy != nil:
+		err = busy
+	}
+	return l, nil, err
+}
+
+// wait waits in line, or tries as often as it may.
+func (w *want) wait(ctx context.Context) (*Lock, *BusyError, error) {
+	ctx, cancel := w.set.within(ctx)
+	defer cancel()
 	if p := w.set.parent; p != nil && p.Done() != nil { // whoever gets the lock after its end has none
 		var end context.CancelCauseFunc
 		ctx, end = context.WithCancelCause(ctx)
@@ -83,34 +113,12 @@ func (c *Client) acquire(ctx context.Context, name string, opts []Option) (*Lock
 //
 // A lock that is known to be held is refused from memory, without a command: see WithFreshAnswer.
 //
-// Errors: *BusyError (ErrBusy) with who has it; ErrUnreachable, ErrInvalid, ErrClosed; ErrLost or
-// ErrNotHeld when the lock to re-enter is over; context.Canceled; ErrTimeout when the context's
-// deadline had passed before the call. After an error the lock is not held: if the outcome was
+// Errors: *BusyError (ErrBusy) with who has it; ErrUnreachable, ErrInvalid, ErrClosed; ErrLost when the lock
+// to re-enter is lost, ErrNotHeld when it is released and ctx goes on; context.Canceled; ErrTimeout when the
+// context's deadline had passed before the call. After an error the lock is not held: if the outcome was
 // unknown, a clean-up goes on in the background.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	if c.events.observer == nil {
-		return c.tryAcquire(ctx, name, opts)
-	}
-	ask, since := c.asked(ctx, name, false)
-	l, err := c.tryAcquire(ctx, name, opts)
-	c.answer(ctx, ask, since, l, nil, err)
-	return l, err
-}
-
-func (c *Client) tryAcquire(ctx context.Context, name string, opts []Option) (*Lock, error) {
-	w, again, err := c.begin(ctx, "try", name, opts)
-	if again != nil || err != nil {
-		return again, err
-	}
-	defer c.inflight.leave()
-	l, busy, err := w.try(ctx)
-	switch {
-	case err != nil:
-		err = opError("try", name, c.ended(ctx, err))
-	case busy != nil:
-		err = busy
-	}
-	return l, err
+	return c.observed(ctx, name, false, opts)
 }
 
 // begin is the beginning of a call for a lock. One that re-enters is done with that. Otherwise, and without
@@ -207,6 +215,7 @@ func (w *want) try(ctx context.Context) (*Lock, *BusyError, error) {
 	}
 	sent := time.Now()
 	t, waited, err := w.ask(ctx, r)
+	busy := w.busy(waited.Last)
 	switch {
 	case err == nil:
 		l, err := w.take(t)
@@ -216,13 +225,13 @@ func (w *want) try(ctx context.Context) (*Lock, *BusyError, error) {
 			}
 		}
 		return l, nil, err
-	case waited.Last == nil && err == ErrBusy: // it is being handed over in this process
-		waited.Last = &fcall.Reply{Why: functions.WhyServing}
-	case !errors.Is(err, ErrBusy) || waited.Last == nil:
+	case busy == nil && err == ErrBusy: // it is being handed over in this process
+		busy = w.busy(&fcall.Reply{Why: functions.WhyServing})
+	case !errors.Is(err, ErrBusy) || busy == nil:
 		return nil, nil, err
 	}
-	busy := w.busy(waited.Last)
-	if r.Tracked { // the first time that it is busy, and the next time until when
+	// The first time that it is busy, and the next time until when. Who did not ask is not told of a change.
+	if r.Tracked && waited.Asked && busy.Why != functions.WhySettling {
 		c.cache.Keep(question, tracking.Refusal, busy, sent, busy.Remaining)
 	} else if waited.Asked {
 		c.cache.Notice(w.key)
@@ -242,7 +251,7 @@ func (w *want) poll(ctx context.Context, began time.Time) (*Lock, *BusyError, er
 		switch {
 		case err != nil && !errors.Is(err, ErrBusy):
 		case try >= w.set.tries:
-			err = fmt.Errorf("%w: %d tries", ErrBusy, try)
+			err = fmt.Errorf("%w: %d tries", cmp.Or(err, ErrBusy), try)
 		default:
 			select {
 			case <-time.After(w.set.interval):

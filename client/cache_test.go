@@ -48,6 +48,31 @@ func TestOwnReleaseIsKnownAtOnce(t *testing.T) {
 	}
 }
 
+// Who is refused because its process has the lock asks nobody. So nobody tells when that changes.
+func TestARefusalOfThisProcessIsNotKept(t *testing.T) {
+	c, other, name := opened(t), opened(t), t.Name()
+	l, err := other.Acquire(background, name)
+	require.NoError(t, err)
+	busy(t, c, name)
+	require.NoError(t, l.Release(background))
+	b := &held{}
+	b.through(c)
+	l, err = c.Acquire(background, name)
+	require.NoError(t, err)
+	b.after = func(fcall.Call) { // between the answer and what it ends
+		_, err := c.TryAcquire(background, name)
+		require.ErrorIs(t, err, client.ErrBusy)
+	}
+	r := other.Redis()
+	require.NoError(t, r.Do(background, r.B().Del().Key("lock:"+name).Build()).Error())
+	require.ErrorIs(t, l.Renew(background), client.ErrTaken)
+	b.after = nil
+	next, err := c.TryAcquire(background, name) // while the work of the first one goes on
+	require.NoError(t, err)
+	require.NoError(t, next.Release(background))
+	require.ErrorIs(t, l.Release(background), client.ErrTaken)
+}
+
 // It does not tell of the next change then either, so the lock looks.
 func TestOwnWaiterHidesNoDeletion(t *testing.T) {
 	c, other, name := opened(t), opened(t), t.Name()
@@ -120,4 +145,16 @@ func TestWithoutPermissionForTracking(t *testing.T) {
 	require.NoError(t, l.Release(background))
 	c.Close()
 	require.Equal(t, 1, strings.Count(log.String(), "no client-side caching"), log.String())
+}
+
+// That a server remembers too little for the Guard of one call says nothing about a call without.
+func TestATryIsNotRefusedForTheGuardOfAnother(t *testing.T) {
+	c := opened(t)
+	for range 3 {
+		_, err := c.TryAcquire(t.Context(), t.Name(), client.WithGuard(time.Hour))
+		require.ErrorIs(t, err, client.ErrBusy)
+	}
+	lock, err := c.TryAcquire(t.Context(), t.Name())
+	require.NoError(t, err)
+	require.NoError(t, lock.Release(t.Context()))
 }

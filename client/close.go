@@ -3,6 +3,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -49,7 +50,7 @@ func (c *Client) Close() {
 // nothing new comes in.
 //
 // Errors: ErrTimeout or context.Canceled when ctx ended while locks were held, or calls of Release under way;
-// ErrClosed when Close was called.
+// ErrClosed when Close was called meanwhile.
 func (c *Client) Shutdown(ctx context.Context) error {
 	c.leave(ErrShutdown)
 	over := c.keeper.Halt(ErrShutdown)
@@ -60,13 +61,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	c.releases.close(ctx)
-	done, err := closed(over) && closed(c.releases.idle), ErrClosed
-	switch ctx.Err() {
-	case context.Canceled:
-		err = canceled(ctx)
-	case context.DeadlineExceeded:
-		err = timeout(ctx)
-	}
+	done, err := closed(over) && closed(c.releases.idle), cmp.Or(begun(ctx), ErrClosed)
 	if c.Close(); done {
 		return nil
 	}

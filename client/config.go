@@ -22,7 +22,7 @@ type Config struct {
 	// ("{shop}:lock:") all locks are in one slot.
 	Prefix string
 	// NoPrefix makes the lock's name the whole key, for locks that others named. Prefix is then
-	// that of the client's channels only. Default false.
+	// that of the client's channels only, and has no hash tag. Default false.
 	NoPrefix bool
 
 	// Lease is how long a lock survives the death of its holder; it is renewed while the holder
@@ -121,6 +121,9 @@ func (cfg Config) complete(voting bool) (*settings, error) {
 	}
 	if err := checkPrefix(cfg.Prefix); err != nil {
 		return nil, err
+	}
+	if cfg.NoPrefix && strings.Contains(cfg.Prefix, "{") { // a channel's slot is its key's
+		return nil, fmt.Errorf("%w: Prefix %q must not have a hash tag with NoPrefix: keys do not have it", ErrArgument, cfg.Prefix)
 	}
 	s := &settings{Config: cfg, voting: voting}
 	return s, s.complete()

@@ -15,7 +15,8 @@
 // [Lock.Context] ends before the lease can end on the server. [Lock.Fence] is the token for the
 // resource that the lock guards. [Client.Inspect] shows who has a lock, and [Client.Break] takes it
 // away. Every call returns when its context ends, or a moment later. Rarely one that crosses with the
-// end of its connection returns only when there is a new one (Dialer.Timeout).
+// end of its connection, or in a Cluster with the move of its slot to a node that does not answer,
+// returns only when there is a new connection, or none in time (Dialer.Timeout).
 //
 // The commonest jobs are made of that: [Client.Once] runs something at most once per interval,
 // [Client.Lead] while this process leads, and [Client.DoAll] under several locks. With [WithLimit] so

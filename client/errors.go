@@ -199,7 +199,7 @@ func canceled(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// begun is the error of a call whose context had ended before it began.
+// begun is the error of a context that is over, as of a call that had not begun.
 func begun(ctx context.Context) error {
 	switch ctx.Err() {
 	case nil:
@@ -207,12 +207,12 @@ func begun(ctx context.Context) error {
 	case context.Canceled:
 		return canceled(ctx)
 	}
-	return fmt.Errorf("%w: %w before the call", ErrTimeout, ctx.Err())
+	return timeout(ctx)
 }
 
-// busy says who has the lock.
+// busy says who has the lock; nil: that is not known, as when a renewal of what was handed over was refused.
 func (w *want) busy(r *fcall.Reply) *BusyError {
-	if r == nil {
+	if r == nil || r.Why == functions.WhyFree || r.Why == functions.WhyBroken {
 		return nil
 	}
 	return &BusyError{Name: w.name, Holder: parseHolder(r.Holder, r.Fence), Remaining: r.Remaining,
@@ -221,9 +221,6 @@ func (w *want) busy(r *fcall.Reply) *BusyError {
 
 // stopped is the error of a wait that ended without the lock.
 func (w *want) stopped(ctx context.Context, began time.Time, position int, last *BusyError, err error) error {
-	if last != nil && last.Why == functions.WhyFree {
-		last = nil
-	}
 	ends := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	if p := w.parent; ends && p.Err() != nil && (ctx.Err() == nil || context.Cause(ctx) == errParent) {
 		ctx, err = p, p.Err()
@@ -257,6 +254,10 @@ var (
 
 // timeout is the error of a wait that a deadline ended.
 func timeout(until context.Context) error {
+	select {
+	case <-until.Done(): // its timer may be late, and only then the cause says why
+	case <-time.After(time.Second): // one of a kind that is never done
+	}
 	if context.Cause(until) == errMaxWait {
 		return fmt.Errorf("%w: %w", ErrTimeout, errMaxWait)
 	}

@@ -15,12 +15,13 @@ import (
 
 // events notify the log and the Observer. What the client's own goroutines find goes to a queue,
 // which a goroutine empties that exists only then: a log that blocks holds up no renewal and no end of
-// a context. What a caller's goroutine does is told at once.
+// a context. The Observer is told at once of what a caller's goroutine does.
 type events struct {
 	log      *slog.Logger
 	observer *Observer
 
-	outage                   atomic.Bool // the log has been told that renewals are not answered
+	outage                   atomic.Bool // renewals are not answered
+	told                     bool        // what of that was told last; for the goroutine that tells
 	refused, untracked, deaf sync.Once
 
 	mu      sync.Mutex
@@ -128,11 +129,7 @@ func (e *events) unanswered(locks int, err error) {
 	if errors.Is(err, context.Canceled) || !e.outage.CompareAndSwap(false, true) {
 		return
 	}
-	e.post(false, func() {
-		e.log.Warn("holdfast: the server does not renew locks; they are held until their leases end, and lost then; renewals are tried "+
-			"again: bring the server back before", "locks", locks, "error", err)
-		e.observer.connection(err)
-	})
+	e.post(false, func() { e.connection(locks, err) })
 }
 
 // answered: the server has answered, whatever it was asked.
@@ -140,10 +137,23 @@ func (e *events) answered() {
 	if !e.outage.Load() || !e.outage.CompareAndSwap(true, false) {
 		return
 	}
-	e.post(false, func() {
+	e.post(false, func() { e.connection(0, nil) })
+}
+
+// connection tells what is so and was not told: what crossed with the opposite may have been queued
+// behind it.
+func (e *events) connection(locks int, err error) {
+	outage := err != nil
+	if e.told == outage || e.outage.Load() != outage {
+		return
+	}
+	if e.told = outage; outage {
+		e.log.Warn("holdfast: the server does not renew locks; they are held until their leases end, and lost then; renewals are tried "+
+			"again: bring the server back before", "locks", locks, "error", err)
+	} else {
 		e.log.Info("holdfast: the server answers again; locks that were not reported lost are held and renewed: nothing is to be done")
-		e.observer.connection(nil)
-	})
+	}
+	e.observer.connection(err)
 }
 
 func (e *events) unsubscribed(err error) {
@@ -181,10 +191,12 @@ func (e *events) lost(lost *LostError) {
 	e.log.Warn(text, "lock", lost.Name, "fence", lost.Fence, "cause", lost.Err, "reason", lost.Reason)
 }
 
-// unreleased: a release did not reach the server. It is told in the goroutine of the Release.
+// unreleased: a release did not reach the server.
 func (e *events) unreleased(name string, err error) {
-	e.log.Warn("holdfast: release not confirmed; the work is over, and others get the lock when its lease ends at the latest; look at the "+
-		"server if there are more of these", "lock", name, "error", err)
+	e.post(true, func() {
+		e.log.Warn("holdfast: release not confirmed; the work is over, and others get the lock when its lease ends at the latest; look at the "+
+			"server if there are more of these", "lock", name, "error", err)
+	})
 }
 
 // newLostError makes the cause of a holder's contexts.

@@ -172,7 +172,9 @@ func (c *Client) takeAway(ctx context.Context, name, owner, reason string) (Info
 	reason = printable(fmt.Sprintf("%s pid %d: %s", host, os.Getpid(), reason))
 	reason = strings.ToValidUTF8(reason[:min(len(reason), functions.MaxBytes)], "") // cut between two runes
 	r, err := c.backend.Do(ctx, fcall.Call{Verb: fcall.Break, Key: key, Owner: owner, Reason: reason})
-	c.verify(key, owner)
+	for _, h := range c.keeper.Owned(key, owner) { // what this client changed itself, tracking does not tell it
+		c.keeper.Notice(h)
+	}
 	if err != nil {
 		return Info{}, opError("break", name, c.ended(ctx, err))
 	}

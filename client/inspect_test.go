@@ -6,6 +6,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -27,4 +28,20 @@ func TestAReasonIsText(t *testing.T) {
 		require.Greater(t, len(lost.Reason), 500)
 		require.True(t, utf8.ValidString(lost.Reason), "%q", lost.Reason)
 	}
+}
+
+// The record of a break stays until the end of the broken lease, or for ten seconds: not for as long as
+// another holder's lease was.
+func TestTheRecordOfABreakHasTheTimeOfItsLease(t *testing.T) {
+	c, name := opened(t), t.Name()
+	long, err := c.Acquire(t.Context(), name, client.WithLimit(2), client.WithLease(10*time.Minute))
+	require.NoError(t, err)
+	short, err := c.Acquire(t.Context(), name, client.WithLimit(2), client.WithLease(time.Second))
+	require.NoError(t, err)
+	_, err = c.BreakOwner(t.Context(), name, short.Owner(), "hung")
+	require.NoError(t, err)
+	require.NoError(t, long.Release(t.Context()))
+	left, err := c.Redis().Do(t.Context(), c.Redis().B().Pttl().Key("lock:"+name).Build()).ToInt64()
+	require.NoError(t, err)
+	require.LessOrEqual(t, left, int64(10_000))
 }

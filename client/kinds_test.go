@@ -4,6 +4,8 @@ package client_test
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -120,4 +122,26 @@ func TestCloseEndsACallWithoutAnEnd(t *testing.T) {
 			require.Less(t, time.Since(began), 5*time.Second, "rueidis waits for ten")
 		})
 	}
+}
+
+func TestAnAbsurdLimitIsNoSharedLock(t *testing.T) {
+	c := opened(t)
+	for _, n := range []int{math.MinInt, math.MinInt32, -5, 0, 1001, math.MaxInt} {
+		_, err := c.TryAcquire(t.Context(), t.Name(), client.WithLimit(n))
+		require.ErrorIs(t, err, client.ErrArgument, n)
+		if n > math.MinInt32 {
+			require.ErrorContains(t, err, fmt.Sprintf("not %d", n))
+		}
+	}
+}
+
+func TestPollingSaysThatTheLineIsFull(t *testing.T) {
+	c := opened(t)
+	for range 128 {
+		_, err := c.TryAcquire(t.Context(), t.Name(), client.WithOwner("we"))
+		require.NoError(t, err)
+	}
+	_, err := c.Acquire(t.Context(), t.Name(), client.WithOwner("we"), client.WithPolling(2, time.Millisecond))
+	require.ErrorIs(t, err, client.ErrLineFull)
+	require.NoError(t, c.ReleaseOwner(t.Context(), t.Name(), "we"))
 }

@@ -38,6 +38,13 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context)
 	var set settings
 	WithOptions(opts...)(&set)
 	parent, pause := cmp.Or(set.parent, ctx), shortPause
+	var outage error // of the last campaign
+	ended := func(of context.Context) error {
+		if outage != nil && of.Err() == context.DeadlineExceeded {
+			return outage
+		}
+		return opError("lead", name, begun(of))
+	}
 	for {
 		lock, err := c.Acquire(ctx, name, WithOptions(opts...), WithoutReentry(), campaign, WithLockContext(parent))
 		switch {
@@ -45,20 +52,22 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context)
 			if over, err := lead(ctx, lock, fn); over {
 				return err
 			}
-			if pause = shortPause; c.backend.Voting() {
+			if outage, pause = nil, shortPause; c.backend.Voting() {
 				pause = votingPause
 			}
 		case errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed):
 			return err
-		case !errors.Is(err, ErrUnreachable):
-			pause = shortPause
+		case errors.Is(err, ErrUnreachable):
+			outage = err
+		case ctx.Err() == nil && parent.Err() == nil:
+			outage, pause = nil, shortPause
 		}
 		select {
 		case <-time.After(pause/2 + c.jitter(pause)):
 		case <-ctx.Done():
-			return opError("lead", name, begun(ctx))
+			return ended(ctx)
 		case <-parent.Done():
-			return opError("lead", name, begun(parent))
+			return ended(parent)
 		case <-c.leaving.Done():
 			return opError("lead", name, context.Cause(c.leaving))
 		}
@@ -71,13 +80,6 @@ func campaign(s *settings) { s.MaxWait, s.tries, s.GiveUpEarly = 0, 0, false }
 
 // lead is one term. over: fn ended the campaign, with its error.
 func lead(ctx context.Context, lock *Lock, fn func(context.Context) error) (over bool, err error) {
-	lost := false
-	_, err = run(ctx, lock, func(work context.Context) (struct{}, error) {
-		err := fn(work)
-		lost = lock.client.keeper.Check(lock.holder, time.Now()) != nil
-		return struct{}{}, err
-	})
-	var loss *LostError // only the release may have shown it
-	lost = lost || errors.Is(err, ErrLost) && errors.As(err, &loss) && loss.Name == lock.Name() && loss.Fence == lock.Fence()
-	return !lost && !errors.Is(err, ErrResign), err
+	err, lost := run(ctx, lock, func(work context.Context) (error, error) { return fn(work), nil })
+	return lost == nil && !errors.Is(err, ErrResign), err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/client/internal/holding"
+	"github.com/holdfast-go/holdfast/client/internal/lease"
 )
 
 // Lock is one hold of a lock. It is safe for concurrent use.
@@ -37,6 +38,7 @@ type Lock struct {
 type lockContext struct {
 	context.Context // ends with the lock
 	lock            *Lock
+	under           *lockContext // the parent, if that is another lock's; else nil
 }
 
 // holderKey finds the holder in a context, by client and key: what makes re-entry possible. The zero
@@ -67,6 +69,9 @@ func (c *lockContext) Err() error {
 	}
 	if c.lock.client.keeper.Check(c.lock.holder, time.Now()) != nil {
 		return context.Canceled // the context is being cancelled
+	}
+	if c.under != nil {
+		return c.under.Err()
 	}
 	return nil
 }
@@ -104,7 +109,8 @@ func (w *want) take(t *holding.Holder) (l *Lock, err error) {
 func newLock(c *Client, t *holding.Holder, parent context.Context, join bool) (*Lock, error) {
 	l := &Lock{client: c, holder: t, joined: join}
 	inner, cancel := context.WithCancelCause(parent)
-	l.ctx = lockContext{inner, l}
+	under, _ := parent.(*lockContext)
+	l.ctx = lockContext{inner, l, under}
 	l.ref.Context, l.ref.Cancel = inner, cancel
 	if err := t.Add(&l.ref, join); err != nil {
 		cancel(err)
@@ -114,11 +120,11 @@ func newLock(c *Client, t *holding.Holder, parent context.Context, join bool) (*
 }
 
 // shown tells the Observer of a Lock that is about to be returned, and takes over its context.
-func (l *Lock) shown(call context.Context, o *Observer, ask Ask, since time.Time, behind *BusyError) {
+func (l *Lock) shown(call context.Context, o *Observer, wait bool, since time.Time, behind *BusyError) {
 	t := l.holder
 	if o.Acquired != nil {
 		l.ctx.Context = o.Acquired(call, l.ctx.Context, Acquisition{Name: t.Name, Owner: t.Owner, Fence: t.Fence, Hold: t,
-			Asked: since, Wait: ask.Wait, Passed: t.Fence != t.First, Reentered: l.joined, Behind: behind})
+			Asked: since, Wait: wait, Passed: t.Fence != t.First, Reentered: l.joined, Behind: behind})
 	}
 	if l.joined {
 		return
@@ -161,7 +167,7 @@ func (l *Lock) Remaining() time.Duration {
 		return 0
 	}
 	until, _ := l.holder.Stands()
-	return max(0, until.Sub(now))
+	return max(0, -lease.Since(now, until))
 }
 
 // state returns why l is not held at now: ErrNotHeld after its release, or the LostError.
@@ -231,7 +237,7 @@ func (l *Lock) renew(ctx context.Context, d time.Duration) error {
 // Errors: ErrNotHeld when it was released before; *LostError when the lock was lost before: what
 // was done since may have run beside another holder; ErrUnreachable when the server did not answer
 // in time, and ErrClosed when the client was closed meanwhile: the lease ends the lock at the
-// latest.
+// latest; so does it after ErrInvalid (ErrLibrary, ErrDenied), and the release goes on until then.
 func (l *Lock) Release(ctx context.Context) error {
 	c, t, now := l.client, l.holder, time.Now()
 	c.releases.calls.Add(1)
@@ -245,7 +251,7 @@ func (l *Lock) Release(ctx context.Context) error {
 		return opError("release", t.Name, left.Cause)
 	}
 	if left.Cause != nil {
-		if !limited(left.Cause) {
+		if !errors.Is(left.Cause, ErrMaxHold) && !errors.Is(left.Cause, ErrMaxRenewals) { // it is not ours any more
 			c.queues.GiveUp(t)
 		} else if _, err := c.queues.Release(ctx, t, now); err != nil && !errors.Is(err, ErrLost) {
 			c.events.unreleased(t.Name, err)
@@ -253,21 +259,11 @@ func (l *Lock) Release(ctx context.Context) error {
 		return opError("release", t.Name, left.Cause)
 	}
 	passed, err := c.queues.Release(ctx, t, now)
-	err = opError("release", t.Name, c.releaseError(err))
-	c.events.released(t, now, passed, err)
-	return err
-}
-
-// limited reports whether the work was ended while the lock was still ours.
-func limited(cause error) bool {
-	return errors.Is(cause, ErrMaxHold) || errors.Is(cause, ErrMaxRenewals)
-}
-
-// releaseError is the error of a release that the server did not confirm.
-func (c *Client) releaseError(err error) error {
-	if err != nil && !errors.Is(err, ErrLost) && c.closing.Err() != nil {
-		return ErrClosed
+	if err != nil && !isLost(err) {
+		err = c.ended(ctx, err)
 	}
+	err = opError("release", t.Name, err)
+	c.events.released(t, now, passed, err)
 	return err
 }
 

@@ -28,14 +28,6 @@ func (c *Client) unclaimed(owner string, g inbox.Grant) {
 	}
 }
 
-// verify has the locks of a key look at the server, those of owner if that is not "": what this client
-// changed itself, tracking does not tell it.
-func (c *Client) verify(key, owner string) {
-	for _, h := range c.keeper.Owned(key, owner) {
-		c.keeper.Notice(h)
-	}
-}
-
 // confirm asks the server whether a lock is ours, by a renewal that prolongs nothing.
 func (c *Client) confirm(ctx context.Context, h *holding.Holding) error {
 	r, err := c.backend.Do(ctx, keeper.Renewal(h, time.Millisecond))

@@ -12,25 +12,7 @@ import (
 
 // Locks are several locks of one caller. It is safe for concurrent use.
 type Locks struct {
-	all []*Lock // sorted by name
-	ctx allContext
-}
-
-// allContext ends with the first of the locks: it is the context of the last one, which was taken
-// under all others.
-type allContext struct {
-	context.Context
-	all []*Lock
-}
-
-// Err looks at the clock too, for each lock.
-func (c *allContext) Err() error {
-	for _, l := range c.all {
-		if err := l.ctx.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
+	all []*Lock // sorted by name, each taken under those before
 }
 
 // AcquireAll takes all of the locks or none, and waits for them as Acquire does. Names that are given
@@ -73,7 +55,6 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 		}
 		s.all, parent = append(s.all, l), l.Context()
 	}
-	s.ctx = allContext{s.all[len(s.all)-1].Context(), s.all}
 	return s, nil
 }
 
@@ -93,7 +74,7 @@ func (s *Locks) next(until, parent context.Context, c *Client, name string, opts
 
 // Context ends when the first of the locks is lost or released, or when its parent does; see
 // Lock.Context.
-func (s *Locks) Context() context.Context { return &s.ctx }
+func (s *Locks) Context() context.Context { return s.all[len(s.all)-1].Context() }
 
 // Lock returns the lock of that name; nil if it is none of them. To release it ends the context of
 // all.

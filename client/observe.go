@@ -15,7 +15,8 @@ import (
 // of several locks by one for each), several at a time; so is Lost, for a lock that is lost while its call
 // returns. The others are called one after the other by a goroutine of their own: renewals do not wait for
 // them. When 8,192 wait, further calls of Renewed are left out, which the log says; none of Lost ever is. No
-// lock of the Client's own is held.
+// lock of the Client's own is held. They must not panic, nor end their goroutine: what a call got stays held
+// then, and nothing more may be told.
 type Observer struct {
 	// Asked: TryAcquire or Acquire begins, also within Do, Value, Wrap, Once and Lead. One call of
 	// Acquired or of Refused follows.
@@ -142,24 +143,5 @@ func both[T any](first, second func(context.Context, T)) func(context.Context, T
 	return func(ctx context.Context, t T) {
 		first(ctx, t)
 		second(ctx, t)
-	}
-}
-
-// asked tells the Observer that a call begins, and returns when.
-func (c *Client) asked(ctx context.Context, name string, wait bool) (Ask, time.Time) {
-	ask, since := Ask{name, wait}, time.Now()
-	if c.events.observer.Asked != nil {
-		c.events.observer.Asked(ctx, ask)
-	}
-	return ask, since
-}
-
-// answer tells the Observer what a call returns.
-func (c *Client) answer(ctx context.Context, ask Ask, since time.Time, l *Lock, behind *BusyError, err error) {
-	switch {
-	case l != nil:
-		l.shown(ctx, c.events.observer, ask, since, behind)
-	case c.events.observer.Refused != nil:
-		c.events.observer.Refused(ctx, Refusal{Name: ask.Name, Asked: since, Wait: ask.Wait, Err: err})
 	}
 }

@@ -25,7 +25,8 @@ import (
 //   - client-side caching in mode OPTIN NOLOOP, unless DisableCache, AlwaysRESP2 or
 //     ClientTrackingOptions say otherwise
 //   - SendToReplicas is not asked about SSUBSCRIBE: messages are for those who subscribe at the primary
-//   - connections are counted, so that Close can end those of a silent server
+//   - connections are counted, so that Close can end those of a silent server. DisableTCPNoDelay has
+//     no effect on them: a command that waits for company is late
 //
 // Where the server refuses tracking, Open connects without, and says so in the log. It connects, so
 // it blocks as rueidis.NewClient does: for Dialer.Timeout (5 s by default) for each address. Close
@@ -37,7 +38,8 @@ func Open(option rueidis.ClientOption, cfg Config) (*Client, error) {
 	return OpenContext(context.Background(), option, cfg)
 }
 
-// OpenContext is Open that gives up when ctx ends, which has no meaning after that.
+// OpenContext is Open that gives up when ctx ends, which has no meaning after that. In a Cluster it can take
+// a second longer: rueidis is looking for the nodes.
 //
 // Errors: as Open, and those of a context that had ended, or was cancelled, as TryAcquire.
 func OpenContext(ctx context.Context, option rueidis.ClientOption, cfg Config) (*Client, error) {

@@ -82,7 +82,8 @@ func WithLabel(label string) Option { return func(s *settings) { s.Label = label
 // Each acquisition with an owner string that has the lock adds a hold, and the lock is free when
 // all holds are released, or after [Client.ReleaseOwner]. Two that use one owner string do not
 // exclude each other. A lock that was taken without WithOwner cannot be joined: that is
-// ErrArgument.
+// ErrArgument. Under the context of another owner's lock it does not re-enter: it waits for that
+// lock, as anybody does.
 func WithOwner(owner string) Option {
 	return func(s *settings) { s.owner, s.owned = owner, true }
 }
@@ -100,7 +101,7 @@ func WithOwner(owner string) Option {
 // for, else at its next renewal. It cannot be combined with WithOwner, and not be had on several servers. Of
 // WithLimit and WithShared the last one counts.
 func WithLimit(n int) Option {
-	return func(s *settings) { s.crowd, s.several = n, true }
+	return func(s *settings) { s.crowd, s.several = max(n, lease.Shared+1), true } // which is no limit either
 }
 
 // WithShared takes the lock beside all others that take it so, as readers do, while those who do not, the

@@ -11,11 +11,12 @@ import (
 
 // ReleaseOwner gives a lock back for the owner of that string, all of its holds, whichever process
 // took them by WithOwner: for work that one process begins and another one ends. The contexts of this
-// client's Locks of that owner have ended when it returns, also if the server did not answer. Those of
-// other clients end when they notice: at once if they have held the lock for about a second with
-// client-side caching, else at their next renewal; until then two holders are possible. It blocks for
-// one round trip, and for a second one where an acquisition crossed it. If ctx is over already, it does
-// nothing. After ErrUnreachable it may be done yet, and then end what that owner has acquired since.
+// client's Locks of that owner have ended when it returns, also if the server did not answer. One that was
+// acquired meanwhile ends a round trip after the server gave it back. Those of other clients end when they
+// notice: at once if they have held the lock for about a second with client-side caching, else at their next
+// renewal. Until then two holders are possible. It blocks for one round trip, and for a second one where an
+// acquisition crossed it. If ctx is over already, it does nothing. After ErrUnreachable it may be done yet, and
+// then end what that owner has acquired since.
 //
 // Errors: ErrNotHeld when that owner does not have the lock; ErrArgument when it has it without
 // WithOwner, as on a quorum always; the rest as TryAcquire, ErrBusy excepted.

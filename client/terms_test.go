@@ -4,6 +4,7 @@ package client_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/integration/server"
 )
 
 // held is a Backend whose calls a test may hold up, before and after they are made.
@@ -129,4 +131,44 @@ func TestWhoIsServedHasItsOwnTerms(t *testing.T) {
 			}
 		})
 	}
+}
+
+// piped is a Backend that notes whether a release was sent with a call that waits for replicas.
+type piped struct {
+	fcall.Backend
+	waits atomic.Bool
+}
+
+func (b *piped) Send(ctx context.Context, calls []fcall.Call) []fcall.Outcome {
+	if last := calls[len(calls)-1]; calls[0].Verb == fcall.Release && last.Replicas > 0 {
+		b.waits.Store(true)
+	}
+	return b.Backend.Send(ctx, calls)
+}
+
+// A release waits for no replica, also if a goroutine stands behind it that wants the lock on one.
+func TestAReleaseWaitsForNoReplica(t *testing.T) {
+	d := server.Replicated(t, 1)
+	open := func(cfg client.Config) *client.Client {
+		cfg.AutoLoad = true
+		c, err := client.Open(d.ClientOption(), cfg)
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		return c
+	}
+	c, other, b := open(client.Config{Replicas: 1}), open(client.Config{}), &piped{}
+	c.Through(func(own fcall.Backend) fcall.Backend { b.Backend = own; return b })
+	theirs, err := other.Acquire(t.Context(), "theirs")
+	require.NoError(t, err)
+	ours := make(chan *client.Lock)
+	go func() { l, _ := c.Acquire(t.Context(), "theirs"); ours <- l }()
+	eventually(t, "in line", func() bool { i, err := other.Inspect(t.Context(), "theirs"); return err == nil && i.Waiters == 1 })
+	require.NoError(t, theirs.Release(t.Context()))
+	require.NoError(t, (<-ours).Release(t.Context())) // it is subscribed now
+	l, err := c.Acquire(t.Context(), "x")
+	require.NoError(t, err)
+	got := line(t, c, t.Context(), "x", 1)
+	require.NoError(t, l.Release(t.Context()))
+	require.NoError(t, (<-got).Release(t.Context()))
+	require.False(t, b.waits.Load())
 }

@@ -59,12 +59,12 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 	wait, cancel := w.set.within(ctx)
 	defer cancel()
 	v, mine := c.values.join(w.key, w.set.fresh)
-	for ; !mine; v, mine = c.values.join(w.key, false) {
+	for ; !mine; v, mine = c.values.join(w.key, w.set.fresh) {
 		select {
 		case <-v.ready:
 			if v.err != nil {
 				return nil, v.err
-			} else if v.over(false) {
+			} else if v.over(w.set.fresh && v.done.Since.Before(began)) { // fresh: that was asked earlier
 				continue
 			}
 			return []byte(v.done.Value), nil

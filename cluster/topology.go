@@ -81,7 +81,7 @@ func noAnswer(failed []error) error {
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
-	return errors.New("the client is connected to no node")
+	return errors.New("the client is connected to no node: of a Cluster that has given no slots it finds none")
 }
 
 // fromRoles asks every node that the client is connected to, all at once: one, or the primary and

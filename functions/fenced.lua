@@ -32,7 +32,7 @@ local function shield(body)
     if ok then return reply end
     local problem = type(reply) == 'table' and (reply.holdfast or reply.err) or reply
     if type(reply) == 'table' and reply.holdfast then return redis.error_reply(problem) end
-    problem = tostring(problem):gsub(' script: .*$', ''):gsub('^@?user_function:%d+: ', '')
+    problem = tostring(problem):gsub('^@?user_function:%d+: ', '')
     return redis.error_reply('HFSERVER ' .. problem:gsub('[\r\n]', ' '))
   end
 end

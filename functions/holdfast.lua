@@ -644,7 +644,8 @@ end
 
 -- Ends a holder's time. Its slot is free then, or kept. One that has just got it is not told.
 local function end_slot(lock, mine, us)
-  if mine.owner ~= '' then put(lock, 'at:' .. mine.owner, false) end
+  local at = 'at:' .. mine.owner
+  if field(lock, at) == 'h' .. digits(mine.slot) then put(lock, at, false) end -- else it came back
   if lock.tell then lock.tell[mine.slot] = nil end
   if mine.kept > ms(us) then
     mine.owner, mine.ends = '', 0
@@ -678,7 +679,6 @@ local function settle_crowd(lock, us)
     local over = h.owner == '' and h.kept or h.ends
     if now >= over and ended < STEPS then
       ended = ended + 1
-      if field(lock, 'at:' .. h.owner) ~= 'h' .. digits(h.slot) then h.owner = '' end -- it came back
       end_slot(lock, h, us)
     else
       lock.first, lock.final = min(lock.first, max(over, now)), max(lock.final, h.ends, h.kept)
@@ -1440,8 +1440,9 @@ local function whom(lock, us, owner)
   if lock.taken > 0 then
     return owner and { holder(lock, us, owner) } or holders(lock, 1, MAX_HOLDERS)
   end
-  if owner and owner ~= lock.owner then return {} end
-  return { { owner = lock.owner, fence = lock.fence, channel = call('HGET', lock.key, 'channel') or '' } }
+  if ms(us) >= lock.ends or owner and owner ~= lock.owner then return {} end
+  return { { owner = lock.owner, fence = lock.fence, ends = lock.ends,
+    channel = call('HGET', lock.key, 'channel') or '' } }
 end
 
 -- holdfast_break
@@ -1464,14 +1465,13 @@ local function holdfast_break(key, args)
     call('DEL', key)
     return { 1, owner, 0 }
   end
-  local ends = max(lock.ends, lock.taken > 0 and lock.final or 0)
-  local victims = now < ends and whom(lock, us, ask.OWNER) or {}
+  local victims, ends, worked = whom(lock, us, ask.OWNER), 0, false
   local fence = ask.OWNER and victims[1] and victims[1].fence or lock.fence
-  local broken = #victims > 0 or ends <= now and now < lock.kept and (ask.OWNER or owner) == owner
+  local broken = #victims > 0
+    or lock.ends <= now and now < lock.kept and (ask.OWNER or owner) == owner
   if broken then
-    local worked = false
     for _, h in ipairs(victims) do
-      worked, h.kept = worked or h.owner ~= '', 0
+      ends, worked, h.kept = max(ends, h.ends), worked or h.owner ~= '', 0
       if h.slot then end_slot(lock, h, us) end
     end
     if worked and not ask.FORGET then
@@ -1587,7 +1587,7 @@ local function register(name, body, least, ...)
     if ok then return reply end
     if type(reply) == 'table' and reply.holdfast then return redis.error_reply(reply.holdfast) end
     local problem = tostring(type(reply) == 'table' and reply.err or reply)
-    problem = problem:gsub(' script: .*$', ''):gsub('^@?user_function:%d+: ', '')
+    problem = problem:gsub('^@?user_function:%d+: ', '')
     return redis.error_reply('HFSERVER ' .. problem:gsub('[\r\n]', ' '))
   end
   redis.register_function{ function_name = name, callback = run, flags = { ... } }

@@ -112,6 +112,24 @@ func TestAClusterFailoverBeforeTheWrite(t *testing.T) {
 	require.Equal(t, cluster.Primary, entry(t, report, replica).Role)
 }
 
+// What was a primary and is down has no slots any more: nothing depends on it, and Load and Verify agree.
+func TestAPrimaryThatWasReplaced(t *testing.T) {
+	d := server.Cluster(t)
+	client, opt := connect(t, d)
+	require.NoError(t, d.Nodes()[0].Kill())
+	require.Eventually(t, func() bool {
+		nodes, err := cluster.Topology(ctx, client)
+		return err == nil && slices.ContainsFunc(nodes, func(n cluster.Node) bool { return n.Down && len(n.Slots) == 0 })
+	}, soon, pollEvery)
+	for _, do := range []func(context.Context, rueidis.Client, loader.Options) (loader.Report, error){
+		loader.Load, loader.Verify, loader.Unload,
+	} {
+		report, err := do(ctx, client, opt)
+		require.NoError(t, err)
+		require.Equal(t, loader.NotChecked, entry(t, report, d.Nodes()[0]).Action)
+	}
+}
+
 // A primary that joins while others are loaded is loaded too.
 func TestAPrimaryThatJoinsMeanwhile(t *testing.T) {
 	d := server.Cluster(t)

@@ -144,7 +144,7 @@ func (r *run) confirm(ctx context.Context, m *member, job task) {
 		m.settle(Unchanged, job.op(), nil)
 	case m.Action == Refused:
 		m.settle(Refused, job.op(), m.failed)
-	case m.failed != nil:
+	case m.failed != nil && !errors.Is(m.failed, ErrDown):
 		m.settle(Failed, job.op(), m.failed)
 	case !seen:
 		m.unseen(job.op(), err)

@@ -2,11 +2,7 @@
 
 package fence
 
-import (
-	"context"
-	"database/sql"
-	"strings"
-)
+import "strings"
 
 // Dialect is the SQL of a kind of database: [PostgreSQL], [MySQL] or [SQLite].
 type Dialect struct {
@@ -17,18 +13,6 @@ type Dialect struct {
 // statement makes the fence of a key at least so high, locks its row, and returns the fence. It writes
 // first, if it must, with both arguments, and then reads with the key alone.
 type statement struct{ write, read string }
-
-func (s statement) run(ctx context.Context, tx *sql.Tx, key string, least int64) (fence int64, err error) {
-	args := []any{key, least}
-	if s.write != "" {
-		if _, err := tx.ExecContext(ctx, s.write, args...); err != nil {
-			return 0, err
-		}
-		args = args[:1]
-	}
-	err = tx.QueryRowContext(ctx, s.read, args...).Scan(&fence)
-	return fence, err
-}
 
 // Table returns the statement for a migration that creates the table of the fences.
 func (d Dialect) Table() string { return d.table }
@@ -75,7 +59,7 @@ var MySQL = Dialect{
     fence    BIGINT NOT NULL CHECK (fence >= 0)
 ) ENGINE = InnoDB`,
 	trigger: `CREATE TRIGGER IF NOT EXISTS guarded_fence BEFORE UPDATE ON guarded FOR EACH ROW
-IF NEW.fence < OLD.fence THEN
+IF COALESCE(NEW.fence, -1) < OLD.fence THEN
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'holdfast: stale token';
 END IF`,
 	claim: statement{
@@ -92,7 +76,7 @@ ON DUPLICATE KEY UPDATE fence = GREATEST(fence, VALUES(fence))`,
 // SQLite is that of SQLite 3.35 and later. It has one writer at a time, so Check locks nothing.
 var SQLite = Dialect{
 	table: table,
-	trigger: `CREATE TRIGGER IF NOT EXISTS guarded_fence BEFORE UPDATE ON guarded WHEN NEW.fence < OLD.fence
+	trigger: `CREATE TRIGGER IF NOT EXISTS guarded_fence BEFORE UPDATE ON guarded WHEN COALESCE(NEW.fence, -1) < OLD.fence
 BEGIN
     SELECT RAISE(ABORT, 'holdfast: stale token');
 END`,

@@ -73,7 +73,14 @@ func guard(ctx context.Context, tx *sql.Tx, op string, s statement, names []stri
 		return fmt.Errorf("holdfast: %s: %w", op, err)
 	}
 	for _, lock := range locks {
-		newest, err := s.run(ctx, tx, lock.Key, least(lock.Fence))
+		args, newest := []any{lock.Key, least(lock.Fence)}, int64(0)
+		if s.write != "" {
+			_, err = tx.ExecContext(ctx, s.write, args...)
+			args = args[:1]
+		}
+		if err == nil {
+			err = tx.QueryRowContext(ctx, s.read, args...).Scan(&newest)
+		}
 		switch cause := context.Cause(ctx); {
 		case err != nil && cause != nil:
 			err = fmt.Errorf("%w (%v)", cause, err)

@@ -65,7 +65,7 @@ func (s *Server) Full(on bool) { s.node.Set(redis.Full, on) }
 
 // Failover puts another server in this one's place, as a failover behind one address does: all
 // connections end, and the data stays, but for the locks that are named. These had not been
-// replicated, so the new server does not know them.
+// replicated, so the new server does not know them. One that was stopped runs again.
 func (s *Server) Failover(lost ...string) {
 	s.tb.Helper()
 	var keys []string
@@ -81,7 +81,7 @@ func (s *Server) Failover(lost ...string) {
 }
 
 // Forget makes the server lose all its data, as a restart without persistence does. The library is
-// loaded again at once.
+// loaded again at once. One that was stopped runs again.
 func (s *Server) Forget() {
 	s.tb.Helper()
 	s.world.Refuse(redis.Path{}, true)

@@ -134,6 +134,9 @@ func describe(i client.Info) string {
 	if !i.Held {
 		return fmt.Sprintf("lock %q is %s, with %d waiting", i.Name, i.Why, i.Waiters)
 	}
+	if i.Holder.Owner == "" {
+		return fmt.Sprintf("lock %q is %s, with %d holders and %d waiting", i.Name, i.Why, i.Holds, i.Waiters)
+	}
 	return fmt.Sprintf("lock %q is held by %q for %v, with %d waiting", i.Name, i.Holder.Owner, i.Remaining, i.Waiters)
 }
 

@@ -161,7 +161,8 @@ func TestExpireBesideARelease(t *testing.T) {
 // The Server says of a lock what a client says, but for what only a client reads out of the owner.
 func TestInspectIsThatOfAClient(t *testing.T) {
 	bubble(t, func(t *testing.T, s *locktest.Server) {
-		c := s.Client(client.Config{})
+		c := bed.Must(client.Open(s.ClientOption(), client.Config{})) // as the code under test does, and closes it
+		defer c.Close()
 		bed.Must(c.Acquire(ctx, "held"))
 		bed.Must(c.Acquire(ctx, "limited", client.WithLimit(2)))
 		require.NoError(t, bed.Must(c.Acquire(ctx, "kept", client.WithMinHold(time.Hour))).Release(ctx))
@@ -190,15 +191,6 @@ func TestWaitersJoinAgain(t *testing.T) {
 		require.True(t, s.Inspect("x").Held, "the first one gave back what the second one has")
 		giveBack()
 		s.HeldBy(<-next)
-	})
-}
-
-// A client that the code under test opens, and closes.
-func TestClientOption(t *testing.T) {
-	bubble(t, func(t *testing.T, s *locktest.Server) {
-		c := bed.Must(client.Open(s.ClientOption(), client.Config{}))
-		s.HeldBy(bed.Must(c.Acquire(ctx, "x")))
-		c.Close()
 	})
 }
 

@@ -50,9 +50,7 @@ func (s *servers) acquire(ctx context.Context, call fcall.Call) (fcall.Reply, er
 		case token != 0 && len(p.no) == 0:
 			return fcall.Reply{}, errClocks
 		case !lead.Yes && !votes[first].Yes || try == tries:
-			r := p.busy()
-			s.rivals.met(call.Key, r.Holder, time.Now())
-			return s.refuse(b, nth, r), nil
+			return s.refuse(b, nth, p.busy()), nil
 		}
 		if err := receive(ctx, s.closing, make(chan answer[any], 1), 0, time.Millisecond<<(try-1), sure, nil); err != nil {
 			return fcall.Reply{}, err
@@ -72,24 +70,23 @@ func (s *servers) lead(ctx context.Context, b *ballot, votes []fcall.Reply) (sai
 	wanted := b.wanted()
 	first, patience := s.first(wanted.Key), min(headStart, length(wanted.TTL)/headStartPart)
 	answers := make(chan answer[fcall.Reply], len(s.members))
-	refused, holder, decided := 0, "", false
+	refused, holder, place, decided := 0, "", wanted.Key+"\n", false // place: of this answer, behind others
 	for k := 0; k < len(s.members) && !decided && err == nil; k++ {
 		i := (first + k) % len(s.members)
-		if m := s.members[i]; m.caller.Load() == nil || m.silent(headStart) {
+		if s.members[i].silent(headStart) {
 			continue
 		}
-		go func() { answers <- ask(ctx, s, i, b.vote(&wanted, nil)) }()
+		go func() { answers <- ask(ctx, s, i, b.vote(i, &wanted, nil)) }()
 		err = receive(ctx, s.closing, answers, 0, patience, sure, func(a answer[fcall.Reply]) bool {
 			switch r := a.value; {
 			case a.err != nil || !r.Yes && r.Holder == "": // no say
 			case r.Yes:
 				votes[a.from], decided = r, true
-			case refused == 0:
-				refused, holder = 1, r.Holder
-				decided = s.rivals.met(wanted.Key, holder, time.Now())
 			default:
 				refused++
-				decided = r.Holder != holder || refused > len(s.members)-s.need
+				decided = refused > len(s.members)-s.need || // or it moved, if that holder is new here too
+					r.Holder != holder && s.rivals.met(place, r.Holder, time.Now())
+				holder, place = r.Holder, place+"\n"+r.Holder
 			}
 			if decided {
 				said = a.value
@@ -120,7 +117,7 @@ func (s *servers) round(ctx context.Context, b *ballot, votes []fcall.Reply, tok
 		if s.members[i].silent(headStart) {
 			silent++
 		}
-		go func() { answers <- ask(ctx, s, i, b.vote(call, had)) }()
+		go func() { answers <- ask(ctx, s, i, b.vote(i, call, had)) }()
 	}
 	open := func() time.Duration { return p.open(silent, min(deciding, length(wanted.TTL)/headStartPart)) }
 	err := receive(ctx, s.closing, answers, s.need-len(p.yes), fellows, open, func(a answer[fcall.Reply]) bool {
@@ -137,8 +134,8 @@ func granted(token int64) fcall.Reply { return fcall.Reply{Yes: true, Fence: tok
 
 // vote asks a server for its vote, or to raise the token of the one that it had given. One whose clock is too
 // far behind keeps its own.
-func (b *ballot) vote(call *fcall.Call, had *fcall.Reply) calling[fcall.Reply] {
-	return func(ctx context.Context, i int, c *fcall.Caller) (r fcall.Reply, err error) {
+func (b *ballot) vote(i int, call *fcall.Call, had *fcall.Reply) func(context.Context, *fcall.Caller) (fcall.Reply, error) {
+	return func(ctx context.Context, c *fcall.Caller) (r fcall.Reply, err error) {
 		if had == nil && !b.asks(i) {
 			return r, fcall.NotConnected(errOver)
 		}

@@ -207,7 +207,7 @@ func TestASilentServerIsNotAskedWithoutEnd(t *testing.T) {
 	require.NoError(t, b.nodes[0].Pause())
 	ended := make(chan answer[fcall.Reply])
 	go func() {
-		ended <- ask(t.Context(), b.servers, 0, func(ctx context.Context, _ int, c *fcall.Caller) (fcall.Reply, error) {
+		ended <- ask(t.Context(), b.servers, 0, func(ctx context.Context, c *fcall.Caller) (fcall.Reply, error) {
 			return c.Do(ctx, b.call(fcall.Inspect, ""))
 		})
 	}()
@@ -267,15 +267,70 @@ func TestAGivingBackThatIsRepeatedGoesToAll(t *testing.T) {
 	b.until(func() bool { return slices.Equal(b.has(), []string{"", "", ""}) })
 }
 
-// A vote that was left behind at the first server keeps nobody out for long.
-func TestOneServerAloneKeepsNobodyOut(t *testing.T) {
+// The same while another server is down: the one whose request had no answer hears of it each time.
+func TestALateVoteIsTakenBackWhileAServerIsDown(t *testing.T) {
 	b := several(t, 3)
-	c := b.members[b.first("lock:x")].caller.Load()
-	left := b.call(fcall.Acquire, "left")
-	left.TTL = fcall.TTL(time.Hour)
-	_, err := c.Do(t.Context(), left)
+	owner, _ := b.takeAll()
+	down := (b.first("lock:x") + 1) % 3
+	late := (down + 1) % 3
+	of := b.ballots.find(owner, false)
+	require.True(t, of.asks(late))
+	of.heard(late, time.Now(), b.call(fcall.Acquire, owner), fcall.Outcome{Err: fcall.ErrUnreachable})
+	require.NoError(t, b.nodes[down].Kill())
+	require.True(t, b.do(b.call(fcall.Release, owner)).Spent)
+	c := b.members[late].caller.Load()
+	call := b.call(fcall.Acquire, owner)
+	call.TTL = fcall.TTL(time.Hour)
+	_, err := c.Do(t.Context(), call) // now it runs
 	require.NoError(t, err)
-	b.take()
+	require.True(t, b.Send(t.Context(), []fcall.Call{b.call(fcall.Release, owner)})[0].Spent)
+	b.until(func() bool {
+		r, err := c.Do(t.Context(), b.call(fcall.Inspect, ""))
+		return err == nil && r.Holder == ""
+	})
+}
+
+// A server that refuses one call of a pipeline, here the last, has answered: the others' outcomes do not
+// wait for one that is silent.
+func TestARefusedCallIsAnAnswer(t *testing.T) {
+	b := several(t, 3)
+	b.takeAll()
+	c, counts := b.members[0].caller.Load(), make([]count, 2)
+	_, err := b.nodes[0].Do(t.Context(), "HSET", "no:lock", "a", "b")
+	require.NoError(t, err)
+	for i, key := range []string{"lock:x", "no:lock"} {
+		counts[i] = count{b.poll(), fcall.Call{Verb: fcall.Inspect, Key: key}, false, b.ballots.find("", false)}
+	}
+	outcomes, err := deliver(t.Context(), 0, c, counts)
+	require.NoError(t, err)
+	require.True(t, outcomes[0].Yes)
+	require.ErrorIs(t, outcomes[1].Err, fcall.ErrNotALock)
+}
+
+// Votes of a minority that were left behind, of several owners and where they are asked first, keep nobody
+// out for long.
+func TestAMinorityKeepsNobodyOut(t *testing.T) {
+	for _, n := range []int{3, 5} {
+		b, place := several(t, n), "lock:x\n"
+		b.rivals.met("lock:x", "other", time.Now())
+		for i := range n / 2 {
+			left := b.call(fcall.Acquire, b.owner())
+			left.TTL = fcall.TTL(time.Hour)
+			_, err := b.members[(b.first(left.Key)+i)%n].caller.Load().Do(t.Context(), left)
+			require.NoError(t, err)
+			b.rivals.met(place, left.Owner, time.Now().Add(-believed)) // it has said so for long
+			place += "\n" + left.Owner
+		}
+		yes := false
+		for try := 1; !yes; try++ { // one, but for a machine that stands still
+			require.Less(t, try, 10)
+			owner := b.owner()
+			r := b.do(b.call(fcall.Acquire, owner))
+			if yes = r.Yes; r.Spent {
+				b.undo(b.call(fcall.Leave, owner))
+			}
+		}
+	}
 }
 
 // Sixteen want one lock all the time, while a server is paused and comes back: one has it at a time,

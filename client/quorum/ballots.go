@@ -30,6 +30,7 @@ type ballot struct {
 type seat struct {
 	asked, heard int       // requests for its vote, and their outcomes
 	maybe        bool      // one of those was a vote, or can have been
+	late         bool      // one of those had no answer: it may run yet, also behind a giving back
 	last         time.Time // the end of the last lease that it said yes to, from when that was asked for
 }
 
@@ -64,7 +65,8 @@ func (b *ballot) heard(server int, sent time.Time, call fcall.Call, o fcall.Outc
 	s, yes, ttl := &b.seats[server], o.Err == nil && o.Yes, length(call.TTL)
 	if call.Verb == fcall.Acquire {
 		s.heard++
-		s.maybe = s.maybe || yes || o.Err != nil && fcall.Unknown(o.Err)
+		s.late = s.late || o.Err != nil && fcall.Unknown(o.Err)
+		s.maybe = s.maybe || yes || s.late
 	}
 	b.used = sent
 	if end := sent.Add(ttl); yes && end.After(s.last) {
@@ -137,7 +139,7 @@ func (all *ballots) open(call fcall.Call) (b *ballot, nth int) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if b = all.by[call.Owner]; b == nil {
-		b = &ballot{all: all, seats: make([]seat, all.servers)}
+		b = &ballot{all: all, used: now, seats: make([]seat, all.servers)}
 		if all.by[call.Owner] = b; len(all.by)%many == 0 {
 			// those of which nothing is left anywhere, although nobody could say so
 			maps.DeleteFunc(all.by, func(_ string, b *ballot) bool { return now.Sub(b.used) > 2*b.lease })
@@ -149,17 +151,21 @@ func (all *ballots) open(call fcall.Call) (b *ballot, nth int) {
 }
 
 // find returns an owner's ballot. One that was dropped is over. Who gives back again knows that a request
-// for a vote may run late, on a connection that has ended since: then all servers may have something.
+// for a vote may run late, on a connection that has ended since: then a server may have something that did
+// not answer, and all if it was dropped.
 func (all *ballots) find(owner string, again bool) *ballot {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	b := all.by[owner]
 	if b == nil {
-		seats := slices.Repeat([]seat{{maybe: again}}, all.servers)
+		seats := slices.Repeat([]seat{{late: true}}, all.servers)
 		b = &ballot{all: all, over: true, request: fcall.Call{Owner: owner}, seats: seats}
 	}
 	if again {
 		all.by[owner] = b
+		for i := range b.seats {
+			b.seats[i].maybe = b.seats[i].maybe || b.seats[i].late
+		}
 	}
 	return b
 }

@@ -3,6 +3,7 @@
 package quorum
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -20,6 +21,15 @@ func open3() (*ballots, *ballot) {
 	all := &ballots{servers: 3, by: map[string]*ballot{}}
 	b, _ := all.open(fcall.Call{Owner: "a", TTL: "1000", Guard: "2000", MinHold: "5000"})
 	return all, b
+}
+
+// The one that makes them many has no votes yet, and is kept all the same.
+func TestTheBallotThatMakesThemManyIsKept(t *testing.T) {
+	all := &ballots{servers: 3, by: map[string]*ballot{}}
+	for i := range many {
+		b, _ := all.open(fcall.Call{Owner: strconv.Itoa(i), TTL: "60000"})
+		require.Same(t, b, all.find(strconv.Itoa(i), false))
+	}
 }
 
 func renewal(ttl string) fcall.Call { return fcall.Call{Verb: fcall.Renew, Owner: "a", TTL: ttl} }

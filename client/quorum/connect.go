@@ -41,8 +41,8 @@ func (s *servers) use(m *member, redis rueidis.Client) {
 func (s *servers) connect(options []rueidis.ClientOption) error {
 	answers := make(chan answer[any], len(options))
 	for i, m := range s.members {
-		m.wires = dial.NewWires()
 		option := options[i]
+		m.wires, m.at = dial.NewWires(), option.InitAddress
 		option.DisableCache = true
 		option, _ = dial.Adapt(option, m.wires, nil)
 		s.connecting.Go(func() {
@@ -92,7 +92,7 @@ func (s *servers) once(m *member, option rueidis.ClientOption) error {
 	if err != nil {
 		return fcall.Classify(context.Background(), err)
 	}
-	if err = s.independent(redis, option.InitAddress); err != nil {
+	if err = s.independent(redis, m); err != nil {
 		redis.Close()
 		return err
 	}
@@ -100,9 +100,9 @@ func (s *servers) once(m *member, option rueidis.ClientOption) error {
 	return nil
 }
 
-// independent reports an error if a server is a Cluster, or shares its data with one that has been
-// connected to, or does not say: it could have two votes.
-func (s *servers) independent(redis rueidis.Client, address []string) error {
+// independent reports an error if a server is a Cluster, or shares its data with another one that has been
+// connected to: it could have two votes. So it does for a replica, which has none.
+func (s *servers) independent(redis rueidis.Client, m *member) error {
 	ctx, cancel := context.WithTimeout(s.done, asksIdentity)
 	defer cancel()
 	info, err := redis.Do(ctx, redis.B().Info().Section("replication", "cluster").Build()).ToString()
@@ -114,8 +114,11 @@ func (s *servers) independent(redis rueidis.Client, address []string) error {
 	}
 	_, rest, _ := strings.Cut(info, "\nmaster_replid:")
 	id, _, _ := strings.Cut(rest, "\r")
-	if other, twice := s.histories.LoadOrStore(id, address); twice && id != "" {
-		return fmt.Errorf("%w: two of the servers are one, or one is a replica of the other: those at %v and %v", fcall.ErrArgument, other, address)
+	if other, twice := s.histories.LoadOrStore(id, m); twice && id != "" && other != m {
+		return fmt.Errorf("%w: two of the servers are one, or one is a replica of the other: those at %v and %v", fcall.ErrArgument, other.(*member).at, m.at)
+	}
+	if strings.Contains(info, "\nrole:slave") {
+		return fmt.Errorf("%w: it is a replica, which cannot vote", fcall.ErrUnreachable)
 	}
 	return nil
 }

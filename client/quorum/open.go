@@ -40,7 +40,7 @@ import (
 // first time that it is asked to take or renew a lock. So all may be restarted one after the other, twice
 // Guard apart; but when all servers are new, nobody gets a lock for so long.
 //
-// There is no line: a waiter asks again, after some milliseconds at first and after a second at last,
+// There is no line: a waiter asks again, after some milliseconds at first and a second and a half at last,
 // so the order of processes is that of chance. Goroutines of one process are served in order.
 //
 // It connects as client.Open does, and returns when a majority answers, and the others have had a

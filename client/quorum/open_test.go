@@ -5,6 +5,7 @@ package quorum_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -101,5 +102,31 @@ func TestBadQuorums(t *testing.T) {
 	_, err = quorum.Open(options, short)
 	require.ErrorIs(t, err, client.ErrUnreachable)
 	_, err = quorum.New([]rueidis.Client{nil, nil, nil}, short)
+	require.ErrorIs(t, err, client.ErrArgument)
+}
+
+// A replica of another primary has no vote. It is told, and not counted.
+func TestAReplicaIsNoServer(t *testing.T) {
+	options := server.Several(t, 3).ClientOptions()
+	for i := range 2 {
+		options[i].InitAddress = []string{server.Replicated(t, 1, server.Owned()).Nodes()[1].Addr}
+	}
+	_, err := quorum.Open(options, short)
+	require.ErrorIs(t, err, client.ErrUnreachable)
+	require.ErrorContains(t, err, "it is a replica")
+}
+
+// Two names of sentinels can lead to one server: it would have two votes, a majority alone.
+func TestTwoNamesOfSentinelsForOneServer(t *testing.T) {
+	d := server.Sentinel(t, server.Owned())
+	port := d.Nodes()[0].Addr[strings.LastIndex(d.Nodes()[0].Addr, ":")+1:]
+	for _, s := range d.Sentinels() {
+		_, err := s.Do(t.Context(), "SENTINEL", "MONITOR", "alias", "127.0.0.1", port, "2")
+		require.NoError(t, err)
+	}
+	options := server.Several(t, 3).ClientOptions()
+	options[0], options[1] = d.ClientOption(), d.ClientOption()
+	options[1].Sentinel.MasterSet = "alias"
+	_, err := quorum.Open(options, short)
 	require.ErrorIs(t, err, client.ErrArgument)
 }

@@ -29,7 +29,7 @@ func (s *servers) pipeline(ctx, closing context.Context, calls []fcall.Call, wai
 	answers := make(chan answer[[]fcall.Outcome], len(s.members))
 	for i := range s.members {
 		go func() {
-			answers <- ask(ctx, s, i, func(ctx context.Context, i int, c *fcall.Caller) ([]fcall.Outcome, error) {
+			answers <- ask(ctx, s, i, func(ctx context.Context, c *fcall.Caller) ([]fcall.Outcome, error) {
 				return deliver(ctx, i, c, counts)
 			})
 		}()
@@ -78,12 +78,12 @@ func gives(call fcall.Call) bool { return call.Verb == fcall.Release || call.Ver
 
 // to is the call as one server gets it, if it does. What is given back is told only to those that may
 // have something, until they have heard it: the others would be told again each time that one of them
-// does not answer. But who waits for a release hears whether a majority still had the lock.
+// does not answer. That is right for those alone where a request may run late, see find. But who waits for a
+// release hears whether a majority still had the lock.
 //
 // Owners are never used twice, so no token needs to be named, and a server can have another one.
 func (c *count) to(server int) (call fcall.Call, covers int, concerned bool) {
 	call, concerned = c.call, true
-	call.Tracked = false
 	switch {
 	case call.Verb == fcall.Renew:
 		call = raising(call, call.Fence)
@@ -95,7 +95,7 @@ func (c *count) to(server int) (call fcall.Call, covers int, concerned bool) {
 }
 
 // deliver is the pipeline to one server. A vote that it has lost, or never gave, is asked for before it is
-// renewed.
+// renewed. err is one of them all: a server that refuses one call has answered the others.
 func deliver(ctx context.Context, server int, c *fcall.Caller, counts []count) (outcomes []fcall.Outcome, err error) {
 	outcomes = make([]fcall.Outcome, len(counts))
 	var of, covers []int
@@ -114,7 +114,9 @@ func deliver(ctx context.Context, server int, c *fcall.Caller, counts []count) (
 	}
 	for n, o := range send(ctx, c, calls) {
 		i, b, again := of[n], counts[of[n]].ballot, n > 0 && of[n-1] == of[n]
-		err = o.Err
+		if n == 0 || o.Err == nil {
+			err = o.Err
+		}
 		switch {
 		case calls[n].Verb == fcall.Acquire || calls[n].Verb == fcall.Renew:
 			b.heard(server, sent, calls[n], o)

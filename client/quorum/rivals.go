@@ -27,7 +27,7 @@ const (
 // rivals are those who were found to have the locks that are wanted here.
 type rivals struct {
 	mu sync.Mutex
-	by map[string]rival // by key
+	by map[string]rival // by key, and by the place of an answer to lead
 }
 
 type rival struct {
@@ -46,15 +46,12 @@ func (r *rivals) met(key, holder string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known, ok := r.by[key]
-	if !ok {
-		if len(r.by) >= many {
-			clear(r.by)
-		}
-		known = rival{holder: holder, since: now, backoff: firstBackoff / 2}
+	if !ok && len(r.by) >= many {
+		clear(r.by)
 	}
 	if known.holder == holder {
 		known.backoff = min(max(2*known.backoff, firstBackoff), lastBackoff) // it is none after beaten
-	} else { // the lock moves
+	} else { // the lock moves, or nobody was met before
 		known.holder, known.since = holder, now
 		known.backoff = max(known.backoff/2, firstBackoff)
 	}
@@ -94,7 +91,9 @@ func (r *rivals) beaten(key string) {
 
 // refuse is the answer to an owner who does not get the lock.
 func (s *servers) refuse(b *ballot, nth int, r fcall.Reply) fcall.Reply {
-	r.Again = s.rivals.again(b.wanted().Key, r.Remaining)
+	key := b.wanted().Key
+	s.rivals.met(key, r.Holder, time.Now())
+	r.Again = s.rivals.again(key, r.Remaining)
 	r.Spent = !b.settle(nth)
 	return r
 }

@@ -43,6 +43,7 @@ const unheardOf = 128
 // member is one server.
 type member struct {
 	wires  *dial.Wires                  // of Open; nil: the rueidis client is the caller's
+	at     []string                     // its addresses, of Open
 	caller atomic.Pointer[fcall.Caller] // nil: no connection yet
 
 	flying atomic.Int64 // calls under way
@@ -85,7 +86,7 @@ type servers struct {
 
 	autoLoad   bool
 	log        *slog.Logger
-	histories  sync.Map // the replication ids of those that have been connected to
+	histories  sync.Map // by replication id, the members that have been connected to
 	connecting sync.WaitGroup
 
 	closing context.Context // ends the calls of Do, by its cause
@@ -129,19 +130,16 @@ type answer[T any] struct {
 	err   error
 }
 
-// calling is a call of one server.
-type calling[T any] func(ctx context.Context, server int, c *fcall.Caller) (T, error)
-
-// ask calls a server. The call goes on until rueidis gives up its connection, whether or not anybody waits for
-// it still: what a slow server says late has its consequences too.
-func ask[T any](ctx context.Context, s *servers, i int, call calling[T]) answer[T] {
+// ask calls a server. The call goes on until rueidis gives up its connection, whether or not anybody waits
+// for it still: what a slow server says late has its consequences too.
+func ask[T any](ctx context.Context, s *servers, i int, call func(context.Context, *fcall.Caller) (T, error)) answer[T] {
 	a := answer[T]{from: i}
 	c, err := s.members[i].begin()
 	if a.err = err; err != nil {
 		return a
 	}
 	defer s.members[i].flying.Add(-1)
-	a.value, a.err = call(context.WithoutCancel(ctx), i, c)
+	a.value, a.err = call(context.WithoutCancel(ctx), c)
 	return a
 }
 
@@ -184,11 +182,19 @@ func (s *servers) poll() poll {
 	return poll{servers: len(s.members), need: s.need, yes: make([]fcall.Reply, 0, len(s.members))}
 }
 
-// nth sorts, and returns the n-th smallest, counted from 1; zero if there are fewer.
-func nth[T int64 | time.Duration](of []T, n int) (zero T) {
+// nth is the n-th smallest value of all, counted from 1; zero if there are fewer.
+func nth[T int64 | time.Duration](of []fcall.Reply, value func(fcall.Reply) T, n int) (zero T) {
 	if n < 1 || len(of) < n {
 		return zero
 	}
-	slices.Sort(of)
-	return of[n-1]
+	all := make([]T, 0, 9) // there are no more servers, so it need not be on the heap
+	for _, r := range of {
+		all = append(all, value(r))
+	}
+	slices.Sort(all)
+	return all[n-1]
 }
+
+func fence(r fcall.Reply) int64 { return r.Fence }
+
+func remaining(r fcall.Reply) time.Duration { return r.Remaining }

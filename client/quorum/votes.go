@@ -61,21 +61,12 @@ func (p *poll) failure() error {
 // token is the one that the owner can have: the highest of a majority of votes, and the lowest such.
 // Of two majorities, the later one has a server that knew the token of the earlier one, and its own is
 // above that. It is 0 if there is no majority.
-func (p *poll) token() int64 { return nth(p.tokens(), p.need) }
-
-func (p *poll) tokens() []int64 {
-	of := make([]int64, len(p.yes))
-	for i, r := range p.yes {
-		of[i] = r.Fence
-	}
-	return of
-}
+func (p *poll) token() int64 { return nth(p.yes, fence, p.need) }
 
 // known reports whether a majority has that token, or a higher one.
 func (p *poll) known() bool {
-	of := p.tokens()
-	token := nth(of, p.need)
-	return token > 0 && of[len(of)-p.need] >= token
+	token := p.token()
+	return token > 0 && nth(p.yes, fence, len(p.yes)-p.need+1) >= token
 }
 
 // decided reports whether nobody waits for further votes. A round that is lost waits for all the same: those
@@ -87,11 +78,7 @@ func (p *poll) busy() fcall.Reply {
 	if r := p.refusal(); r.Holder != "" {
 		return r
 	}
-	var closed []time.Duration
-	for _, r := range p.no {
-		closed = append(closed, r.Remaining)
-	}
-	return fcall.Reply{Remaining: nth(closed, max(1, p.need-len(p.yes))), Why: functions.WhySettling}
+	return fcall.Reply{Remaining: nth(p.no, remaining, max(1, p.need-len(p.yes))), Why: functions.WhySettling}
 }
 
 // refusal is one of those that said no, if possible one that says that the lock was broken, or one that
@@ -121,12 +108,8 @@ func (p *poll) owned() fcall.Reply {
 	if len(of) == 0 || len(of)+p.servers-p.answered() < p.need {
 		return fcall.Reply{Why: functions.WhyFree}
 	}
-	left, tokens := make([]time.Duration, len(of)), make([]int64, len(of))
-	for i, one := range of {
-		left[i], tokens[i] = one.Remaining, one.Fence
-	}
 	// that of the majority: one that voted late can have a higher token, or a lower one
 	r := of[0]
-	r.Remaining, r.Fence = nth(left, max(1, len(of)-p.need+1)), nth(tokens, min(p.need, len(of)))
+	r.Remaining, r.Fence = nth(of, remaining, max(1, len(of)-p.need+1)), nth(of, fence, min(p.need, len(of)))
 	return r
 }

@@ -213,17 +213,12 @@ func (r *report) lost(c cell, other *row) (list []string) {
 	}
 	for _, m := range judged {
 		if x, known := ours.medians[m]; known && slices.Contains(c.section().columns, m) {
-			if y, known := other.medians[m]; known && better(m, y, x) {
+			if y, known := other.medians[m]; known && (m == mRate && y > x || m != mRate && y < x) { // less is better, but of rates
 				list = append(list, m)
 			}
 		}
 	}
 	return list
-}
-
-// better reports whether x is a better number than y. Of all but rates less is better.
-func better(metric string, x, y float64) bool {
-	return metric == mRate && x > y || metric != mRate && x < y
 }
 
 // losses lists every row that beats Holdfast.

@@ -52,8 +52,6 @@ type history struct {
 	killed   map[string]bool // processes
 }
 
-func newHistory(r *record) *history { return &history{record: r, cycled: map[string]bool{}} }
-
 // trouble notes a violation that needs no checker.
 func (h *history) trouble(v violation) {
 	h.mu.Lock()

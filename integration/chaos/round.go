@@ -60,7 +60,7 @@ func (r *round) run(ctx context.Context) (*result, error) {
 	}
 	r.terms = termsOf(s, r.Profile)
 	record.write("round", r)
-	h := newHistory(record)
+	h := &history{record: record, cycled: map[string]bool{}}
 	err = r.play(ctx, s, h)
 	res := r.judge(h)
 	if err == nil && ctx.Err() == nil && r.terms.Guard > 0 && res.counts[numbers][entries] == 0 {
@@ -177,7 +177,11 @@ func (r *round) judge(h *history) *result {
 	res.count(numbers, holds, len(h.holds))
 	if r.terms.Guard > 0 {
 		res.count(numbers, guarded, 1)
-		res.count(numbers, entries, entered(h.holds, h.calm))
+		for _, in := range h.holds {
+			if h.calm == 0 || in.Enter < h.calm {
+				res.count(numbers, entries, 1)
+			}
+		}
 	}
 	for _, f := range h.faults {
 		what := faults
@@ -197,16 +201,6 @@ func (r *round) judge(h *history) *result {
 		res.violations = append(res.violations, list...)
 	}
 	return res
-}
-
-// entered counts the holders who came in before the calm.
-func entered(holds []*hold, calm stamp) (n int) {
-	for _, h := range holds {
-		if calm == 0 || h.Enter < calm {
-			n++
-		}
-	}
-	return n
 }
 
 // aftermath is how long requests that were on their way reach a server whose grants do not count any more.

@@ -4,6 +4,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -12,27 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/integration/testbed"
 )
-
-// One owner string may wait for several locks. A message names the owner and not the lock, so a
-// grant of one of them is no grant of the other.
-func TestAGrantOfOneLockIsNotOneOfAnother(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		a, b := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
-		x, y := e.Take(a, "{l}x"), e.Take(a, "{l}y")
-		first := e.Acquire(e.Ctx, b, "{l}x", client.WithOwner("job 7"))
-		second := e.Acquire(e.Ctx, b, "{l}y", client.WithOwner("job 7"))
-		e.Line(a, "{l}x", 1)
-		e.Line(a, "{l}y", 1)
-		e.Release(y)
-		l := e.Locked(second).Lock
-		require.Equal(t, "job 7", l.Owner())
-		e.Release(l)
-		require.Empty(t, first)
-		require.NoError(t, x.Context().Err())
-		e.Release(x)
-		e.Release(e.Locked(first).Lock)
-	})
-}
 
 // Who ends an owner's holds is told whether there were any. Those of its own client end before it returns.
 func TestReleaseOwner(t *testing.T) {
@@ -148,4 +128,55 @@ func TestRenewForOfAJoinedLock(t *testing.T) {
 		require.Greater(t, e.inspect(a, "a").Remaining, testbed.Long/2, "alone it cannot either: it may be a late call of the other one")
 		e.Release(long)
 	})
+}
+
+// A Try that asks the server is never refused for a lock that another has released before.
+func TestAFreshAnswerIsTheServers(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		holder, c := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
+		for range 25 {
+			l := e.Take(holder, "a")
+			for range 3 { // from memory, by now
+				_, err := c.TryAcquire(e.Ctx, "a")
+				only(t, client.ErrBusy, err)
+			}
+			before := e.calls()
+			_, err := c.TryAcquire(e.Ctx, "a", client.WithFreshAnswer())
+			only(t, client.ErrBusy, err)
+			require.Positive(t, e.calls()-before) // on a busy machine the holder looks meanwhile
+			e.Release(l)
+			e.Release(e.Take(c, "a", client.WithFreshAnswer()))
+		}
+	})
+}
+
+// Client-side caching goes on after a restart of the server, through refused connections.
+func TestCachingSurvivesARestart(t *testing.T) {
+	e := own(t)
+	c, holder := e.open(client.Config{}), e.open(client.Config{Lease: testbed.Long})
+	cached := func() bool {
+		for range 5 { // the connection may have to be made, and the key to be noticed
+			_, _ = c.TryAcquire(e.Ctx, "a")
+		}
+		before := e.calls()
+		for range 20 {
+			_, err := c.TryAcquire(e.Ctx, "a")
+			if !errors.Is(err, client.ErrBusy) {
+				return false
+			}
+		}
+		return e.calls() == before
+	}
+	e.Take(holder, "a")
+	e.Eventually("from memory", cached)
+	require.NoError(t, e.D.Nodes()[0].Kill())
+	for refused := 0; refused < 5; {
+		if _, err := c.TryAcquire(e.Ctx, "a"); errors.Is(err, client.ErrUnreachable) {
+			refused++
+		}
+	}
+	require.NoError(t, e.D.Nodes()[0].Restart())
+	e.D.Load(t)
+	e.Eventually("held again", func() bool { _, err := holder.TryAcquire(e.Ctx, "a"); return err == nil })
+	e.Eventually("from memory again", cached)
 }

@@ -79,6 +79,7 @@ func TestDelByAnOperator(t *testing.T) {
 
 func TestNameKeepsPartsApart(t *testing.T) {
 	require.Equal(t, "order:42", client.Name("order", 42))
+	require.Empty(t, client.Name("order", new(int64)), "its text is an address")
 	require.NotEqual(t, client.Name("a:b", "c"), client.Name("a", "b:c"))
 	require.NotEqual(t, client.Name("a%3Ab"), client.Name("a:b"))
 }

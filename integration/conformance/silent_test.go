@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -99,33 +98,6 @@ func TestAnOutageDoesNotHoldUpARelease(t *testing.T) {
 	d.Eventually("it is given back", func() bool { return !d.Exists("done") })
 }
 
-// dials counts the connections of a client.
-func dials(option *rueidis.ClientOption) *atomic.Int64 {
-	open := new(atomic.Int64)
-	option.DialCtxFn = func(ctx context.Context, to string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-		conn, err := d.DialContext(ctx, "tcp", to)
-		if err != nil {
-			return nil, err
-		}
-		open.Add(1)
-		return &counted{Conn: conn, open: open}, nil
-	}
-	return open
-}
-
-type counted struct {
-	net.Conn
-	open   *atomic.Int64
-	closed atomic.Bool
-}
-
-func (c *counted) Close() error {
-	if c.closed.CompareAndSwap(false, true) {
-		c.open.Add(-1)
-	}
-	return c.Conn.Close()
-}
-
 // Close ends every call, and the context of every lock, in about a second, also where the server says nothing.
 // It leaves no goroutine and no connection.
 func TestCloseEndsEverything(t *testing.T) {
@@ -140,7 +112,10 @@ func TestCloseEndsEverything(t *testing.T) {
 			d.Line(blocker, "a", 0) // its connections stand
 			known := leaks.Now()
 			option, cfg := d.option(), d.Configured(client.Config{Lease: testbed.Long})
-			open := dials(&option)
+			var open leaks.Conns
+			option.DialCtxFn = open.Counting(func(ctx context.Context, to string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+				return d.DialContext(ctx, "tcp", to)
+			})
 			redis, err := rueidis.NewClient(option)
 			require.NoError(t, err)
 			c, err := client.New(redis, cfg)
@@ -199,7 +174,7 @@ func TestCloseEndsEverything(t *testing.T) {
 				redis.Close()
 			}
 			require.NoError(t, leaks.Find(known))
-			require.Zero(t, open.Load(), "connections are left")
+			require.Zero(t, open.Open(), "connections are left")
 		})
 	}
 }

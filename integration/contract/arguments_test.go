@@ -43,7 +43,7 @@ func arguments() (all []argument) {
 			a := argument{function: function, name: word, before: append(usual(function), word), most: bounds[word]}
 			a.least, a.longest = lengths[word][0], lengths[word][1]
 			if word == functions.OptTokens { // a run is no longer than its lease in microseconds
-				a.before[1] = long
+				a.before[1] = "1000"
 			}
 			if word == functions.OptGuard { // and a guard no shorter than it
 				a.before[1] = "1"
@@ -100,7 +100,8 @@ func over(most int) string { return strings.Repeat("z", most+1) }
 
 // Every argument is refused outside its bounds by name, with the key as it was: absent, and held
 // with a line. Text of one is shown in the logs of others, so none of it may end a line.
-func TestArgumentsOutsideTheirBoundsAreRefused(t *testing.T) {
+// Within its bounds it is taken.
+func TestArgumentsHaveBounds(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		held, free := b.key("held"), b.key("free")
 		b.take(held, "a", long)
@@ -122,23 +123,16 @@ func TestArgumentsOutsideTheirBoundsAreRefused(t *testing.T) {
 					refused(value, " must not contain control characters")
 				}
 			}
-		}
-		want(t, b.c.do("EXISTS", free), 0)
-		want(t, b.c.do("DUMP", held), before)
-	})
-}
-
-func TestArgumentsWithinTheirBoundsAreTaken(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		for _, a := range arguments() {
 			for _, value := range a.good() {
-				k := b.key("k")
+				k := b.key("good")
 				if got, bad := b.call(a.function, k, a.with(value)...).(failure); bad {
 					t.Errorf("%s with %s %.40q: %s", a.function, a.name, value, got)
 				}
 				b.c.do("DEL", k)
 			}
 		}
+		want(t, b.c.do("EXISTS", free), 0)
+		want(t, b.c.do("DUMP", held), before)
 	})
 }
 
@@ -149,36 +143,29 @@ func TestMisuse(t *testing.T) {
 		"HFOPTION RAISE is not known":                  {functions.Acquire, "a", long, "RAISE", "5"},
 		"HFOPTION 35000 is not known":                  {functions.Acquire, "a", long, "35000", "1"},
 		"HFOPTION X is not known":                      {functions.Inspect, "x"},
-		"HFOPTION FENCE is not known":                  {functions.Release, "a", "FENCE", "5"},
 		"HFOPTION argument 3 is not known":             {functions.Acquire, "a", long, "A\r\nB"},
 		"HFOPTION argument 4 is not known":             {functions.AcquireReentrant, "a", long, "h", strings.Repeat("x", 99)},
 		"HFARG GUARD needs a value":                    {functions.Wait, "a", long, "GUARD"},
 		"HFARG GUARD must not be less than ttl_ms":     {functions.Acquire, "a", long, "GUARD", "599999"},
 		"HFARG GUARD must be given only once":          {functions.Acquire, "a", long, "GUARD", long, "guard", long},
 		"HFARG ALL must be given only once":            {functions.Release, "a", "ALL", "all"},
-		"HFARG TOKENS must not be more than 1000":      {functions.Acquire, "a", "5", "TOKENS", "5001"},
-		"HFARG TOKENS is of no use with HOLD":          {functions.Wait, "a", long, "HOLD", "h", "TOKENS", "5"},
-		"HFARG MINHOLD is of no use with HOLD":         {functions.Wait, "a", long, "MINHOLD", "5", "HOLD", "h"},
-		"HFARG MINHOLD is of no use with TOKENS":       {functions.Acquire, "a", long, "MINHOLD", "5", "TOKENS", "9"},
-		"HFARG HOLD is of no use with ALL":             {functions.Release, "a", "HOLD", "h", "ALL"},
-		"HFARG HOLD is of no use with LAST":            {functions.Release, "a", "LAST", "5", "HOLD", "h"},
-		"HFARG FORGET is of no use with REASON":        {functions.Break, "REASON", "x", "FORGET"},
+		"HFARG TOKENS must not be more than 1000":      {functions.Wait, "b", "5", functions.OptChannel, "c", "TOKENS", "5001"},
 		"HFARG RAISE must be no more than 60 s ahead":  {functions.Renew, "a", long, "RAISE", "9007199254740991"},
 		"HFARG LAST must be an integer":                {functions.Release, "a", "LAST", "007"},
 		"HFARG from must be an integer from 1 to 1000": {functions.Holders, "1001"},
-		"HFARG LIMIT is of no use with HOLD":           {functions.Wait, "a", long, "LIMIT", "2", "HOLD", "h"},
-		"HFARG LIMIT is of no use with SHARED":         {functions.Acquire, "a", long, "SHARED", "LIMIT", "2"},
-		"HFARG LIMIT is of no use with TOKENS":         {functions.Acquire, "a", long, "LIMIT", "2", "TOKENS", "1"},
-		"HFARG SHARED is of no use with HOLD":          {functions.Wait, "a", long, "HOLD", "h", "SHARED"},
-		"HFARG SHARED is of no use with TOKENS":        {functions.Wait, "a", long, "SHARED", "TOKENS", "1"},
-		"HFARG VALUE is of no use with HOLD":           {functions.Wait, "a", long, "HOLD", "h", "VALUE"},
-		"HFARG VALUE is of no use with TOKENS":         {functions.Acquire, "a", long, "VALUE", "TOKENS", "1"},
-		"HFARG VALUE is of no use with LIMIT":          {functions.Wait, "a", long, "LIMIT", "2", "VALUE"},
-		"HFARG VALUE is of no use with SHARED":         {functions.Acquire, "a", long, "VALUE", "SHARED"},
-		"HFOPTION VALUE is not known":                  {functions.AcquireReentrant, "a", long, "h", "VALUE"},
-		"HFOPTION LAST is not known":                   {functions.Finish, "a", "v", long, "LAST", "2"},
-		"HFOPTION LIMIT is not known":                  {functions.AcquireReentrant, "a", long, "h", "LIMIT", "2"},
-		"HFOPTION SHARED is not known":                 {functions.Renew, "a", long, "SHARED"},
+	}
+	for _, pair := range exclusive {
+		for function, words := range options {
+			if slices.Contains(words, pair[0]) && slices.Contains(words, pair[1]) {
+				c := append([]string{function}, usual(function)...)
+				for _, word := range pair {
+					if c = append(c, word); !alone(word) {
+						c = append(c, "5")
+					}
+				}
+				cases["HFARG "+pair[0]+" is of no use with "+pair[1]] = c
+			}
+		}
 	}
 	each(t, func(t *testing.T, b *bed) {
 		k := b.key("k")
@@ -239,12 +226,9 @@ func TestRepeatsWrite(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		k := b.key("k")
 		for _, call := range [][]string{
-			{functions.Acquire, "a", long}, {functions.Wait, "a", long}, {functions.Renew, "a", long}, {functions.Renew, "a", long, "FENCE", ""},
+			{functions.Acquire, "a", long}, {functions.Wait, "a", long}, {functions.Renew, "a", long},
 			{functions.Wait, "b", long}, {functions.Wait, "c", long, "HOLD", "h"},
 		} {
-			if len(call) == 5 && call[4] == "" {
-				call[4] = b.c.do("HGET", k, "fence").(string)
-			}
 			b.call(call[0], k, call[1:]...)
 			before := b.dirty()
 			b.call(call[0], k, call[1:]...)

@@ -15,11 +15,6 @@ import (
 // fill lets owners w0 to w<n-1> wait for what 'holder' has, many calls on their way at once.
 func (b *bed) fill(key, channel string, n int, more ...string) {
 	b.tb.Helper()
-	b.fillBehind(key, "holder", channel, n, more...)
-}
-
-func (b *bed) fillBehind(key, holder, channel string, n int, more ...string) {
-	b.tb.Helper()
 	const window = 500
 	for from := 0; from < n; from += window {
 		to := min(from+window, n)
@@ -28,7 +23,7 @@ func (b *bed) fillBehind(key, holder, channel string, n int, more ...string) {
 			b.c.send(append(args, more...)...)
 		}
 		for i := from; i < to; i++ {
-			want(b.tb, b.c.receive(ioWithin), []any{0, anything, holder, i + 1, functions.WhyHeld, serverMS, token, anything})
+			want(b.tb, b.c.receive(ioWithin), []any{0, anything, "holder", i + 1, functions.WhyHeld, serverMS, token, anything})
 		}
 	}
 }
@@ -45,112 +40,104 @@ func (b *bed) content(key string) string {
 	return strings.Join(pairs, "\n")
 }
 
-// The line has a bound, and at that bound every function still works.
+// The line has a bound, and at that bound every function still works. However many of it are dead, one call
+// passes over 100 places and no more. The next ones go on, whatever they are.
+// In the end the living waiter has the lock.
 func TestLineAtItsBound(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		k := b.key("k")
 		b.take(k, "holder", long)
-		b.subscribe("somebody") // those who came first would be dead after 5 s
-		b.fill(k, "somebody", functions.MaxWaiters)
+		listens := b.subscribe("nobody") // for so long: those who came first would be dead after 5 s
+		b.fill(k, "nobody", functions.MaxWaiters)
 		before := b.content(k)
+		bounded := func(function string, args ...string) (got any) {
+			calls := b.inner(func() { got = b.call(function, k, args...) })
+			if calls["hget"] > 2*steps+3 || calls["pubsub|shardnumsub"] > steps+4 || calls["hset"] > 1 || calls["hdel"] > 1 {
+				t.Errorf("%s executed %v", function, calls)
+			}
+			return got
+		}
 		full := failure("HFFULL the line has 5000 waiters, no more are possible")
-		want(t, b.call(functions.Wait, k, "one more", long), full)
+		want(t, bounded(functions.Wait, "one more", long, functions.OptChannel, "nobody"), full)
 		want(t, b.content(k), before)
-		want(t, b.call(functions.Acquire, k, "one more", long), busy("holder", functions.MaxWaiters))
-		want(t, b.call(functions.Wait, k, "w4999", long, functions.OptChannel, "somebody"), inLine("holder", 5000))
-		want(t, b.call(functions.Leave, k, "w2500"), 1)
-		want(t, b.call(functions.Wait, k, "w4999", long, functions.OptChannel, "somebody"), inLine("holder", 4999))
-		want(t, b.call(functions.Wait, k, "one more", long, functions.OptChannel, "somebody"), inLine("holder", 5000))
-		want(t, b.call(functions.Wait, k, "two more", long), full)
-	})
-}
-
-// One call passes over 100 places. The next ones go on, whatever they are, and in the end the
-// living waiter has the lock.
-func TestLineOfDeadWaitersIsTakenApartInSteps(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		k := b.key("k")
-		b.take(k, "holder", long)
-		listens := b.subscribe("nobody") // for so long
-		b.fill(k, "nobody", functions.MaxWaiters-1)
-		b.wait(k, "alive", "", functions.MaxWaiters)
+		want(t, bounded(functions.Acquire, "one more", long), busy("holder", functions.MaxWaiters))
+		want(t, bounded(functions.Wait, "w4999", long, functions.OptChannel, "nobody"), inLine("holder", 5000))
+		want(t, bounded(functions.Leave, "w50"), 1)
+		want(t, bounded(functions.Wait, "w4999", long, functions.OptChannel, "nobody"), inLine("holder", 4999))
+		want(t, bounded(functions.Wait, "alive", long), inLine("holder", 5000))
+		want(t, bounded(functions.Wait, "two more", long), full)
 		want(t, listens.do("SUNSUBSCRIBE", "nobody"), []any{"sunsubscribe", "nobody", 0})
-		want(t, b.call(functions.Release, k, "holder"), 1)
-		for left := functions.MaxWaiters - steps; left > 0; left -= steps {
+		want(t, bounded(functions.Release, "holder"), 1)
+		for _, call := range [][]string{{functions.Wait, "x", long}, {functions.Leave, "x"}, {functions.Renew, "x", long}, {functions.Release, "x"}, {functions.Break}} {
+			bounded(call[0], call[1:]...)
+		}
+		for left := functions.MaxWaiters - 6*steps + 1; left > steps; left -= steps { // a hole is a place
 			want(t, b.call(functions.Inspect, k), []any{0, "", 0, 0, 0, left, functions.WhyServing})
 			want(t, b.c.do("PTTL", k), between{39_000, 80_000})
 			b.expectNoTrace(k, left)
-			if left > steps {
-				want(t, b.call(functions.Acquire, k, "passer-by", long), []any{0, 0, "", left - steps, functions.WhyServing})
-			}
+			want(t, bounded(functions.Acquire, "passer-by", long), []any{0, 0, "", left - steps, functions.WhyServing})
 		}
 		want(t, b.call(functions.Acquire, k, "passer-by", long), busy("alive", 0))
 		b.expectLock(k, "alive", 1, 0)
 		b.expectNoTrace(k, 0)
-	})
+	}, server.Owned())
 }
 
 // steps is how many places of the line one call passes over.
 const steps = 100
 
 // Positions are exact for the first 100 waiters, whatever holes there are; behind them they never
-// sound nearer than that.
+// sound nearer than that. Nothing is left of the holes when those beside them are gone.
 func TestPositionsAmongHoles(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		k := b.key("k")
-		const n = 600
+		const n = 720
 		b.take(k, "holder", long)
 		b.fill(k, "nobody", n)
-		left := 0
-		for i := range n {
-			if i%3 != 1 { // runs of two between those that stay
+		for _, first := range []int{2, 3, 5, 0, 4} { // the last one joins two runs
+			for i := first; i < n; i += 6 {
 				want(t, b.call(functions.Leave, k, fmt.Sprint("w", i)), 1)
-				left++
 			}
 		}
-		for i := range n / 3 {
+		for i := range n / 6 {
 			exact := any(i + 1)
 			if i >= steps {
-				exact = between{steps + 1, n - int64(left)}
+				exact = between{steps + 1, n / 6}
 			}
-			got := b.call(functions.Wait, k, fmt.Sprint("w", 3*i+1), long)
+			got := b.call(functions.Wait, k, fmt.Sprint("w", 6*i+1), long)
 			want(t, got, inLine("holder", exact))
 		}
-		b.expectNoTrace(k, n/3)
+		b.expectNoTrace(k, n/6)
+		for i, holder := 0, "holder"; i < n/4; i += 6 { // from both ends
+			for _, next := range []int{3*i + 1, 3*i + 7} {
+				want(t, b.call(functions.Release, k, holder), 1)
+				holder = fmt.Sprint("w", next)
+			}
+			want(t, b.call(functions.Leave, k, fmt.Sprint("w", 3*i+13)), 1)
+			want(t, b.call(functions.Leave, k, fmt.Sprint("w", n-5-i)), 1)
+		}
+		b.expectNoTrace(k, 0)
 	})
 }
 
+// The holds have a bound too. Their ids are written when they change, not by every call.
+// With many of them that would be kilobytes to each replica.
 func TestHoldsAtTheirBound(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		k := b.key("k")
+		id := func(i int) string { return fmt.Sprint(strings.Repeat("h", functions.MaxHoldBytes-3), 100+i) }
 		for i := range functions.MaxHolds {
-			want(t, b.call(functions.AcquireReentrant, k, "a", long, fmt.Sprint("h", i)), []any{1, token, i + 1})
+			want(t, b.call(functions.AcquireReentrant, k, "a", long, id(i)), []any{1, token, i + 1})
 		}
 		before := b.c.do("DUMP", k)
 		full := failure("HFFULL the lock has 128 holds, no more are possible")
 		want(t, b.call(functions.AcquireReentrant, k, "a", long, "one more"), full)
 		want(t, b.call(functions.Wait, k, "a", long, functions.OptHold, "one more"), full)
 		want(t, b.c.do("DUMP", k), before)
-		want(t, b.call(functions.AcquireReentrant, k, "a", long, "h7"), []any{1, token, functions.MaxHolds})
-		for i := range functions.MaxHolds {
-			want(t, b.call(functions.Release, k, "a", functions.OptHold, fmt.Sprint("h", i)), []any{1, functions.MaxHolds - 1 - i})
-		}
-		b.expectFree(k)
-	})
-}
-
-// The ids of holds are written when they change, not by every call: with many of them that would be
-// kilobytes to each replica.
-func TestHoldsAreWrittenWhenTheyChange(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		k := b.key("k")
-		id := func(i int) string { return fmt.Sprint(strings.Repeat("h", functions.MaxHoldBytes-3), 100+i) }
-		for i := range 100 {
-			want(t, b.call(functions.AcquireReentrant, k, "a", long, id(i)), []any{1, token, i + 1})
-		}
 		monitor := b.dial(2)
 		want(t, monitor.do("MONITOR"), "OK")
-		for _, call := range [][]string{{functions.Renew, "a", long}, {functions.AcquireReentrant, "a", long, id(7)}, {functions.Wait, "b", long},
+		want(t, b.call(functions.AcquireReentrant, k, "a", long, id(7)), []any{1, token, functions.MaxHolds})
+		for _, call := range [][]string{{functions.Renew, "a", long}, {functions.Wait, "b", long},
 			{functions.Wait, "b", long}, {functions.Leave, "b"}, {functions.Acquire, "c", long}, {functions.Release, "a", "HOLD", "unknown"}} {
 			b.call(call[0], k, call[1:]...)
 		}
@@ -160,6 +147,10 @@ func TestHoldsAreWrittenWhenTheyChange(t *testing.T) {
 				t.Errorf("%d bytes are written: %.200s", len(line), line)
 			}
 		}
+		for i := range functions.MaxHolds {
+			want(t, b.call(functions.Release, k, "a", functions.OptHold, id(i)), []any{1, functions.MaxHolds - 1 - i})
+		}
+		b.expectFree(k)
 	}, server.Owned())
 }
 

@@ -32,9 +32,9 @@ var (
 		functions.Leave:  {functions.OptHold, functions.OptFence},
 		functions.Break:  {functions.OptOwner, functions.OptReason, functions.OptForget},
 	}
-	// exclusive are the words of which one makes the other useless.
-	exclusive = [][2]string{{functions.OptHold, functions.OptAll}, {functions.OptHold, functions.OptLast}, {functions.OptHold, functions.OptTokens},
-		{functions.OptHold, functions.OptMinHold}, {functions.OptMinHold, functions.OptTokens}, {functions.OptForget, functions.OptReason},
+	// exclusive are the words of which one makes the other useless, in the order of the error.
+	exclusive = [][2]string{{functions.OptHold, functions.OptAll}, {functions.OptHold, functions.OptLast}, {functions.OptTokens, functions.OptHold},
+		{functions.OptMinHold, functions.OptHold}, {functions.OptMinHold, functions.OptTokens}, {functions.OptForget, functions.OptReason},
 		{functions.OptLimit, functions.OptShared}, {functions.OptLimit, functions.OptHold}, {functions.OptLimit, functions.OptTokens},
 		{functions.OptShared, functions.OptHold}, {functions.OptShared, functions.OptTokens}, {functions.OptValue, functions.OptHold},
 		{functions.OptValue, functions.OptTokens}, {functions.OptValue, functions.OptLimit}, {functions.OptValue, functions.OptShared}}

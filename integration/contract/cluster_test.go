@@ -42,7 +42,16 @@ func TestChannelsOfOtherSlots(t *testing.T) {
 		on := clusterBeds(t, f)
 		k := "lock two"
 		b := on(k)
-		here, there := channels(t, on, k)
+		here, there := "", "" // a channel of another slot on the same node as the key, and one on another node
+		for i := 0; here == "" || there == ""; i++ {
+			switch ch := fmt.Sprint("channel", i); {
+			case cluster.Slot(ch) == cluster.Slot(k):
+			case on(ch) == b:
+				here = ch
+			default:
+				there = ch
+			}
+		}
 		sub := b.subscribe(here)
 		b.take(k, "a", long)
 		b.wait(k, "b", here, 1)
@@ -58,20 +67,4 @@ func TestChannelsOfOtherSlots(t *testing.T) {
 		want(t, grant(t, own.message()).owner, "f")
 		sub.silent()
 	})
-}
-
-// channels finds a channel of another slot on the same node as the key, and one on another node.
-func channels(t *testing.T, on func(string) *bed, key string) (here, there string) {
-	t.Helper()
-	for i := 0; here == "" || there == ""; i++ {
-		ch := fmt.Sprint("channel", i)
-		switch {
-		case cluster.Slot(ch) == cluster.Slot(key):
-		case on(ch) == on(key):
-			here = ch
-		default:
-			there = ch
-		}
-	}
-	return here, there
 }

@@ -67,18 +67,20 @@ func leasesEnd(b *bed, k string) {
 		[]any{[]any{1, token, 1}, []any{1, token, 2}, []any{0, between{1, 101}, "", 0, functions.WhyLimited}})
 	b.pause(101)
 	want(b.tb, b.call(functions.Inspect, k), []any{1, "", 1, token, left, 0, functions.WhyLimited})
-	want(b.tb, b.call(functions.Renew, k, "a", long), []any{0, left, "", 0, functions.WhyLimited})
 	want(b.tb, b.call(functions.Acquire, k, "c", long, functions.OptLimit, "2"), []any{1, token, 1})
 	want(b.tb, b.call(functions.Renew, k, "b", "700000"), token)
-	want(b.tb, b.call(functions.Holders, k), []any{0, 1, "c", token, left, 2, "b", token, between{650_000, 700_001}})
+	b.call(functions.Acquire, k, "d", long, functions.OptLimit, "3", functions.OptMinHold, "10000")
+	want(b.tb, b.call(functions.Release, k, "d"), 1)
+	want(b.tb, b.call(functions.Holders, k), []any{0, 1, "c", token, left, 2, "b", token, between{650_000, 700_001}, 3, "", token, between{1, 10_001}})
 }
 
 // One call ends 100 leases and no more. Who lost its own meanwhile has it no more, and can come back.
 func manyLeasesEnd(b *bed, k string) {
-	const n = steps + 50
+	const n = steps + 1
 	lost := fmt.Sprint("w", n-1)
 	shareUntilNow := func() {
 		b.share(k, n)
+		want(b.tb, b.call(functions.Holders, k).([]any)[0], n)
 		for i := range n {
 			b.endSlot(k, i+1)
 		}

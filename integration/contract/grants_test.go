@@ -5,10 +5,8 @@ package contract
 import (
 	"cmp"
 	"encoding/binary"
-	"testing"
 
 	"github.com/holdfast-go/holdfast/functions"
-	"github.com/holdfast-go/holdfast/integration/server"
 )
 
 // asked rewrites when the waiter at a place of the line asked last, in milliseconds from now.
@@ -37,7 +35,7 @@ func sweepsHead(b *bed, k string) {
 	}
 	b.wait(k, "fresh", "nobody", 3)                      // asks again
 	want(b.tb, b.c.do("HSET", k, "fence", "1000000"), 0) // held for long
-	want(b.tb, b.call(functions.Wait, k, "new1", long), []any{0, left, "a", 5, functions.WhyHeld, serverMS, 1000000, 0})
+	want(b.tb, b.call(functions.Wait, k, "new1", long, functions.OptChannel, ch), []any{0, left, "a", 5, functions.WhyHeld, serverMS, 1000000, 1})
 	want(b.tb, b.call(functions.Wait, k, "new2", long), []any{0, left, "a", 5, functions.WhyHeld, serverMS, 1000000, 0})
 	// a hole is a place
 	want(b.tb, b.call(functions.Wait, k, "new3", long), []any{0, left, "a", 6, functions.WhyHeld, serverMS, 1000000, 0})
@@ -58,26 +56,6 @@ func marksPointForward(b *bed, k string) {
 		want(b.tb, b.call(functions.Release, k, "b"), 1)
 		b.expectFree(k)
 	}
-}
-
-// One call passes over 100 places and no more, however many dead waiters there are.
-func TestWorkOfACallIsBounded(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		k := b.key("k")
-		b.take(k, "holder", long)
-		listens := b.subscribe("nobody") // for so long
-		b.fill(k, "nobody", functions.MaxWaiters)
-		want(t, listens.do("SUNSUBSCRIBE", "nobody"), []any{"sunsubscribe", "nobody", 0})
-		for _, call := range [][]string{
-			{functions.Leave, "w2500"}, {functions.Wait, "w4999", long, "CHANNEL", "nobody"}, {functions.Release, "holder"}, {functions.Acquire, "x", long},
-			{functions.Renew, "x", long}, {functions.Wait, "x", long}, {functions.Release, "x"}, {functions.Leave, "y"}, {functions.Break},
-		} {
-			calls := b.inner(func() { b.call(call[0], k, call[1:]...) })
-			if calls["hget"] > 2*steps+3 || calls["pubsub|shardnumsub"] > steps+4 || calls["hset"] > 1 || calls["hdel"] > 1 {
-				t.Errorf("%s executed %v", call[0], calls)
-			}
-		}
-	}, server.Owned())
 }
 
 // waiting is an entry of the line, as the library packs it.

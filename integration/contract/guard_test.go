@@ -64,14 +64,19 @@ func youngMemory(b *bed, k string) {
 		want(b.tb, b.c.run(try, k), refused)
 		b.expectFree(k)
 	}
+	want(b.tb, b.call(functions.Wait, k, "a", long, "GUARD", guard, "MAXWAIT", "1000"), []any{0, left, "", -1, functions.WhySettling, serverMS, 0, 0})
 	want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "h"), []any{1, token, 1}) // without a guard
 	want(b.tb, b.call(functions.AcquireReentrant, k, "a", long, "i", "GUARD", guard), []any{0, left, "a", 0, functions.WhySettling})
+	want(b.tb, b.call(functions.Wait, k, "a", long, "HOLD", "i", "GUARD", guard).([]any)[3], 0)
 	want(b.tb, b.call(functions.Release, k, "a", "ALL"), 1)
-	b.age()
 	for _, try := range tries {
+		b.age()
 		want(b.tb, b.c.run(try, k), try.reply)
+		b.wait(k, "b", "", 1)
+		b.forget()
+		b.call(functions.Break, k)
+		want(b.tb, b.call(functions.Acquire, k, "c", long), []any{0, left, "", 1, functions.WhySettling})
 		b.c.do("DEL", k)
-		b.expectFree(k)
 	}
 }
 
@@ -90,15 +95,6 @@ func straightDown(b *bed, k string) {
 	b.forget()
 	want(b.tb, b.call(functions.Release, k, "a"), 1)
 	want(b.tb, b.call(functions.Acquire, k, "c", long), []any{0, left, "", 1, functions.WhySettling})
-}
-
-func memoryGrowsOld(b *bed, k string) {
-	const short = "300"
-	try := func() any { return b.call(functions.Acquire, k, "a", short, "GUARD", short) }
-	got := try()
-	for ; !matches(got, token); got = try() {
-		want(b.tb, got, []any{0, between{1, 300}, "", 0, functions.WhySettling})
-	}
 }
 
 // A replica that may be written to, or says that it is called like a field of INFO, is no new memory.
@@ -122,9 +118,8 @@ func TestAMemoryIsThePrimarys(t *testing.T) {
 		eventually(t, "the replica follows", func() bool {
 			return strings.Contains(replica.do("INFO", "replication").(string), "master_link_status:up")
 		})
-		const short = "1"
 		for range 3 {
-			want(t, replica.do("FCALL", functions.Acquire, "1", k, "a", short, "GUARD", short), []any{0, 1, "", 0, functions.WhySettling})
+			want(t, replica.do("FCALL", functions.Acquire, "1", k, "a", "1", "GUARD", "1"), []any{0, 1, "", 0, functions.WhySettling})
 		}
 	})
 }
@@ -183,5 +178,18 @@ func TestAMemoryIsCarriedOverALoad(t *testing.T) {
 			t.Fatalf("carried %v, and it is %v", before, got)
 		}
 		want(t, b.call(functions.Acquire, k, "a", long, "GUARD", guard), token)
+	}, server.Owned())
+}
+
+// A history that ends is noticed at once, however lately somebody looked.
+func TestAMemoryEndsWithItsHistory(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		k := b.key("k")
+		b.age()
+		want(t, b.call(functions.Acquire, k, "a", long, "GUARD", guard), token)
+		b.c.do("DEL", k)
+		want(t, b.c.do("DEBUG", "CHANGE-REPL-ID"), "OK")
+		b.pause(11)
+		want(t, b.call(functions.Acquire, k, "b", long, "GUARD", guard), notYet)
 	}, server.Owned())
 }

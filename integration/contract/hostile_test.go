@@ -31,11 +31,10 @@ type hostile struct {
 
 // mostInner is how many commands one call may execute: two for each place that it passes over or looks at
 // for a position, three for each at the head, and some. Who finishes tells 300, and looks at twice as many places.
+// A break of all looks up each holder, and tells it.
 func mostInner(function string) int64 {
-	if function == functions.Finish {
-		return 4*steps + 49 + 9*steps
-	}
-	return 4*steps + 49
+	more := map[string]int64{functions.Finish: 9 * steps, functions.Break: 2 * functions.MaxHolders}
+	return 4*steps + 49 + more[function]
 }
 
 func newHostile(b *bed) *hostile {

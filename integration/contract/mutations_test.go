@@ -94,13 +94,13 @@ var mutations = []mutation{
 	{"an ended lease keeps its slot", "if now >= over and ended < STEPS then", "if false then", ""},
 	{"the end of a lease is looked for too late", "  lock.first = min(lock.first, mine.owner == '' and mine.kept or mine.ends)\n", "  lock.first = mine.ends\n", "leases end each at its time"},
 	{"the key goes with the first lease", "lock.final = max(lock.final, mine.ends, mine.kept)", "lock.final = mine.ends", ""},
-	{"a place in line stays in the field of the slot", "  if mine.owner ~= '' then put(lock, 'at:' .. mine.owner, false) end\n", "", ""},
+	{"a place in line stays in the field of the slot", "  if field(lock, at) == 'h' .. digits(mine.slot) then put(lock, at, false) end", "", ""},
 	{"a slot is renewed by any token", "if mine and fence and fence ~= mine.fence and", "if mine and fence and not mine.slot and fence ~= mine.fence and", ""},
 	{"one of several tokens is raised", "  if raise and mine and mine.slot then fail(", "  if false then fail(", ""},
 	{"a renewal is not written into the slot", "    confirm(mine)\n    put_holder(lock, mine)\n", "    confirm(mine)\n", "leases end each at its time"},
 	{"a repeat is not written into the slot", "mine.channel = w.channel end\n  put_holder(lock, mine)\n", "mine.channel = w.channel end\n", ""},
 	{"an ended lease of a slot is revived", "and mine.owner == owner and ms(us) < mine.ends and mine or nil", "and mine.owner == owner and mine or nil", "100 leases end by a call"},
-	{"who came back loses its new slot", "      if field(lock, 'at:' .. h.owner) ~= 'h' .. digits(h.slot) then h.owner = '' end -- it came back\n", "", "100 leases end by a call"},
+	{"who came back loses its new slot", "  if field(lock, at) == 'h' .. digits(mine.slot) then put", "  do put", "100 leases end by a call"},
 	{"a slot is somebody else's", "return mine and mine.owner == owner and", "return mine and", "a crowd is only what it says"},
 	{"the kinds mix", "  if lock.kind ~= kind_of(w.limit) then join_error('has', KINDS[lock.kind]) end\n", "", ""},
 	{"a place keeps its first limit", "  local n = waits and stay(lock, w)\n  settle(lock, us)\n", "  settle(lock, us)\n  local n = waits and stay(lock, w)\n", ""},
@@ -142,7 +142,7 @@ var mutations = []mutation{
 	{"plain hand-over: nobody hears of long turns", "  if max(held, turn) > LONG_TURN_US then tell_next({", "  if false then tell_next({", "the next in line hears of long turns"},
 	{"plain join: takes another's place", "    nth = plain_ask", "    nth = 1 or plain_ask", ""},
 	{"plain join: no expiry of the line", "    if moves then call('PEXPIREAT', key, digits(expires)) end\n  end\n  return { 0", "  end\n  return { 0", ""},
-	{"plain ask: never written down", "if w.asked - mine.asked <= POLL_MS / 2 then", "if true then", "swept"},
+	{"plain ask: never written down", "if w.asked - mine.asked <= POLL_MS / 2 then", "if true then", "a join sweeps the head"},
 	{"plain ask: with other arguments", "if entry ~= was then", "if w.asked ~= mine.asked then", ""},
 	{"plain ask: joins in another way", "mine.owner ~= w.owner or mine.holds ~= ''", "mine.owner ~= w.owner", "who leaves for a while hears of its turn"},
 }
@@ -199,7 +199,7 @@ func TestMutationsAreCaught(t *testing.T) {
 				check = promises[m.promise]
 			}
 			text := catches(t, d, seeded.Text(t, functions.Source, m.old, m.new), check)
-			if text == "" {
+			if text == "" || check == nil {
 				t.Error("nothing failed")
 			}
 			t.Logf("%.200s", text)

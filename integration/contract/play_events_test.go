@@ -67,6 +67,9 @@ func (p *player) must(lock int, command string, args ...string) {
 func (p *player) over(lock int) {
 	p.tb.Helper()
 	m := p.locks[lock]
+	if m.ended && !m.kept && m.broken == nil && len(m.line) == 0 {
+		m.held, m.ended = false, false
+	}
 	if m.kind != "" && m.taken() == 0 && m.broken == nil && len(m.line) == 0 {
 		m.held, m.kind, m.slots = false, "", nil
 	}
@@ -120,9 +123,6 @@ func (p *player) endMinimum(lock, which int) {
 	p.note("the minimum of lock %d ends", lock)
 	p.must(lock, "EVAL", past, "minimum")
 	m.kept, m.due = false, false
-	if m.ended && m.broken == nil && len(m.line) == 0 {
-		m.held, m.ended = false, false
-	}
 	p.over(lock)
 }
 
@@ -135,9 +135,6 @@ func (p *player) endRecord(lock int) {
 	p.note("the record of lock %d ends", lock)
 	p.must(lock, "EVAL", past, "record")
 	m.broken = nil
-	if m.ended && !m.kept && len(m.line) == 0 {
-		m.held, m.ended = false, false
-	}
 	p.over(lock)
 }
 

@@ -43,7 +43,6 @@ var promises = map[string]func(b *bed, k string){
 	"a value is only what it says":             valueOfAnother,
 
 	"a young memory grants nothing guarded":      guarded(youngMemory),
-	"a memory grows old":                         guarded(memoryGrowsOld),
 	"a guarded lock is taken straight down":      guarded(straightDown),
 	"a pause begins with the first guarded call": guarded(pauseBegins),
 	"a lock keeps the longest guard":             guarded(longestGuard),
@@ -74,8 +73,8 @@ func (b *bed) one(commands ...[]string) []any {
 }
 
 func renewalSetsExpiry(b *bed, k string) {
-	renew := []string{"FCALL", functions.Renew, "1", k, "a", "20000"}
-	for _, more := range [][]string{nil, {functions.OptGuard, "20000"}} {
+	for i, more := range [][]string{nil, {functions.OptGuard, "20000"}, nil} { // the last time by a repeat
+		renew := []string{"FCALL", []string{functions.Renew, functions.Acquire}[i/2], "1", k, "a", "20000"}
 		b.age()
 		b.take(k, "a", "20000", more...)
 		for _, hand := range [][]string{{"PERSIST", k}, {"PEXPIRE", k, "1000"}} {
@@ -104,13 +103,21 @@ func leaseIsCapped(b *bed, k string) {
 func minimumCountsFromTheGrant(b *bed, k string) {
 	ch := b.key("channel")
 	b.subscribe(ch)
-	b.take(k, "a", long)
-	want(b.tb, b.call(functions.Wait, k, "b", long, "MINHOLD", "10000", functions.OptChannel, ch).([]any)[3], 1)
-	want(b.tb, b.call(functions.Release, k, "a"), 1)
-	b.pause(200)
-	want(b.tb, b.call(functions.Renew, k, "b", "5000"), token)
-	want(b.tb, b.call(functions.Release, k, "b"), 1)
-	want(b.tb, b.call(functions.Acquire, k, "c", long), []any{0, between{1, 9800}, "b", 0, functions.WhyKept})
+	for i, confirm := range []string{functions.Renew, functions.Renew, functions.Acquire} {
+		b.take(k, "a", long)
+		want(b.tb, b.call(functions.Wait, k, "b", long, "MINHOLD", "10000", functions.OptChannel, ch).([]any)[3], 1)
+		want(b.tb, b.call(functions.Release, k, "a"), 1)
+		b.pause(200)
+		want(b.tb, b.call(confirm, k, "b", "5000"), token)
+		if i == 0 {
+			want(b.tb, b.call(functions.Release, k, "b"), 1)
+		} else {
+			b.end(k)
+		}
+		want(b.tb, b.call(functions.Wait, k, "c", long, "MAXWAIT", "9"), []any{0, between{1, 9800}, "b", -1, functions.WhyKept, serverMS, token, 0})
+		want(b.tb, b.call(functions.Break, k, functions.OptOwner, "c"), []any{0, between{1, 9800}, "b", 0, functions.WhyKept})
+		b.c.do("DEL", k)
+	}
 }
 
 // One that gives up a hold, and waits for another, is told of a lock that it got by that.
@@ -122,6 +129,9 @@ func leaveIsTold(b *bed, k string) {
 		want(b.tb, b.call(functions.Wait, k, "b", long, functions.OptHold, hold, functions.OptChannel, ch), inLine("a", 1))
 	}
 	want(b.tb, b.call(functions.Wait, k, "b", long, functions.OptChannel, ch), hfjoin)
+	for _, other := range [][]string{{"b"}, {"b", functions.OptHold, "i"}} {
+		want(b.tb, b.call(functions.Leave, k, other...), busy("a", 1))
+	}
 	b.end(k)
 	want(b.tb, b.call(functions.Leave, k, "b", functions.OptHold, "g"), 1)
 	sub.send("PING") // the answer comes after all messages
@@ -130,24 +140,36 @@ func leaveIsTold(b *bed, k string) {
 
 func recordHasItsTime(b *bed, k string) {
 	for ttl, lasts := range map[string]between{"5000": {6000, 10_000}, "30000": {25_000, 30_001}, "3600000": {590_000, 600_000}} {
-		b.take(k, "a", ttl)
-		want(b.tb, b.call(functions.Break, k), []any{1, "a", token})
-		want(b.tb, b.c.do("PTTL", k), lasts)
-		want(b.tb, b.c.do("SET", k, "x", "NX"), nil)
-		want(b.tb, b.call(functions.Break, k, "FORGET"), []any{1, "a", token})
-		b.expectFree(k)
+		for owner, more := range map[string][]string{"a": nil, "": {functions.OptLimit, "2"}} {
+			b.take(k, "a", ttl, more...)
+			want(b.tb, b.call(functions.Break, k), []any{1, owner, token})
+			want(b.tb, b.c.do("PTTL", k), lasts)
+			want(b.tb, b.c.do("SET", k, "x", "NX"), nil)
+			want(b.tb, b.call(functions.Break, k, "FORGET"), []any{1, owner, token})
+			b.expectFree(k)
+		}
 	}
 }
 
 func measuredTurns(b *bed, k string) {
-	b.take(k, "a", long)
-	want(b.tb, b.call(functions.Wait, k, "b", long, "MAXWAIT", "1").([]any)[3], 1) // nothing is known yet
-	b.wait(k, "c", "", 2)
-	b.pause(30)
-	want(b.tb, b.call(functions.Release, k, "a"), 1)
-	want(b.tb, b.call(functions.Wait, k, "d", long, "MAXWAIT", "50").([]any)[3], -2)
-	want(b.tb, b.call(functions.Wait, k, "c", long, "MAXWAIT", "1").([]any)[3], 1) // in line already
-	want(b.tb, b.call(functions.Wait, k, "d", long, "MAXWAIT", long).([]any)[3], 2)
+	for _, kind := range [][]string{nil, {functions.OptLimit, "1"}} {
+		wait := func(owner, most string) any {
+			return b.call(functions.Wait, k, append([]string{owner, long, "MAXWAIT", most}, kind...)...).([]any)[3]
+		}
+		b.take(k, "a", long, kind...)
+		want(b.tb, wait("b", "1"), 1) // nothing is known yet
+		want(b.tb, wait("c", long), 2)
+		b.pause(30)
+		want(b.tb, b.call(functions.Release, k, "a"), 1)
+		want(b.tb, wait("d", "50"), -2)
+		want(b.tb, wait("c", "1"), 1) // in line already
+		want(b.tb, wait("d", long), 2)
+		b.c.do("DEL", k)
+	}
+	fence := b.take(k, "a", long) - 3_600_000_000
+	b.wait(k, "b", "", 1)
+	b.c.do("HSET", k, "fence", itoa(fence), "until", itoa(fence/1000+10)) // that nobody called since is no turn
+	want(b.tb, b.call(functions.Wait, k, "c", long, "MAXWAIT", "1000").([]any)[3], 1)
 }
 
 // Who waits behind a holder asks seldom. When a minimum follows the holder, it hears when to ask.
@@ -217,6 +239,7 @@ func grantNamesItsLock(b *bed, k string) {
 	for _, name := range []string{k, k + strings.Repeat("k", functions.MaxBytes-len(k)), k + strings.Repeat("k", functions.MaxBytes)} {
 		b.take(name, "a", long)
 		reply := b.call(functions.Wait, name, "b c", "700", functions.OptChannel, ch).([]any)
+		want(b.tb, b.c.do("HGET", name, "until"), itoa(reply[1].(int64)+reply[5].(int64)-1)) // server_ms is never behind
 		want(b.tb, b.call(functions.Release, name, "a"), 1)
 		told := grant(b.tb, sub.message())
 		want(b.tb, told.owner, "b c")

@@ -7,10 +7,11 @@ import (
 )
 
 func tokenAheadIsRemembered(b *bed, k string) {
-	raised := b.now() + 59_000_000
+	raised := b.now()/1000*1000 + 59_000_000
 	b.take(k, "a", "3000")
+	want(b.tb, b.call(functions.Renew, k, "a", "3000", "RAISE", itoa(raised+1_900_000)), prefix("HFARG RAISE "))
 	want(b.tb, b.call(functions.Renew, k, "a", "3000", "RAISE", itoa(raised)), raised)
-	want(b.tb, b.c.do("PTTL", k), between{50_000, 60_002}) // longer than the lease
+	want(b.tb, b.c.do("PEXPIRETIME", k), int(raised/1000+1)) // when the clock is there
 	want(b.tb, b.call(functions.Renew, k, "a", "3000"), raised)
 	want(b.tb, b.c.do("PTTL", k), between{50_000, 60_002})
 	want(b.tb, b.call(functions.Release, k, "a"), 1)
@@ -18,8 +19,10 @@ func tokenAheadIsRemembered(b *bed, k string) {
 	want(b.tb, b.call(functions.Acquire, k, "b", "100"), raised+1)
 	b.pause(101)
 	want(b.tb, b.call(functions.Acquire, k, "c", "3000"), raised+2) // the end of a lease does not lose it
-	want(b.tb, b.call(functions.Wait, k, "d", long), []any{0, pttl, "c", 1, functions.WhyHeld, serverMS, raised + 2, 0})
+	b.subscribe(k)
+	want(b.tb, b.call(functions.Wait, k, "d", long, functions.OptChannel, k), []any{0, pttl, "c", 1, functions.WhyHeld, serverMS, raised + 2, 1})
 	want(b.tb, b.call(functions.Release, k, "c"), 1)
+	want(b.tb, b.c.do("PEXPIRETIME", k), int(raised/1000+1)) // nor does a hand-over
 	want(b.tb, b.call(functions.Renew, k, "d", long), raised+3)
 	above := b.now() + 60_500_000 // raised, and then others followed, or the clock was set back a little
 	b.c.do("HSET", k, "fence", itoa(above))
@@ -52,6 +55,10 @@ func runEnds(b *bed, k string) {
 }
 
 func runsFromTheClock(b *bed, k string) {
+	fence := b.take(k, "a", long, "TOKENS", "1000")
+	want(b.tb, b.call(functions.Renew, k, "a", long, "RAISE", itoa(fence+10)), fence+10)
+	want(b.tb, b.call(functions.Acquire, k, "a", long, "TOKENS", "1"), []any{1, fence + 10, 990})
+	b.c.do("DEL", k)
 	raised := b.now() + 30_000_000
 	b.take(k, "a", long)
 	b.call(functions.Renew, k, "a", long, "RAISE", itoa(raised))
@@ -87,7 +94,14 @@ func handOverToARun(b *bed, k string) {
 	want(b.tb, b.call(functions.Release, k, "a"), 1)
 	told := grant(b.tb, sub.message())
 	want(b.tb, told.tokens, between{100, 100})
+	want(b.tb, b.c.do("PTTL", k), between{1, functions.ProvisionalTTL + 1})
 	want(b.tb, b.call(functions.Renew, k, "b", long), told.fence)
 	state := b.c.do("HGET", k, "state").(string)
 	want(b.tb, state[32:40], doubles(float64(told.fence+99)))
+	b.c.do("DEL", k)
+	b.take(k, "a", long)
+	joins := []string{"b", long, functions.OptHold, "h", functions.OptChannel, ch} // it is no plain hand-over either
+	want(b.tb, b.call(functions.Wait, k, joins...), inLine("a", 1))
+	want(b.tb, b.call(functions.Release, k, "a"), 1)
+	want(b.tb, b.call(functions.Wait, k, joins...), []any{1, token, 1})
 }

@@ -92,5 +92,6 @@ func valueOfAnother(b *bed, k string) {
 		want(b.tb, b.call(functions.Finish, k, "a", "w", long), keptBy("a"))
 	}
 	b.c.do("HSET", k, "value", own)
+	want(b.tb, b.call(functions.Finish, k, "a", "v", long, functions.OptFence, itoa(fence+1)), keptBy("a"))
 	want(b.tb, b.read(k), []any{0, left, "a", 0, functions.WhyDone, "v"})
 }

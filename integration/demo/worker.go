@@ -150,7 +150,10 @@ func (w *worker) told(want string) error {
 func (w *worker) serve(ctx context.Context) error {
 	buy := w.buy
 	if !w.job.Locked {
-		buy = w.buyWithoutLock
+		buy = func(ctx context.Context) (e event, err error) { // the mistake: between look and sell others do the same
+			e.Kind, err = w.sellOne(ctx, 0)
+			return e, err
+		}
 	}
 	var (
 		wg   sync.WaitGroup
@@ -171,14 +174,7 @@ func (w *worker) serve(ctx context.Context) error {
 	return errors.Join(errs[:]...)
 }
 
-// buyWithoutLock is the mistake: between reading the stock and writing it,
-// others do the same.
-func (w *worker) buyWithoutLock(ctx context.Context) (e event, err error) {
-	e.Kind, err = w.sellOne(ctx, 0)
-	return e, err
-}
-
-// buy is the same under a lock. It waits for its turn, and takes the lock's
+// buy sells one under the lock. It waits for its turn, and takes the lock's
 // token along wherever it reads and writes.
 func (w *worker) buy(ctx context.Context) (event, error) {
 	lock, err := w.locks.Acquire(ctx, w.shop.name)

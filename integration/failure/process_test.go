@@ -45,7 +45,10 @@ func TestAKilledHoldersLockGoesToTheNextWaiter(t *testing.T) {
 			h.Kill()
 			ends[i] = b.ends(fmt.Sprint("a", i))
 		}
-		timers, answers := testbed.Late(), slow(b)
+		timers, answers := testbed.Late(), testbed.Worst(func() { // how long an answer of the server takes
+			_ = b.Redis.Do(b.Ctx, b.Redis.B().Ping().Build()).Error()
+			<-time.After(time.Millisecond)
+		})
 		var delays []time.Duration
 		for i := range waiting {
 			o := b.Locked(waiting[i])
@@ -58,14 +61,6 @@ func TestAKilledHoldersLockGoesToTheNextWaiter(t *testing.T) {
 		require.Greater(t, delays[0], -20*time.Millisecond, "never before it")
 		require.Less(t, delays[len(delays)/2], 50*time.Millisecond+3*(worst+slowest))
 	}
-}
-
-// slow is how long an answer of the server takes, at worst.
-func slow(b *bed) func() time.Duration {
-	return testbed.Worst(func() {
-		_ = b.Redis.Do(b.Ctx, b.Redis.B().Ping().Build()).Error()
-		<-time.After(time.Millisecond)
-	})
 }
 
 // A process that is paused for longer than its lease learns of the loss by its first look.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leaks finds goroutines that tests leave behind.
+// Package leaks finds goroutines that tests leave behind, and counts connections.
 package leaks
 
 import (

@@ -56,8 +56,8 @@ func (j *Judge) Exclusion(holds []*Hold) Finding {
 		f.Violations = append(f.Violations, Violation{"exclusion", a.Lock, at, fmt.Sprintf(form, args...)})
 	}
 	for _, list := range ByLock(holds) {
-		var open []*Hold     // may be inside still
-		var highest [3]*Hold // of the tokens so far, by kind
+		var open []*Hold              // may be inside still
+		highest := map[[2]int]*Hold{} // of the tokens so far, by kind and slot
 		for _, b := range list {
 			open = slices.DeleteFunc(open, func(a *Hold) bool { return a.Last < b.Enter })
 			inside := []*Hold{b}
@@ -75,12 +75,12 @@ func (j *Judge) Exclusion(holds []*Hold) Finding {
 			}
 			open = append(open, b)
 			for _, a := range highest {
-				if a != nil && a.Token > b.Token && a.Last < b.Enter && a.Excludes(b) {
+				if a.Token > b.Token && a.Last < b.Enter && a.Excludes(b) {
 					met(a, b, a.Enter, "%s was inside until %v before %s, whose token is older", a, b.Enter.Sub(a.Last), b)
 				}
 			}
-			if a := &highest[Kind(b.Limit)]; *a == nil || b.Token > (*a).Token {
-				*a = b
+			if place := [2]int{Kind(b.Limit), b.Slot}; highest[place] == nil || b.Token > highest[place].Token {
+				highest[place] = b
 			}
 		}
 	}

@@ -5,6 +5,7 @@ package oracle
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,12 +16,7 @@ var bold = regexp.MustCompile(`\*\*(.+?)\*\*`)
 
 // excusing reports whether a cell of the page admits something, which it then says in bold.
 func excusing(cell string) bool {
-	for _, m := range bold.FindAllStringSubmatch(cell, -1) {
-		if m[1] != "no second holder" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(bold.FindAllStringSubmatch(cell, -1), func(m []string) bool { return m[1] != "no second holder" })
 }
 
 // Each cause is in a row of docs/guarantees.md, and each cell that excuses something has a cause.

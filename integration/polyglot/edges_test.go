@@ -34,6 +34,19 @@ func of(t *testing.T, name string) worker {
 	return worker{}
 }
 
+// said is what a program in a language prints.
+func said(t *testing.T, language string, args ...string) string {
+	t.Helper()
+	w := of(t, language)
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, w.argv[0], args...)
+	cmd.Env = append(os.Environ(), w.env...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
 // A wait that is thrown out of leaves the line, and says what it was thrown out by.
 func TestAWaitIsTimedOut(t *testing.T) {
 	t.Parallel()
@@ -62,17 +75,120 @@ asyncio.run(main())
 `},
 	} {
 		t.Run(language, func(t *testing.T) {
-			w := of(t, language)
-			ctx, cancel := context.WithTimeout(t.Context(), within)
-			defer cancel()
+			of(t, language)
 			l := acquire(t, t.Name())
-			said, err := exec.CommandContext(ctx, w.argv[0], text[0], text[1], bed.host, bed.port, t.Name()).CombinedOutput()
-			require.NoError(t, err, "%s", said)
-			require.Regexp(t, `^(Timeout::Error|TimeoutError)\n$`, string(said))
+			require.Regexp(t, `^(Timeout::Error|TimeoutError)\n$`, said(t, language, text[0], text[1], bed.host, bed.port, t.Name()))
 			waits(t, bed.c, t.Name(), 0)
 			release(t, l)
 		})
 	}
+}
+
+// A reply that comes after the client's timeout is not taken for that of the next call, on another lock.
+func TestAReplyComesLate(t *testing.T) {
+	t.Parallel()
+	d := server.Single(t, server.Owned())
+	d.Load(t)
+	host, port, err := net.SplitHostPort(d.Addrs()[0])
+	require.NoError(t, err)
+	require.Equal(t, "busy", said(t, "phpredis", "-r", `
+require "php/holdfast.php";
+function client($argv) { $r = new Redis(); $r->connect($argv[1], (int) $argv[2], 1, null, 0, 1); $r->select(1); return $r; }
+[$r, $other] = [client($argv), client($argv)];
+$other->rawCommand("FCALL", "holdfast_acquire", 1, "lock:b", "other", "60000");
+Holdfast\lock($r, "a", function ($lock) use ($other) {
+    usleep(2_100_000);
+    $other->rawCommand("CLIENT", "PAUSE", "1500", "ALL");
+    $lock->renew();
+    usleep(800_000);
+}, lease: 6);
+try {
+    Holdfast\lock($r, "b", function ($lock) { echo "held $lock->token"; }, wait: 0);
+} catch (Holdfast\Busy) {
+    echo "busy";
+}
+`, "--", host, port))
+}
+
+// A lock in a lock is lost. The outer one is given back, and not only when its lease ends.
+func TestTheInnerLockIsLost(t *testing.T) {
+	t.Parallel()
+	for language, text := range map[string]string{"python": `
+import sys, time
+sys.path.insert(0, "python")
+import redis, holdfast
+r = redis.Redis(sys.argv[1], int(sys.argv[2]))
+try:
+    with holdfast.lock(r, sys.argv[3]), holdfast.lock(r, sys.argv[3] + " inner", lease=3) as inner:
+        r.execute_command("FCALL", "holdfast_break", 1, inner.key)
+        while True:
+            inner.check()
+            time.sleep(0.01)
+except holdfast.Lost:
+    print("lost")
+`, "asyncio": `
+import asyncio, sys
+sys.path.insert(0, "python")
+import redis.asyncio, holdfast, holdfast_asyncio
+async def main():
+    r, lock = redis.asyncio.Redis(host=sys.argv[1], port=int(sys.argv[2])), holdfast_asyncio.lock
+    try:
+        async with lock(r, sys.argv[3]), lock(r, sys.argv[3] + " inner", lease=3) as inner:
+            await r.execute_command("FCALL", "holdfast_break", 1, inner.key)
+            await asyncio.sleep(60)
+    except holdfast.Lost:
+        print("lost")
+asyncio.run(main())
+`} {
+		t.Run(language, func(t *testing.T) {
+			require.Equal(t, "lost\n", said(t, language, "-c", text, bed.host, bed.port, t.Name()))
+			require.False(t, inspect(t, t.Name()).Held)
+		})
+	}
+}
+
+// Who cancels a block that ends because its lock is lost is heard.
+func TestACancelOfABlockThatLostItsLock(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "cancelled\n", said(t, "asyncio", "-c", `
+import asyncio, sys
+sys.path.insert(0, "python")
+import redis.asyncio, holdfast_asyncio
+async def work(r, ends):
+    async with holdfast_asyncio.lock(r, sys.argv[3], lease=3) as lock:
+        try:
+            await r.execute_command("FCALL", "holdfast_break", 1, lock.key)
+            await asyncio.sleep(60)
+        finally:
+            ends.set()
+            await asyncio.sleep(60)
+async def main():
+    ends = asyncio.Event()
+    task = asyncio.create_task(work(redis.asyncio.Redis(host=sys.argv[1], port=int(sys.argv[2])), ends))
+    await ends.wait()
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        print("cancelled")
+asyncio.run(main())
+`, bed.host, bed.port, t.Name()))
+}
+
+// The signal that ends a wait can be the program's own: it keeps nothing of a lock that was taken.
+func TestNodeForgetsTheSignal(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "0\n", said(t, "node", "-e", `
+const [host, port, name] = process.argv.slice(1);
+const { signal } = new AbortController();
+(async () => {
+  const client = require("redis").createClient({ socket: { host, port: Number(port) } });
+  await client.connect();
+  await require("./node/holdfast.js").withLock(client, name, { signal }, async () => {});
+  console.log(require("node:events").getEventListeners(signal, "abort").length);
+  process.exit();
+})();
+`, bed.host, bed.port, t.Name()))
 }
 
 // shell returns a command under a lock, held by holdfast.sh.
@@ -102,6 +218,21 @@ func TestACommandOfTheShellEndsAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// A time that is no number of ms is refused: nobody waits for ever who wanted not to.
+func TestTheShellsTimes(t *testing.T) {
+	t.Parallel()
+	of(t, "sh")
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	l := acquire(t, t.Name())
+	for _, option := range []string{"-w1s", "-w1.5", "-l30s"} {
+		cmd := shell(ctx, "600000", option, t.Name(), "true")
+		said, _ := cmd.CombinedOutput()
+		require.Equal(t, 64, cmd.ProcessState.ExitCode(), "%s", said)
+	}
+	release(t, l)
 }
 
 // underShell starts holdfast.sh with a command that runs until stdin is closed, in a process group of its own.

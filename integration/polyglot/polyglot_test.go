@@ -158,7 +158,16 @@ func TestMutualExclusionAmongLanguages(t *testing.T) {
 		started = append(started,
 			w.start(t, bed.host, bed.port, "work", "poly", "20000", forEver, "counter", strconv.Itoa(rounds)))
 	}
-	tokens := work(t, rounds)
+	var tokens []int64
+	for range rounds {
+		l := acquire(t, "poly")
+		reply := do(t, "GET", "counter")
+		n, err := reply.AsInt64()
+		require.NoError(t, err)
+		do(t, "SET", "counter", strconv.FormatInt(n+1, 10))
+		tokens = append(tokens, l.Fence())
+		release(t, l)
+	}
 	for _, r := range started {
 		var own []int64
 		for line := r.next(); line != nil; line = r.next() {
@@ -176,20 +185,6 @@ func TestMutualExclusionAmongLanguages(t *testing.T) {
 	require.Len(t, slices.Compact(tokens), rounds*(len(all)+1), "no token comes twice")
 }
 
-func work(t *testing.T, rounds int) (tokens []int64) {
-	t.Helper()
-	for range rounds {
-		l := acquire(t, "poly")
-		reply := do(t, "GET", "counter")
-		n, err := reply.AsInt64()
-		require.NoError(t, err)
-		do(t, "SET", "counter", strconv.FormatInt(n+1, 10))
-		tokens = append(tokens, l.Fence())
-		release(t, l)
-	}
-	return tokens
-}
-
 // each runs a test for each language, all at once: each has a lock of its own, with the test's name.
 func each(t *testing.T, test func(t *testing.T, w worker)) {
 	for _, w := range workers(t) {
@@ -198,32 +193,6 @@ func each(t *testing.T, test func(t *testing.T, w worker)) {
 			test(t, w)
 		})
 	}
-}
-
-// Go holds, the language waits, and gets it when Go gives it back; and the other way round.
-func TestHandOverFromGoAndBack(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, w worker) {
-		l := acquire(t, t.Name())
-		r := w.hold(t, "20000", forEver)
-		waits(t, bed.c, t.Name(), 1)
-		release(t, l)
-		token := r.held()
-		require.Greater(t, token, l.Fence())
-		named(t, t.Name(), r)
-
-		back := make(chan int64, 1)
-		go func() {
-			defer close(back)
-			if l, err := bed.c.Acquire(t.Context(), t.Name()); err == nil {
-				back <- l.Fence()
-				_ = l.Release(t.Context())
-			}
-		}()
-		waits(t, bed.c, t.Name(), 1)
-		r.release()
-		require.Greater(t, <-back, token)
-	})
 }
 
 // Something renews a lock, and again: a holder whose lock is broken is told by the next renewal.
@@ -352,6 +321,7 @@ func TestNoiseOnTheChannel(t *testing.T) {
 		require.Equal(t, l.Owner(), inspect(t, t.Name()).Holder.Owner)
 		release(t, l)
 		require.Greater(t, r.held(), l.Fence())
+		named(t, t.Name(), r)
 		r.release()
 	})
 }
@@ -386,4 +356,60 @@ func TestLocksOfACluster(t *testing.T) {
 		require.Greater(t, r.held(), l.Fence())
 		r.release()
 	}
+}
+
+// beside returns the worker with LIMIT or SHARED in its environment.
+func (w worker) beside(how ...string) worker {
+	w.env = append(slices.Clone(w.env), how...)
+	return w
+}
+
+// eachThree runs a test for each language and the two behind it in the list.
+func eachThree(t *testing.T, test func(t *testing.T, a, b, c worker)) {
+	all := workers(t)
+	each(t, func(t *testing.T, w worker) {
+		i := slices.IndexFunc(all, func(o worker) bool { return o.name == w.name })
+		test(t, w, all[(i+1)%len(all)], all[(i+2)%len(all)])
+	})
+}
+
+// Two hold a lock with a limit of two. The third waits, and gets the slot that becomes free.
+func TestAtMostTwo(t *testing.T) {
+	t.Parallel()
+	eachThree(t, func(t *testing.T, a, b, c worker) {
+		one := a.beside("LIMIT=2").hold(t, "60000", "0")
+		first, slot := one.heldIn()
+		require.Equal(t, int64(1), slot)
+		second, slot := b.beside("LIMIT=2").hold(t, "60000", "0").heldIn()
+		require.Equal(t, int64(2), slot)
+		three := c.beside("LIMIT=2").hold(t, "60000", forEver)
+		waits(t, bed.c, t.Name(), 1)
+		one.release()
+		third, slot := three.heldIn()
+		require.Equal(t, int64(1), slot)
+		require.True(t, slices.IsSorted([]int64{first, second, third}))
+		three.release()
+		require.Equal(t, 1, inspect(t, t.Name()).Holds)
+	})
+}
+
+// Two share a lock. One who wants it alone waits until both have left.
+func TestReadersAndAWriter(t *testing.T) {
+	t.Parallel()
+	eachThree(t, func(t *testing.T, a, b, c worker) {
+		one, two := a.beside("SHARED=1").hold(t, "60000", "0"), b.beside("SHARED=1").hold(t, "20000", "0")
+		_, first := one.heldIn()
+		_, second := two.heldIn()
+		require.ElementsMatch(t, []int64{1, 2}, []int64{first, second})
+		alone := c.hold(t, "60000", forEver)
+		waits(t, bed.c, t.Name(), 1)
+		one.release()
+		info := inspect(t, t.Name())
+		require.Equal(t, 1, info.Holds)
+		require.Equal(t, 1, info.Waiters)
+		two.release()
+		_, slot := alone.heldIn()
+		require.Zero(t, slot)
+		alone.release()
+	})
 }

@@ -87,38 +87,42 @@ func turn(ctx context.Context, c *client.Client, conversation string, answer fun
 
 // claim works on an issue, unless another agent has it. false: another one has it.
 func claim(ctx context.Context, c *client.Client, issue, agent string, work func(context.Context) error) (bool, error) {
-	lock, err := c.TryAcquire(ctx, client.Name("issue", issue), client.WithLabel(agent))
+	ran := false
+	err := c.TryDo(ctx, client.Name("issue", issue), func(ctx context.Context) error {
+		ran = true
+		return work(ctx)
+	}, client.WithLabel(agent))
 	var busy *client.BusyError
-	if errors.As(err, &busy) {
+	if !ran && errors.As(err, &busy) { // not the work's own
 		fmt.Println(issue, "is taken by", busy.Holder.Label)
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	err = work(lock.Context())
-	return true, errors.Join(err, lock.Release(ctx))
+	return ran, err
 }
 
 // evenWithout runs work under the lock, and without it while Redis cannot be reached.
 func evenWithout(ctx context.Context, c *client.Client, name string, work func(context.Context) error) error {
 	call, cancel := context.WithTimeout(ctx, 2*time.Second) // bounds the call, not the work
 	defer cancel()
-	lock, err := c.Acquire(call, name, client.WithLockContext(ctx))
-	if errors.Is(err, client.ErrUnreachable) {
+	ran := false
+	err := c.Do(call, name, func(locked context.Context) error {
+		ran = true
+		return work(locked)
+	}, client.WithLockContext(ctx))
+	if !ran && errors.Is(err, client.ErrUnreachable) {
 		return work(ctx) // without a lock: others may be inside too, and client.Fence(ctx) is 0
 	}
-	if err != nil {
-		return err
-	}
-	err = work(lock.Context())
-	return errors.Join(err, lock.Release(ctx))
+	return err
 }
 
 // migrate is what pg_try_advisory_lock was for.
 func migrate(ctx context.Context, c *client.Client, work func(context.Context) error) error {
-	err := c.TryDo(ctx, "migrate", work)
-	if errors.Is(err, client.ErrBusy) {
+	ran := false
+	err := c.TryDo(ctx, "migrate", func(ctx context.Context) error {
+		ran = true
+		return work(ctx)
+	})
+	if !ran && errors.Is(err, client.ErrBusy) {
 		return nil // another process migrates
 	}
 	return err
@@ -162,7 +166,9 @@ func TestTheRecipesRun(t *testing.T) {
 	}
 	require.NoError(t, evenWithout(ctx, c, "mail", see))
 	require.True(t, inside)
-	require.NoError(t, d.Nodes()[0].Kill())
+	begun := time.Now()
+	require.NoError(t, evenWithout(ctx, c, "mail", func(context.Context) error { return d.Nodes()[0].Kill() }))
+	require.Less(t, time.Since(begun), 10*time.Second, "it waits for no lease")
 	require.NoError(t, evenWithout(ctx, c, "mail", see))
 	require.False(t, inside, "the server is gone")
 	require.ErrorIs(t, c.Do(ctx, "mail", see, client.WithMaxWait(time.Second)), client.ErrUnreachable)

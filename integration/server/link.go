@@ -21,10 +21,6 @@ type link struct {
 	once     sync.Once
 }
 
-func newLink(p *Proxy, client, upstream net.Conn) *link {
-	return &link{proxy: p, client: client, upstream: upstream.(*net.TCPConn), done: make(chan struct{})}
-}
-
 func (l *link) close() {
 	l.once.Do(func() {
 		close(l.done)

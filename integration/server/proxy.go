@@ -185,7 +185,7 @@ func (p *Proxy) accept() {
 			client.Close()
 			continue
 		}
-		l := newLink(p, client, upstream)
+		l := &link{proxy: p, client: client, upstream: upstream.(*net.TCPConn), done: make(chan struct{})}
 		if !p.add(l) {
 			l.close()
 			continue

@@ -27,7 +27,8 @@
 // By a long outage, a failover, or an operator who breaks it. The scheduler is shut down at once, and
 // the process campaigns again. Another one may lead by then: asynq's Shutdown waits for a task that is
 // being enqueued, and that one may be enqueued twice, by both. Give tasks for which that matters
-// asynq.Unique or an asynq.TaskID.
+// asynq.Unique or an asynq.TaskID. The Shutdown of a PeriodicTaskManager first waits for a GetConfigs that is
+// under way, and enqueues all that is due meanwhile: give GetConfigs a time-out.
 //
 // # Clocks
 //

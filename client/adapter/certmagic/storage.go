@@ -144,10 +144,12 @@ func (s *Storage) again(ctx context.Context, name string, lost *client.Lock) err
 }
 
 // Unlock gives the lock back. It blocks for one round trip, and while Redis cannot be reached until
-// ctx ends or the lease has ended. It is no error that the lock was lost since Lock: there is nothing to
-// give back, and certmagic keeps a lock that Unlock fails for in its list of those to give back.
+// ctx ends or the lease has ended. It is no error that the lock was lost since Lock, or that its lease has
+// ended here: there is nothing to give back, and certmagic keeps a lock that Unlock fails for in its list of
+// those to give back.
 //
-// Errors: client.ErrNotHeld without a Lock; and as client.Lock.Release, client.ErrLost excepted.
+// Errors: client.ErrNotHeld without a Lock; and as client.Lock.Release, client.ErrLost excepted, and
+// client.ErrUnreachable while ctx has not ended.
 func (s *Storage) Unlock(ctx context.Context, name string) error {
 	// The oldest: if it is another goroutine's, it is one that was lost, and what is still held is held
 	// until that goroutine has called too.
@@ -158,10 +160,11 @@ func (s *Storage) Unlock(ctx context.Context, name string) error {
 	if lock == nil {
 		return fmt.Errorf("holdfast: certmagic: unlock %q: %w", name, client.ErrNotHeld)
 	}
-	if err := lock.Release(ctx); !gone(err) {
-		return err
+	err := lock.Release(ctx)
+	if gone(err) || errors.Is(err, client.ErrUnreachable) && ctx.Err() == nil { // the lease has ended
+		return nil
 	}
-	return nil
+	return err
 }
 
 // gone reports whether an error says that a lock was lost, also if again has released it since.

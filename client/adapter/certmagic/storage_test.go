@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/holdfast-go/holdfast/client"
 	holdfastcertmagic "github.com/holdfast-go/holdfast/client/adapter/certmagic"
@@ -294,6 +295,37 @@ func TestCleanStorage(t *testing.T) {
 		t.Error(err)
 	}
 	s.Free("certmagic:storage_clean")
+}
+
+// pausing is a storage whose Redis stands still as soon as certmagic works under its lock.
+type pausing struct {
+	certmagic.Storage
+	s *locktest.Server
+}
+
+func (p pausing) List(context.Context, string, bool) ([]string, error) {
+	p.s.Pause()
+	return nil, nil
+}
+
+// A lock whose lease ended while Unlock waited for Redis is none that certmagic has to clean up.
+func TestUnlockOutlastsTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		st := storage(t, s)
+		st.Storage = pausing{st.Storage, s}
+		core, logs := observer.New(zap.ErrorLevel)
+		opts := certmagic.CleanStorageOptions{Logger: zap.New(core), OCSPStaples: true}
+		if err := certmagic.CleanStorage(t.Context(), st, opts); err != nil {
+			t.Error(err)
+		}
+		s.Resume()
+		s.Free("certmagic:storage_clean")
+		certmagic.CleanUpOwnLocks(t.Context(), opts.Logger)
+		for _, line := range logs.All() {
+			t.Errorf("%s: %v", line.Message, line.ContextMap()["error"])
+		}
+	})
 }
 
 func storage(t *testing.T, s *locktest.Server) *holdfastcertmagic.Storage {

@@ -109,6 +109,7 @@ type once struct {
 	logger cron.Logger
 	opts   []client.Option
 	used   atomic.Bool
+	runs   atomic.Bool // a run goes on: it may have lost its lock
 }
 
 func (o *once) wrap(job cron.Job) cron.Job {
@@ -123,6 +124,11 @@ func (o *once) wrap(job cron.Job) cron.Job {
 
 // run is one run of the job.
 func (o *once) run(job cron.Job) {
+	if o.runs.Swap(true) {
+		o.logger.Info("run left out: the one before it goes on", "lock", o.name)
+		return
+	}
+	defer o.runs.Store(false)
 	ctx, cancel := context.WithTimeout(context.Background(), o.ask)
 	lock, err := o.client.TryAcquire(ctx, o.name, o.opts...)
 	cancel()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -226,6 +227,32 @@ func TestAJobHearsThatItsLockIsLost(t *testing.T) {
 			t.Error("no token")
 		}
 		log.heard(t, client.ErrLost)
+	})
+}
+
+// A run is left out while the run before it goes on, also if that one's lock was lost.
+func TestARunDoesNotBeginBesideTheRunBeforeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		wrap, err := holdfastcron.Once(s.Client(client.Config{}), "report", time.Minute, cron.DiscardLogger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var running, most atomic.Int64
+		job := wrap(cron.FuncJob(func() {
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
+			time.Sleep(10 * time.Minute)
+		}))
+		go job.Run()
+		time.Sleep(2 * time.Second)
+		s.Delete("cron:report") // an operator, or a failover
+		time.Sleep(2 * time.Minute)
+		go job.Run()
+		time.Sleep(20 * time.Minute)
+		if most.Load() != 1 {
+			t.Errorf("%d runs went on at once in one process", most.Load())
+		}
 	})
 }
 

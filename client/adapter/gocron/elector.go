@@ -67,7 +67,7 @@ func (e *Elector) IsLeader(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	_, err := e.term()
+	_, err := e.term(false)
 	return err
 }
 
@@ -80,19 +80,15 @@ func (e *Elector) Await(ctx context.Context) (context.Context, error) {
 		e.mu.Lock()
 		changed := e.changed
 		e.mu.Unlock()
-		term, err := e.term()
+		term, err := e.term(false)
 		if err == nil {
 			return term, nil
 		}
 		select {
-		case <-e.done:
-			_, err := e.term()
-			return nil, err
-		default:
-		}
-		select {
 		case <-changed:
 		case <-e.done:
+			_, err := e.term(false)
+			return nil, err
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -103,7 +99,7 @@ func (e *Elector) Await(ctx context.Context) (context.Context, error) {
 // The scheduler must have this Elector, or else the job ends with ErrNoLock where it does not lead.
 func (e *Elector) Task(fn func(context.Context) error) gocron.Task {
 	return gocron.NewTask(func(ctx context.Context) error {
-		term, err := e.enter()
+		term, err := e.term(true)
 		if err != nil {
 			return fmt.Errorf("holdfast: gocron: elector: %w: %w", ErrNoLock, err)
 		}
@@ -121,28 +117,16 @@ func (e *Elector) Close() {
 	<-e.done
 }
 
-func (e *Elector) term() (context.Context, error) {
+// term is the context of the present term. With job it is over when the job has called tasks.Done.
+func (e *Elector) term(job bool) (context.Context, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.current()
-}
-
-// enter is term for a job: it is over when the job has called tasks.Done.
-func (e *Elector) enter() (context.Context, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	term, err := e.current()
-	if err == nil {
-		e.tasks.Add(1)
-	}
-	return term, err
-}
-
-// current is term. e.mu is held.
-func (e *Elector) current() (context.Context, error) {
 	lock, err := e.lock, e.err
 	switch {
 	case lock != nil && lock.Context().Err() == nil:
+		if job {
+			e.tasks.Add(1)
+		}
 		return lock.Context(), nil
 	case lock != nil:
 		err = context.Cause(lock.Context())

@@ -91,9 +91,9 @@ func (l *Locker) Lock(ctx context.Context, db *sql.DB) error {
 // Unlock gives the lock back. It blocks for one round trip, and while Redis cannot be reached until
 // ctx ends or the lease has ended.
 //
-// Errors: client.ErrLost when the lock was lost since Lock: what was done may have run beside another
-// process. client.ErrNotHeld without a Lock. A release that the server did not answer is only logged:
-// what was done was done under the lock, and the lease ends it.
+// Errors: client.ErrLost when the lock was lost since Lock, and client.ErrClosed when the client was closed:
+// what was done may have run beside another process. client.ErrNotHeld without a Lock. A release that the
+// server did not answer is only logged: what was done was done under the lock, and the lease ends it.
 func (l *Locker) Unlock(ctx context.Context, db *sql.DB) error {
 	l.mu.Lock()
 	held := l.held[db]
@@ -109,7 +109,8 @@ func (l *Locker) Unlock(ctx context.Context, db *sql.DB) error {
 	}
 	l.mu.Unlock()
 	err := got.Release(ctx)
-	if err != nil && !errors.Is(err, client.ErrLost) {
+	var lost *client.LostError // also of a client that was closed
+	if err != nil && !errors.As(err, &lost) {
 		slog.Warn("holdfast: release not confirmed; the migrations were made under the lock", "name", l.name, "error", err)
 		return nil
 	}

@@ -235,3 +235,28 @@ func TestUnlockGivesBackTheOldestLock(t *testing.T) {
 		}
 	})
 }
+
+// A client that is closed renews no more, so another process migrates while this one still does.
+func TestUpSaysThatTheClientWasClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		c, other := s.Client(client.Config{}), s.Client(client.Config{})
+		beside := false
+		slow := goose.NewGoMigration(6, &goose.GoFunc{RunTx: func(ctx context.Context, _ *sql.Tx) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Second) // as SIGTERM does
+			defer cancel()
+			_ = c.Shutdown(ctx)
+			lock, err := other.Acquire(t.Context(), "migrate")
+			if beside = err == nil; beside {
+				return lock.Release(t.Context())
+			}
+			return err
+		}}, nil)
+		p := provider(t, &versions{}, holdfastgoose.NewLocker(c, "migrate"), slow)
+		results, err := p.Up(t.Context())
+		var lost *client.LostError
+		if !errors.As(err, &lost) {
+			t.Errorf("Up returned %d results and %v, and another process had the lock meanwhile: %v", len(results), err, beside)
+		}
+	})
+}

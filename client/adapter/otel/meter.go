@@ -67,7 +67,26 @@ func newMeter(from metric.Meter, grouped bool) (*meter, error) {
 	m.lost = counter("holdfast.lock.lost", "{lock}", measure.LostText)
 	m.outages = counter("holdfast.connection.outages", "{outage}", measure.OutageText)
 	m.recoveries = counter("holdfast.connection.recoveries", "{outage}", measure.RecoveryText)
-	return m, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	m.outages.Add(context.Background(), 0)
+	m.recoveries.Add(context.Background(), 0)
+	if !grouped {
+		m.begin("")
+	}
+	return m, nil
+}
+
+// begin shows a group's losses as 0. From nothing to 1 is no increase to Prometheus.
+func (m *meter) begin(group string) {
+	for _, cause := range measure.Causes {
+		s := series{group: group, key: causeKey, word: cause}
+		if _, known := m.sets.Load(s); known {
+			return
+		}
+		m.lost.Add(context.Background(), 0, m.set(s))
+	}
 }
 
 // set is the attributes of s, which are made once.
@@ -98,6 +117,7 @@ func (m *meter) Waited(ctx context.Context, group, call, outcome string, d time.
 }
 
 func (m *meter) Held(ctx context.Context, group string, change int) {
+	m.begin(group)
 	m.held.Add(ctx, int64(change), m.set(series{group: group}))
 }
 

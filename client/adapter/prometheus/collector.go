@@ -20,10 +20,10 @@
 //	holdfast_connection_recoveries_total      and the server answered again
 //
 // call is try or acquire. outcome is acquired, passed (by another goroutine of the process) or
-// reentered, of a renewal renewed, or the kind of the error: busy, timeout, unreachable, closed, lost,
-// invalid, canceled. end is released, passed, or why the lock ended: expired, taken, broken, max_hold,
-// max_renewals, abandoned, closed; unreachable if the server may not know of the release yet. cause is
-// one of the first six of these.
+// reentered, of a renewal renewed, or the kind of the error: busy, timeout, unreachable, closed, invalid,
+// canceled; or a cause, if the lock to re-enter or to renew had ended. end is released, passed, or why the
+// lock ended: expired, taken, broken, max_hold, max_renewals, abandoned, closed; unreachable if the server
+// may not know of the release yet. cause is one of the first six of these.
 //
 // The repository's docs/observing.md says what to do when they change, and has rules for alerts;
 // grafana.json beside this file is a dashboard.

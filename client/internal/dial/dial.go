@@ -76,9 +76,7 @@ func Adapt(option rueidis.ClientOption, wires *Wires, invalidated Invalidated) (
 	option.ClientTrackingOptions = []string{"OPTIN", "NOLOOP"}
 	theirs := option.OnInvalidations
 	option.OnInvalidations = func(messages []rueidis.RedisMessage) {
-		if invalidated != nil {
-			invalidated(messages)
-		}
+		invalidated(messages)
 		if theirs != nil {
 			theirs(messages)
 		}

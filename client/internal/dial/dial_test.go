@@ -128,7 +128,7 @@ func TestInvalidationsGoToBoth(t *testing.T) {
 
 func TestOpenWithoutTracking(t *testing.T) {
 	s := server.Single(t, server.WithACL("user default on nopass ~* &* +@all -client|tracking"))
-	redis, wires, caching, refused, err := Open(t.Context(), s.ClientOption(), nil)
+	redis, wires, caching, refused, err := Open(t.Context(), s.ClientOption(), func([]rueidis.RedisMessage) {})
 	require.NoError(t, err)
 	defer wires.Close()
 	defer redis.Close()

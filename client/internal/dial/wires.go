@@ -69,7 +69,15 @@ func (w *Wires) count(option *rueidis.ClientOption) {
 		if err != nil {
 			return nil, err
 		}
-		return w.add(conn)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.closing.Err() != nil { // Close, which ends it first, then ends those that are open
+			_ = conn.Close() // nobody uses it
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: net.ErrClosed}
+		}
+		c := &wire{conn, w}
+		w.open[c] = struct{}{}
+		return c, nil
 	}
 }
 
@@ -78,18 +86,6 @@ func dialTCP(ctx context.Context, to string, d *net.Dialer, cfg *tls.Config) (ne
 		return (&tls.Dialer{NetDialer: d, Config: cfg}).DialContext(ctx, "tcp", to)
 	}
 	return d.DialContext(ctx, "tcp", to)
-}
-
-func (w *Wires) add(conn net.Conn) (net.Conn, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closing.Err() != nil { // Close, which ends it first, then ends those that are open
-		_ = conn.Close() // nobody uses it
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: net.ErrClosed}
-	}
-	c := &wire{conn, w}
-	w.open[c] = struct{}{}
-	return c, nil
 }
 
 // Close closes the connection.
@@ -102,30 +98,24 @@ func (c *wire) Close() error {
 }
 
 // Renew ends all connections because the primary was demoted: new ones may lead to its successor.
-// Calls under way fail. It does nothing within a second of the last time. Unnecessary once rueidis
-// looks for the primary when a server refuses a write.
+// Calls under way fail. It does nothing within a second of the last time, unless Close was called.
+// Unnecessary once rueidis looks for the primary when a server refuses a write.
 func (w *Wires) Renew() {
 	w.mu.Lock()
 	var open []*wire
-	if time.Since(w.renewed) >= renewPause {
+	if w.closing.Err() != nil || time.Since(w.renewed) >= renewPause {
 		w.renewed, open = time.Now(), slices.Collect(maps.Keys(w.open))
 	}
 	w.mu.Unlock()
 	for _, c := range open {
-		_ = c.Conn.Close()
+		_ = c.Conn.Close() // its users get the error
 	}
 }
 
 // Close ends all connections and dials, and connections that are made later.
 func (w *Wires) Close() {
 	w.stop()
-	w.mu.Lock()
-	open := w.open
-	w.open = map[*wire]struct{}{}
-	w.mu.Unlock()
-	for c := range open {
-		_ = c.Conn.Close() // its users get the error
-	}
+	w.Renew()
 }
 
 // End closes clients by fn, and their wires where rueidis waits for the answers of a silent server: in

@@ -77,6 +77,8 @@ type Reply struct {
 	// Of several servers. Acquire and Wait, no: the owner string is used up, so undo it (Leave) and take
 	// another one. Release and Leave: a server may have something still, so repeat it.
 	Spent bool
+	// An earlier try of this call had no answer, and may run yet, behind what gives back what this one got.
+	Doubt bool
 
 	Page *Page // Holders
 }

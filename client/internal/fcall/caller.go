@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/cluster"
-	"github.com/holdfast-go/holdfast/functions"
 	"github.com/redis/rueidis"
 )
 
@@ -167,7 +166,8 @@ func (c *Caller) pipeline(ctx context.Context, calls []Call) []Outcome {
 	commands := make(rueidis.Commands, 0, 2*len(calls))
 	for i := range calls {
 		if calls[i].Tracked {
-			commands = append(commands, c.caching(calls[i].Key))
+			caching := c.Redis.B().Arbitrary("CLIENT", "CACHING", "YES").Build()
+			commands = append(commands, caching.SetSlot(calls[i].Key)) // in a Cluster it goes where the next one does
 		}
 		commands = append(commands, c.Command(&calls[i]))
 	}
@@ -178,6 +178,7 @@ func (c *Caller) pipeline(ctx context.Context, calls []Call) []Outcome {
 		if calls[i].Tracked {
 			if err := results[at].Error(); err != nil {
 				c.Untracked(err)
+				c.Changed(calls[i].Key, true) // its answer is not to be kept
 			}
 			at++
 		}
@@ -185,10 +186,4 @@ func (c *Caller) pipeline(ctx context.Context, calls []Call) []Outcome {
 		at++
 	}
 	return outcomes
-}
-
-func version(ctx context.Context, node rueidis.Client) (string, error) {
-	ask := node.B().Fcall().Function(functions.ReadVersion).Numkeys(0).Build()
-	found, err := node.Do(ctx, ask).ToString()
-	return found, Classify(ctx, err)
 }

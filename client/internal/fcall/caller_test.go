@@ -299,3 +299,21 @@ func TestADemotedServerIsToldOf(t *testing.T) {
 	require.False(t, Unknown(err))
 	require.Equal(t, int64(1), demoted.Load())
 }
+
+// blinking is a server that refuses CLIENT CACHING for a moment, and what follows no more.
+type blinking struct{ rueidis.Client }
+
+func (b blinking) DoMulti(ctx context.Context, commands ...rueidis.Completed) []rueidis.RedisResult {
+	results := []rueidis.RedisResult{rueidis.NewErrorResult(refusal("BUSY Redis is busy running a script"))}
+	return append(results, b.Client.DoMulti(ctx, commands[1:]...)...)
+}
+
+// What the server does not track is told of at once, so its answer is not kept.
+func TestAnAnswerThatIsNotTracked(t *testing.T) {
+	changed := 0
+	c := connect(t, loaded(t).Addrs()[0], func(cfg *Config) {
+		cfg.Redis, cfg.Changed = blinking{cfg.Redis}, func(string, bool) { changed++ }
+	})
+	require.NoError(t, second(c.Do(t.Context(), about(t, Inspect, tracked))))
+	require.Equal(t, 1, changed)
+}

@@ -105,8 +105,3 @@ func (c *Caller) Command(call *Call) rueidis.Completed {
 	command := c.Redis.B().Fcall().Function(call.function()).Numkeys(1).Key(call.Key)
 	return command.Arg(call.args(args[:0])...).Build()
 }
-
-// caching makes the server track the keys that the next command reads. In a Cluster it goes there too.
-func (c *Caller) caching(key string) rueidis.Completed {
-	return c.Redis.B().Arbitrary("CLIENT", "CACHING", "YES").Build().SetSlot(key)
-}

@@ -15,7 +15,9 @@ import (
 // 1,024 commands are unanswered, it waits. Where neither can be, a call goes straight, in the goroutine of
 // its caller; so does one whose context cannot end, where Close ends its connection. Otherwise it runs in
 // a goroutine of its own, and is left behind when its context ends, or the client closes. Its outcome is
-// unknown then.
+// unknown then. A call that went straight to a slot that has moved waits for the connection to its new node,
+// if there is none: rueidis follows the redirect by itself. To send none straight in a Cluster costs each
+// a third more.
 
 // undated hides a deadline from rueidis, which would give it to the connection while no other call uses
 // that: calls that came later would fail with it.

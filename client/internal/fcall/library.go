@@ -64,7 +64,7 @@ func (c *Caller) lookAt(ctx context.Context, addr string, node rueidis.Client) {
 	if c.AutoLoad {
 		unloaded = load(ctx, addr, node)
 	}
-	found, _ := version(ctx, node)
+	found, _ := node.Do(ctx, node.B().Fcall().Function(functions.ReadVersion).Numkeys(0).Build()).ToString()
 	l := &c.library
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,6 +117,9 @@ func (c *Caller) Explain(err error) error {
 		refusal.Kind, refusal.Text = ErrLibrary, l.mismatch
 	case l.unloaded != nil && refuses(err, notFound):
 		return l.unloaded
+	case c.AutoLoad && refuses(err, notFound): // gone again within lookPause
+		refusal.Kind = ErrUnreachable
+		refusal.Text += "; it is looked for again in a second"
 	case refuses(err, tooOld):
 		refusal.Text += "; Redis 7.0 or later is needed"
 	case refusal.Kind == ErrLibrary:

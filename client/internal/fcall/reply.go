@@ -21,7 +21,7 @@ func (c *Caller) Decode(ctx context.Context, call *Call, result rueidis.RedisRes
 		return decodeReply(call, &message)
 	}
 	err = Classify(ctx, err)
-	if errors.Is(err, ErrBusy) || errors.Is(err, ErrInvalid) {
+	if errors.Is(err, ErrBusy) || errors.Is(err, ErrArgument) {
 		c.Heard()
 	}
 	if refuses(err, readOnly) {

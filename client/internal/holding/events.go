@@ -56,8 +56,7 @@ func (h *Holding) Due() time.Time {
 }
 
 // Step does what is due at now, and returns the action that is left to do, and the end of the work if
-// that was due. Once a
-// renewal finds the contexts of all its work over, the grace begins.
+// that was due. Once a renewal finds the contexts of all its work over, the grace begins.
 func (h *Holding) Step(now time.Time) (lease.Action, *Ending) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,15 +100,16 @@ func (h *Holding) Tell(f func(*lease.Lease)) {
 	}
 }
 
-// Lose ends the lock, because a server says that it is not ours: nil if nobody wanted it any more.
-func (h *Holding) Lose(why error, reason string) *Ending {
+// Lose ends the work, because a server says that the lock is not ours, or the client closes: tell is Refuse
+// or End. It is nil if nobody wanted the lock any more.
+func (h *Holding) Lose(why error, reason string, tell func(*lease.Lease)) *Ending {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	defer h.freed()
 	if h.Lease.State() == lease.Over {
 		return nil
 	}
-	h.Lease.Refuse()
+	tell(&h.Lease)
 	return h.end(why, reason)
 }
 
@@ -126,18 +126,6 @@ func (h *Holding) Halt(why error) *Ending {
 	e := h.end(why, "")
 	e.Shown, h.holder.shown, h.holder.lost = false, shown, nil // its release, or a loss, is yet to come
 	return e
-}
-
-// Desert ends the work because the client closes; nil if nobody wanted the lock any more.
-func (h *Holding) Desert(why error) *Ending {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.Lease.State() == lease.Over {
-		return nil
-	}
-	h.Lease.End()
-	h.freed()
-	return h.end(why, "")
 }
 
 // Extend takes the slot for a renewal by hand, of one who works under ref. While another renewal has it,

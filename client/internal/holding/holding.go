@@ -152,7 +152,7 @@ func (t *Holder) Add(ref *Ref, join bool) error {
 	switch {
 	case t.cause != nil:
 		return t.cause
-	case join && (h.holder != t || !h.Lease.Join(time.Now())):
+	case join && (h.holder != t || len(t.refs) == 0 || !h.Lease.Working(time.Now())):
 		return ErrNotHeld
 	case t.refs == nil:
 		t.refs = t.one[:0]
@@ -192,7 +192,7 @@ func (t *Holder) Leave(ref *Ref) (l Left) {
 			t.refs = slices.Delete(t.refs, i, i+1)
 		}
 	}
-	l.Last = h.holder == t && h.Lease.Leave()
+	l.Last = h.holder == t && len(t.refs) == 0
 	return l
 }
 

@@ -43,6 +43,7 @@ func TestALockIsPassedOn(t *testing.T) {
 		time.Sleep(time.Microsecond)
 		require.True(t, h.Passable(time.Now()))
 		require.Equal(t, Left{Last: true}, first.Leave(ref))
+		require.Equal(t, ErrNotHeld, first.Add(work(t.Context()), true), "it was released")
 		second := h.Pass(time.Now())
 		require.Equal(t, int64(8), second.Fence)
 		require.Equal(t, time.Now(), second.Began)
@@ -96,7 +97,7 @@ func TestRefs(t *testing.T) {
 		require.Equal(t, Left{Before: true}, holder.Leave(inner))
 		again := work(t.Context())
 		require.NoError(t, holder.Add(again, true))
-		e := h.Lose(ErrBroken, "stuck")
+		e := h.Lose(ErrBroken, "stuck", (*lease.Lease).Refuse)
 		require.True(t, e.First && e.Gone)
 		e.Cancel()
 		for _, ref := range []*Ref{outer, again} {
@@ -115,18 +116,18 @@ func TestTheFirstCauseStays(t *testing.T) {
 		h, _ := granted(t, 7)
 		holder := h.Holder()
 		require.NoError(t, holder.Show())
-		e := h.Lose(ErrTaken, "")
+		e := h.Lose(ErrTaken, "", (*lease.Lease).Refuse)
 		require.True(t, e.First && e.Shown)
 		require.False(t, holder.Hide(), "whoever has the Ending tells the Observer")
-		e = h.Lose(ErrBroken, "stuck")
+		e = h.Lose(ErrBroken, "stuck", (*lease.Lease).Refuse)
 		require.False(t, e.First || e.Shown)
 		require.ErrorIs(t, e.Cause, ErrTaken)
 		action, e := h.Step(until(h))
 		require.Equal(t, lease.GiveBack, action)
 		require.False(t, e.First)
 		require.ErrorIs(t, holder.Show(), ErrTaken)
-		require.Nil(t, h.Lose(ErrBroken, ""), "nobody wants it any more")
-		require.Nil(t, h.Desert(ErrExpired))
+		require.Nil(t, h.Lose(ErrBroken, "", (*lease.Lease).Refuse), "nobody wants it any more")
+		require.Nil(t, h.Lose(ErrExpired, "", (*lease.Lease).End))
 		_, cause := holder.Stands()
 		require.ErrorIs(t, cause, ErrTaken)
 	})
@@ -137,9 +138,9 @@ func TestTheSlot(t *testing.T) {
 	for name, free := range map[string]func(h *Holding){
 		"renewed": func(h *Holding) { h.Tell(func(l *lease.Lease) { l.Renewed(time.Now()) }) },
 		"failed":  func(h *Holding) { h.Tell(func(l *lease.Lease) { l.Failed(time.Now()) }) },
-		"lost":    func(h *Holding) { h.Lose(ErrTaken, "") },
+		"lost":    func(h *Holding) { h.Lose(ErrTaken, "", (*lease.Lease).Refuse) },
 		"ended":   func(h *Holding) { h.End() },
-		"closed":  func(h *Holding) { h.Desert(ErrExpired) },
+		"closed":  func(h *Holding) { h.Lose(ErrExpired, "", (*lease.Lease).End) },
 		"expired": func(h *Holding) { h.Step(until(h)) },
 	} {
 		synctest.Test(t, func(t *testing.T) {

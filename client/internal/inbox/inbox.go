@@ -86,24 +86,20 @@ func (in *Inbox) listen(slot uint16) *subscription {
 		return s
 	}
 	ctx, stop := context.WithCancel(in.ctx)
-	s := &subscription{slot: slot, channel: in.channel(slot), claims: map[string][]*Claim{},
-		state: &State{over: make(chan struct{})}, stop: stop}
-	s.idle = time.AfterFunc(idleSlot, func() { in.rest(s) })
+	s := &subscription{channel: in.channel(slot), claims: map[string][]*Claim{}, state: &State{over: make(chan struct{})}}
+	s.idle = time.AfterFunc(idleSlot, func() { // nobody uses it. Without Cluster the only one stays
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		if in.Slotted && len(s.claims) == 0 && in.subs[slot] == s {
+			delete(in.subs, slot)
+			stop()
+		}
+	})
 	in.subs[slot] = s
 	if in.ctx.Err() == nil {
 		in.done.Go(func() { in.receive(ctx, s) })
 	}
 	return s
-}
-
-// rest gives up a slot's subscription that nobody uses. Without Cluster the only one stays.
-func (in *Inbox) rest(s *subscription) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if in.Slotted && len(s.claims) == 0 && in.subs[s.slot] == s {
-		delete(in.subs, s.slot)
-		s.stop()
-	}
 }
 
 // Close ends every subscription, and waits for their goroutines until ctx ends.

@@ -11,11 +11,9 @@ import (
 
 // subscription is one channel. The fields behind channel are guarded by Inbox.mu.
 type subscription struct {
-	slot    uint16
 	channel string
 	claims  map[string][]*Claim // by owner
 	state   *State
-	stop    context.CancelFunc
 	restart context.CancelFunc // ends the present Receive
 	idle    *time.Timer        // looks whether anybody uses it
 }

@@ -7,12 +7,13 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/client/internal/holding"
+	"github.com/holdfast-go/holdfast/client/internal/lease"
 )
 
 // Desert ends every lock's context, without giving it back, and lets no further one begin.
 func (k *Keeper) Desert() {
 	k.deserted.Store(true)
-	k.stop(func(h *holding.Holding) *holding.Ending { return h.Desert(k.Closed) })
+	k.stop(func(h *holding.Holding) *holding.Ending { return h.Lose(k.Closed, "", (*lease.Lease).End) })
 }
 
 // Halt ends every lock's context, lets no further one begin, and renews those that there are until they are

@@ -77,20 +77,23 @@ func (k *Keeper) Release(ctx context.Context, h *holding.Holding, last int64, ri
 	u.pause = firstPause
 	done := u.Done
 	k.undo(h, u)
-	if !errors.Is(err, fcall.ErrUnreachable) && ctx.Err() == nil {
-		return err
+	if !errors.Is(err, fcall.ErrUnreachable) {
+		if ctx.Err() == nil {
+			return err
+		}
+		err = errLate
 	}
 	select {
 	case o := <-done:
 		switch {
 		case o.Err != nil:
-			return errLate
+			return err
 		case !o.Yes:
 			return said(h, o.Reply)
 		}
 		return nil
 	case <-ctx.Done():
-		return errLate
+		return err
 	}
 }
 
@@ -107,6 +110,9 @@ func (k *Keeper) first(ctx context.Context, release fcall.Call, ride *Ride) (fca
 		k.answered(ride, fcall.Outcome{Reply: r, Err: err}, sent)
 		return r, err
 	}
+	ctx, cancel := context.WithCancel(ctx) // as Do does by itself, Send is to end with the client
+	defer cancel()
+	defer context.AfterFunc(k.ctx, cancel)()
 	o := k.Backend.Send(ctx, []fcall.Call{release, ride.Call})
 	k.answered(ride, o[1], sent)
 	return o[0].Reply, o[0].Err

@@ -48,7 +48,7 @@ func (k *Keeper) Lose(h *holding.Holding, said fcall.Reply) error {
 	if said.Why == functions.WhyBroken {
 		why, reason = holding.ErrBroken, said.Reason
 	}
-	if e := h.Lose(why, reason); e != nil {
+	if e := h.Lose(why, reason, (*lease.Lease).Refuse); e != nil {
 		k.ended(e)
 		h.Close()
 	}

@@ -58,6 +58,25 @@ func TestAnUndoGoesBehindAQuestion(t *testing.T) {
 	}
 }
 
+// A release with what goes behind it ends with the client, as one alone does.
+func TestAReleaseWithARideEndsWithTheClient(t *testing.T) {
+	in(t, func(t *testing.T, b *bed) {
+		b.server.silent = true
+		ride := &Ride{Call: fcall.Call{Verb: fcall.Wait, Key: "lock:job", Owner: "owner"}, Answered: func(fcall.Outcome, time.Time) {}}
+		began, over := time.Now(), make(chan error)
+		go func() {
+			_, err := b.first(context.Background(), fcall.Call{Verb: fcall.Release, Key: "lock:job"}, ride)
+			over <- err
+		}()
+		synctest.Wait()
+		closed, cancel := context.WithCancel(t.Context())
+		cancel()
+		b.Close(closed)
+		require.Error(t, <-over)
+		require.Less(t, time.Since(began), time.Minute)
+	})
+}
+
 // There is one backoff, until there is an answer or the lease is over.
 func TestAnUndoThatFailsIsTriedAgain(t *testing.T) {
 	in(t, func(t *testing.T, b *bed) {

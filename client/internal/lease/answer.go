@@ -111,6 +111,7 @@ func (l *Lease) Extend(now time.Time, length time.Duration) (asks time.Duration,
 	if length == 0 {
 		length = l.length
 	}
+	l.wake(now)
 	l.take(length, true)
 	l.latest = later(l.latest, now.Add(length))
 	if deadline := Deadline(now, length); deadline.Before(l.until) {
@@ -122,29 +123,13 @@ func (l *Lease) Extend(now time.Time, length time.Duration) (asks time.Duration,
 	return length, true
 }
 
-// Join adds a holder. It returns false if nobody works under the lease.
-func (l *Lease) Join(now time.Time) bool {
-	if l.holders == 0 || !l.Working(now) {
-		return false
-	}
-	l.holders++
-	return true
-}
-
-// Leave takes a holder away. It returns true if that was the last, or one to whom the lock could not be passed, and
-// nobody may have the lock from here on but by Pass.
-func (l *Lease) Leave() (last bool) {
-	l.holders--
-	return l.holders <= 0
-}
-
 // Pass makes the next one in this process the holder, after the last one left. It returns false if
 // the lease cannot be passed on: it is over.
 func (l *Lease) Pass(now time.Time) bool {
-	if l.holders > 0 || !l.Working(now) {
+	if !l.Working(now) {
 		return false
 	}
-	l.holders, l.renewals = 1, 0
+	l.renewals = 0
 	l.limit(now)
 	return true
 }

@@ -20,28 +20,26 @@
 //	Failed      Confirming        Held              Stopping         Refused          Over
 //	Late        Confirming        Held              Stopping         Refused          Over
 //	Refuse      Refused           Refused           Refused          Refused          Over
-//	Join        Confirming        Held              no               no               no
 //	Pass        Confirming        Held              no               no               no
 //	Extend      Confirming        Held              Stopping         no               no
 //	Abandon     Stopping          Stopping          Stopping         Refused          Over
 //	Halt        Stopping          Stopping          Stopping         Refused          Over
-//	Leave       Over [release]    Over [release]    Over [release]   Over [undo]      Over
+//	End         Over [release]    Over [release]    Over [release]   Over [undo]      Over
 //	limit       Stopping [stop]   Stopping [stop]   -                -                -
 //	grace       -                 -                 Over [GiveBack]  -                -
 //	deadline    Over [Expire]     Over [Expire]     Over [Expire]    Over [GiveBack]  -
-//	Close       Over              Over              Over             Over             Over
 //
-// Leave is the last holder's, with the End that follows it; an earlier one changes no state. Where the grant
-// is passed on, Pass follows in its place. Extend in Stopping is for a shutdown. Limit, grace and deadline are
-// times: Step finds them due.
+// End is for the last holder, when it has left, or for a client that closes. Where the grant is passed on,
+// Pass comes in its place. Extend in Stopping is for a shutdown. Limit, grace and deadline are times: Step
+// finds them due.
 //
 // The deadline is local, and earlier than the server's. A renewal never shortens a lease at the
 // server, so every confirmed one can only move the deadline on, in whatever order they arrive. Late is the
 // answer to one that was given up, of which Failed was told.
 //
 // There is one slot for renewals. Whoever has it, the keeper or a caller of Extend, sends the next
-// one, so two renewals of a lock never cross, but for those that were given up. A look is a read: it needs no slot, nor does a renewal for a
-// millisecond, which asks and prolongs nothing.
+// one, so two renewals of a lock never cross, but for those that were given up. A look is a read: it needs
+// no slot, nor does a renewal for a millisecond, which asks and prolongs nothing.
 //
 // A Lease is not safe for concurrent use: its owner guards it with one mutex.
 package lease
@@ -109,12 +107,11 @@ const (
 
 // Lease is one lease. The zero value is not usable: see New and Provisional.
 type Lease struct {
-	state   State
-	holders int // of the work: a re-entrant holder counts each of its holds
-	terms   *Terms
-	length  time.Duration // Terms.Length, unless Extend asked for another one
-	until   time.Time     // the local deadline
-	latest  time.Time     // the server's end, if it ran the last request at once
+	state  State
+	terms  *Terms
+	length time.Duration // Terms.Length, unless Extend asked for another one
+	until  time.Time     // the local deadline
+	latest time.Time     // the server's end, if it ran the last request at once
 
 	renewAt time.Time // the zero time: never, for all of these
 	lookAt  time.Time
@@ -130,10 +127,9 @@ type Lease struct {
 	renewals int       // confirmed, automatic, of this holder
 }
 
-// New is a whole lease that the server granted to a request that was sent at sent. It has one
-// holder.
+// New is a whole lease that the server granted to a request that was sent at sent.
 func New(terms *Terms, sent time.Time) Lease {
-	l := Lease{state: Held, holders: 1, terms: terms, length: terms.Length,
+	l := Lease{state: Held, terms: terms, length: terms.Length,
 		until: Deadline(sent, terms.Length), latest: sent.Add(terms.Length)}
 	if terms.RenewEvery > 0 {
 		l.renewAt = sent.Add(terms.RenewEvery)
@@ -148,7 +144,7 @@ func New(terms *Terms, sent time.Time) Lease {
 // Provisional is a lease that was handed over at now until the local time until. It must be
 // confirmed by a renewal, which is due in a third of that.
 func Provisional(terms *Terms, now, until time.Time) Lease {
-	l := Lease{state: Confirming, holders: 1, terms: terms, length: terms.Length, until: until, latest: until}
+	l := Lease{state: Confirming, terms: terms, length: terms.Length, until: until, latest: until}
 	l.renewAt = now.Add(until.Sub(now) / 3)
 	l.limit(now)
 	return l
@@ -212,6 +208,7 @@ func (l *Lease) Due() time.Time {
 
 // Step returns what is due at now, and notes that it is under way. Call it until it returns None.
 func (l *Lease) Step(now time.Time) Action {
+	l.wake(now)
 	switch before := l.state; {
 	case before == Over:
 		return None
@@ -239,6 +236,15 @@ func (l *Lease) Step(now time.Time) Action {
 		return Look
 	}
 	return None
+}
+
+// wake has the deadline, and the next renewal, as near by the monotonic clock as by the wall clock: they were
+// further by it if the machine was suspended, and timers go by it.
+func (l *Lease) wake(now time.Time) {
+	l.until = now.Add(-Since(now, l.until))
+	if !l.renewAt.IsZero() {
+		l.renewAt = now.Add(-Since(now, l.renewAt))
+	}
 }
 
 func (l *Lease) renew(now time.Time) Action {

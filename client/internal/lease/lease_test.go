@@ -157,16 +157,10 @@ func TestNewsDuringARenewal(t *testing.T) {
 	require.Equal(t, Look, l.Step(at(41*time.Second)))
 }
 
-func TestHolders(t *testing.T) {
+func TestPass(t *testing.T) {
 	l := New(minute, start)
-	require.True(t, l.Join(at(1)))
-	require.False(t, l.Leave())
-	require.False(t, l.Pass(at(2)), "somebody works under it")
-	require.True(t, l.Leave())
-	require.False(t, l.Join(at(3)), "it was released")
 	require.False(t, l.Pass(l.Until()), "it is over")
 	require.True(t, l.Pass(at(4)))
-	require.True(t, l.Leave())
 }
 
 // A lock that was handed over is good for two seconds only, so its renewal that fails is sent again before they
@@ -200,5 +194,36 @@ func TestLateRenewalsCount(t *testing.T) {
 		default:
 			t.Fatal(l.State())
 		}
+	}
+}
+
+// After the machine was suspended, less is left by the wall clock than by the monotonic one: a shorter lease
+// that is asked for then must not end later than what the server has promised, or a lost answer leaves a
+// holder who counts on more.
+func TestAShorterLeaseAfterASuspension(t *testing.T) {
+	now := time.Now()
+	l := New(minute, now)
+	wall := l.Until().Round(0)
+	woken := suspended(now.Add(time.Second), 50*time.Second) // 51 s of 60 s have passed
+	_, ok := l.Extend(woken, 30*time.Second)
+	require.True(t, ok)
+	require.False(t, l.Until().Round(0).After(wall), "the server has promised no more than %v yet; it counts on %v", wall, l.Until().Round(0))
+	l.Failed(woken)
+	require.False(t, l.Working(suspended(now.Add(12*time.Second), 50*time.Second)), "62 s after a lease of 60 s began")
+}
+
+// A machine that was suspended, and woke up in time, renews in time, and ends the work before the lease is
+// over: timers go by the monotonic clock, by which more is left.
+func TestWhatIsDueAfterASuspension(t *testing.T) {
+	for _, terms := range []*Terms{minute, {Length: time.Minute}} {
+		now := time.Now()
+		l := New(terms, now)
+		woken := suspended(now.Add(2*time.Second), 50*time.Second) // 52 s of 60 s have passed
+		for l.Step(woken) != None {
+		}
+		left := l.Until().Round(0).Sub(woken.Round(0))
+		require.LessOrEqual(t, left, 8*time.Second)
+		require.LessOrEqual(t, l.Due().Sub(woken), left, "the scheduler looks at it when it is over")
+		require.Equal(t, terms.RenewEvery > 0, l.Asking(), "a renewal was due 32 s ago")
 	}
 }

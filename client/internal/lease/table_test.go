@@ -20,7 +20,7 @@ func table(t *testing.T) map[string][]cell {
 	require.NoError(t, err)
 	_, text, ok := strings.Cut(string(source), "//	event ")
 	require.True(t, ok)
-	text, _, ok = strings.Cut(text, "//\n// Leave is")
+	text, _, ok = strings.Cut(text, "//\n// End is")
 	require.True(t, ok)
 	rows := map[string][]cell{}
 	for _, line := range strings.Split(text, "\n")[1:] {
@@ -39,6 +39,6 @@ func table(t *testing.T) map[string][]cell {
 		require.Len(t, row, int(Over)+1, line)
 		rows[fields[0]] = row
 	}
-	require.Len(t, rows, 14)
+	require.Len(t, rows, 12)
 	return rows
 }

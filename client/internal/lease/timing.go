@@ -33,8 +33,13 @@ func Deadline(sent time.Time, length time.Duration) time.Time {
 	return sent.Add(length - Margin(length))
 }
 
-// Past reports whether deadline has passed, by the monotonic clock or by the wall clock. The
+// Since is how long ago then was, by the monotonic clock or by the wall clock, whichever says more. The
 // monotonic clock stands still while a machine is suspended.
+func Since(now, then time.Time) time.Duration {
+	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
+}
+
+// Past reports whether deadline has passed, by either clock. It is asked more often than anything else.
 func Past(now, deadline time.Time) bool {
 	return !now.Before(deadline) || !now.Round(0).Before(deadline.Round(0))
 }

@@ -189,28 +189,12 @@ var events = []struct {
 		return true
 	}},
 	{"Refuse", nil, func(_ *walk, w *world) bool { w.lease.Refuse(); return true }},
-	{"Join", nil, func(_ *walk, w *world) bool {
-		ok := w.lease.Join(w.now)
-		w.lease.holders = 1 // how many there are changes nothing else
-		return ok
-	}},
-	{"Pass", nil, func(_ *walk, w *world) bool {
-		w.lease.holders = 0
-		ok := w.lease.Pass(w.now)
-		w.lease.holders = 1
-		return ok
-	}},
+	{"Pass", nil, func(_ *walk, w *world) bool { return w.lease.Pass(w.now) }},
 	{"Extend", nil, func(t *walk, w *world) bool { return t.extend(w, 4*tick) }},
 	{"Extend", nil, func(t *walk, w *world) bool { return t.extend(w, 2*tick) }},
 	{"Abandon", nil, func(_ *walk, w *world) bool { w.lease.Abandon(w.now); return true }},
 	{"Halt", nil, func(_ *walk, w *world) bool { w.lease.Halt(); return true }},
-	{"Leave", nil, func(_ *walk, w *world) bool {
-		if w.lease.Leave() {
-			w.lease.End()
-		}
-		return true
-	}},
-	{"Close", nil, func(_ *walk, w *world) bool { w.lease.End(); return true }},
+	{"End", nil, func(_ *walk, w *world) bool { w.lease.End(); return true }},
 }
 
 func (t *walk) extend(w *world, d time.Duration) bool {

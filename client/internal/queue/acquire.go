@@ -89,7 +89,7 @@ func (e *entry) waiter(ctx context.Context, r *Request) *Waiter {
 		})
 	}
 	if at, ok := ctx.Deadline(); ok {
-		w.Until = max(1, at.Sub(e.born))
+		w.Until = max(1, at.Sub(time.Now().Add(-e.now()))) // born may be by a wall clock that was set since
 	}
 	return w
 }

@@ -76,7 +76,7 @@ func (e *entry) ride() *keeper.Ride {
 		if claim != nil {
 			state = claim.State()
 		}
-		if state == nil || state.Channel == "" {
+		if state == nil || state.Channel == "" || a.Terms.Replicas > 0 { // a release waits for no replica
 			e.launch()
 			return nil
 		}
@@ -130,7 +130,7 @@ func (e *entry) answered(a Action, o fcall.Outcome, over error, sent time.Time, 
 		e.short = o.Err
 	}
 	now := time.Now()
-	ev := Event{Kind: Denied, No: a.No, Token: o.Fence, Top: max(o.Top, o.Fence)}
+	ev := Event{Kind: Denied, No: a.No, Token: o.Fence, Top: max(o.Top, o.Fence), Unknown: o.Doubt}
 	switch {
 	case o.Err != nil && over != nil:
 		e.end(a.Waiter, over)
@@ -215,9 +215,10 @@ func (e *entry) grant(owner string, g inbox.Grant) {
 	now := time.Now()
 	if t := e.machine.call.Terms; t != nil && e.heard != nil && e.heard.Channel != "" && e.last.ServerMS > 0 {
 		whole := min(t.Length, lease.Handover)
-		left := time.Duration(g.UntilMS-e.last.ServerMS)*time.Millisecond - now.Sub(e.asked)
+		ago := lease.Since(now, e.asked)
+		left := time.Duration(g.UntilMS-e.last.ServerMS)*time.Millisecond - ago
 		another := left > whole+2*time.Millisecond || e.heard.Stale() // no more than all can be left: the rest is rounding
-		left -= now.Sub(e.asked)/100 + lease.Margin(left)
+		left -= ago/100 + lease.Margin(left)
 		ev.Confirm = t.RenewEvery == 0 || t.Replicas > 0 || left < whole/2 || another
 		e.left, e.granted = left, now
 	}
@@ -240,7 +241,9 @@ func (e *entry) pause() time.Duration {
 	polls := e.heard == nil || e.heard.Channel == "" || r.Subscribers == 0
 	switch {
 	case r.Why == functions.WhyKept || r.Why == functions.WhySettling:
-		pause = min(r.Remaining+time.Millisecond, longestSleep)
+		if pause = longestSleep; polls {
+			pause = lookPause
+		}
 	case polls || r.Why == functions.WhyForeign || r.Why == functions.WhyServing:
 		pause = pollPause
 	case e.fixed != "": // of several that wait by one owner string, one is notified

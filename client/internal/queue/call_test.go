@@ -5,9 +5,11 @@ package queue
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"runtime"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,16 +50,25 @@ func TestAGrantByANewSubscriptionIsConfirmed(t *testing.T) {
 // that was stepped, or of another primary.
 func TestAGrantByAnotherClockIsConfirmed(t *testing.T) {
 	for until, want := range map[time.Duration]State{lease.Handover: Held, lease.Handover + time.Second: Confirming, time.Hour: Confirming} {
-		e := told(t, until)
+		e := told(t, until, &inbox.State{Channel: "channel"})
 		require.Equal(t, want, e.machine.State(), until)
 	}
 }
 
+// By a subscription that has changed since the answer it can be of another primary.
+func TestAGrantBehindAChangedSubscriptionIsConfirmed(t *testing.T) {
+	state, over := &inbox.State{Channel: "channel"}, make(chan struct{})
+	close(over)
+	*(*chan struct{})(reflect.ValueOf(state).Elem().FieldByName("over").Addr().UnsafePointer()) = over
+	require.True(t, state.Stale())
+	require.Equal(t, Confirming, told(t, lease.Handover, state).machine.State())
+}
+
 // told is a queue that a grant until then was handed to, by the clock that the last answer told.
-func told(t *testing.T, until time.Duration) *entry {
+func told(t *testing.T, until time.Duration, state *inbox.State) *entry {
 	t.Helper()
 	terms := &lease.Terms{Length: 30 * time.Second, RenewEvery: 10 * time.Second}
-	now, state := time.Now(), &inbox.State{Channel: "channel"}
+	now := time.Now()
 	e, _ := begun(&slow{}, &Request{Key: "k", Terms: terms})
 	t.Cleanup(func() { e.Keeper.Close(t.Context()) })
 	for range 2 {
@@ -66,6 +77,57 @@ func told(t *testing.T, until time.Duration) *entry {
 	}
 	e.grant("own", inbox.Grant{Fence: 9, UntilMS: now.Add(until).UnixMilli(), Tokens: 1})
 	return e
+}
+
+// Who cannot be told asks often, and who can be asks so that a dead one before it is noticed: for long if
+// nothing changes, but never for longer than is documented.
+func TestPausesBetweenQuestions(t *testing.T) {
+	told, held := &inbox.State{Channel: "channel"}, fcall.Reply{Why: functions.WhyHeld, Remaining: time.Minute, Subscribers: 1}
+	unheard, foreign, kept := held, held, held
+	unheard.Subscribers, foreign.Why, kept.Why = 0, functions.WhyForeign, functions.WhyKept
+	for name, c := range map[string]struct {
+		reply       fcall.Reply
+		heard       *inbox.State
+		least, most time.Duration
+	}{
+		"no subscription":         {held, nil, pollPause, pollPause},
+		"none is permitted":       {held, &inbox.State{}, pollPause, pollPause},
+		"the server hears it not": {unheard, told, pollPause, pollPause},
+		"another service's":       {foreign, told, pollPause, pollPause},
+		"told":                    {held, told, lookPause, lookPause + beat},
+		"kept":                    {kept, told, longestSleep, longestSleep},
+		"kept, no subscription":   {kept, nil, lookPause, lookPause},
+	} {
+		e, _ := begun(&slow{}, &Request{Key: "k", Terms: &lease.Terms{Length: 30 * time.Second}})
+		e.last, e.heard, e.look = &c.reply, c.heard, lookPause
+		require.GreaterOrEqual(t, e.pause(), c.least, name)
+		require.LessOrEqual(t, e.pause(), c.most, name)
+		e.look = longestLook // nothing has changed for long
+		require.LessOrEqual(t, e.pause(), 12*time.Second, name)
+		e.mu.Unlock()
+	}
+}
+
+// The machine was suspended with a waiter in line: it was handed the lock meanwhile, and the message lies in
+// a socket. By the monotonic clock, which stood still, hardly a moment has passed since the last answer, so it
+// looks as if nearly all of the two seconds were left; the server's lease is long over.
+func TestAGrantThatWasReadAfterASuspensionIsConfirmed(t *testing.T) {
+	terms := &lease.Terms{Length: 30 * time.Second, RenewEvery: 10 * time.Second}
+	now, state := time.Now(), &inbox.State{Channel: "channel"}
+	asked := now // by the wall clock ten seconds ago, by the monotonic one now
+	*(*uint64)(unsafe.Pointer(&asked)) -= 10 << 30
+	require.Zero(t, now.Sub(asked))
+	require.Equal(t, 10*time.Second, now.Round(0).Sub(asked.Round(0)))
+	e, _ := begun(&slow{}, &Request{Key: "k", Terms: terms})
+	t.Cleanup(func() { e.Keeper.Close(t.Context()) })
+	for range 2 {
+		e.answered(e.machine.call, fcall.Outcome{Reply: fcall.Reply{Holder: "other", Fence: 5, Why: functions.WhyHeld,
+			Remaining: time.Minute, Waiters: 1, ServerMS: asked.UnixMilli(), Subscribers: 1}}, nil, asked, state)
+	}
+	// handed over at once, for two seconds, by the server's clock
+	e.grant("own", inbox.Grant{Fence: 9, UntilMS: asked.Add(lease.Handover).UnixMilli(), Tokens: 1})
+	require.NotEqual(t, Held, e.machine.State(), "it counts on a lease that was over eight seconds ago")
+	require.Equal(t, Confirming, e.machine.State())
 }
 
 // In a message the slot stands in place of tokens: it is kept with its token, whatever comes between.
@@ -201,4 +263,17 @@ func (r *records) Send(_ context.Context, calls []fcall.Call) []fcall.Outcome {
 		r.calls <- c
 	}
 	return make([]fcall.Outcome, len(calls))
+}
+
+// A deadline by the wall clock alone, as one of time.Unix, stays as far away as it is, also if the machine's
+// clock was stepped, or the machine suspended, since the client began.
+func TestADeadlineByTheWallClock(t *testing.T) {
+	for _, ahead := range []int64{-3600, 3600} {
+		e, _ := begun(&slow{}, &Request{Key: "k", Terms: &lease.Terms{Length: time.Second}})
+		*(*int64)(unsafe.Pointer(&e.born)) += ahead << 30 // the wall clock of born, as package time has it
+		ctx, cancel := context.WithDeadline(t.Context(), time.Now().Round(0).Add(time.Minute))
+		defer cancel()
+		w := e.waiter(ctx, &Request{Key: "k", Terms: &lease.Terms{}})
+		require.InDelta(t, time.Minute, w.Until-e.now(), float64(time.Second))
+	}
 }

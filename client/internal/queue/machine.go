@@ -134,6 +134,7 @@ func (m *Machine) close() {
 // answer is for the call that was under way.
 func (m *Machine) answer(e Event) {
 	w := m.call.Waiter
+	m.doubt = m.doubt || e.Unknown
 	if m.calling = false; e.Kind != NoAnswer {
 		m.answers, m.heardAt, m.due = m.answers+1, m.now, 0
 	}
@@ -189,7 +190,6 @@ func (m *Machine) busy(e Event) {
 // the outcome is unknown: that of a lost reply is known when the owner asks again. Who was answered
 // fails when the silence is longer than its lease.
 func (m *Machine) silent(unknown bool) {
-	m.doubt = m.doubt || unknown
 	w := m.fifo.first
 	for range m.fifo.n {
 		next, over := w.next, false

@@ -48,7 +48,8 @@ func says(actions []Action) string {
 
 func TestSteps(t *testing.T) {
 	w, x := comes(), comes()
-	guarded, longer, brief := comes(), comes(), comes()
+	guarded, longer, brief, try := comes(), comes(), comes(), comes()
+	try.Try = true
 	guarded.Terms, longer.Terms, brief.Until = guardedTerms, longTerms, 2*silence
 	for _, c := range []struct {
 		what  string
@@ -84,7 +85,10 @@ func TestSteps(t *testing.T) {
 			[]string{"acquireA", "waitA", "", "failRefused waitA+run"}},
 		{"what a refused call may have left is undone", []Event{
 			{Kind: Enter, Waiter: w}, {Kind: Denied, No: 1, Unknown: true}, {Kind: Enter, Waiter: x}, {Kind: Denied, No: 2}},
-			[]string{"acquireA", "failRefused undoA", "acquireB", "failRefused"}},
+			[]string{"acquireA", "failRefused undoA+again", "acquireB", "failRefused"}},
+		{"so is what a try may take that has been answered for it", []Event{
+			{Kind: Enter, Waiter: try}, {Kind: No, No: 1, Unknown: true}, {Kind: Enter, Waiter: x}, {Kind: Yes, No: 2, Token: 7, Top: 7, Unknown: true}},
+			[]string{"acquireA", "failBusy undoA+again", "acquireB", "serveB7+again"}},
 		{"a grant that was kept for an answer is confirmed", []Event{
 			{Kind: Enter, Waiter: w}, {Kind: No, No: 1}, {Kind: Grant, Owner: "A", Token: 7, Top: 7}, {Kind: No, No: 2, Token: 6}, {Kind: Yes, No: 3, Token: 7, Top: 7}},
 			[]string{"acquireA", "waitA", "", "renewA7", "serveA7"}},

@@ -33,8 +33,9 @@ const (
 	sharedPause = 250 * time.Millisecond
 	// After a call that failed, and with a jitter of four times that.
 	failPause = 20 * time.Millisecond
-	// Behind a minimum or a guard, which a break can end.
-	longestSleep = 30 * time.Second
+	// Behind a minimum or a guard, which a break can end, of one that can be notified: the library believes in
+	// it for 20 s. Who cannot looks once in lookPause, less than lease.Handover.
+	longestSleep = 12 * time.Second
 
 	// How long a call must be without an answer for the end of a wait to be the server's doing, and how
 	// long the first subscription is waited for.

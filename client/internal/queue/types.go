@@ -33,7 +33,7 @@ const (
 	Yes                  // an answer: Token to Top are ours. Late, Confirm
 	Grant                // a message: Token to Top are Owner's. Confirm
 	No                   // an answer: Token is the holder's. Spent
-	NoAnswer             // a call had none. Unknown
+	NoAnswer             // a call had none
 	Denied               // an answer that is an error, and no outage: of the waiter it was asked for
 	Timer                // the pause is over, or the key or the subscription has changed
 	Release              // the holder of Owner and Token leaves, or has lost the lock. Over
@@ -47,7 +47,7 @@ type Event struct {
 	Confirm bool          // Yes, Grant: to be confirmed by a renewal, because too little is left or known
 	Spent   bool          // No: the owner string is used up
 	Left    bool          // Denied: the server has taken the owner out of its line
-	Unknown bool          // NoAnswer, Denied: the call may have run, or may run yet
+	Unknown bool          // of a call: it may have run, or may run yet
 	Over    bool          // Release: no pass inside the process: the lock is lost, or others have waited for long
 	Now     time.Duration // since an epoch of the caller's, and not 0
 	No      uint64

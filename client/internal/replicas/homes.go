@@ -23,8 +23,9 @@ type place struct {
 	asking bool   // the slot is being imported there
 }
 
-// home is where a key's slot should be. Another node will say who has it.
-func (b *Backend) home(ctx context.Context, key string) place {
+// home is where, of nodes, a key's slot should be. Another node will say who has it. Nodes returns other
+// clients each time, and places of one node are to be equal.
+func (b *Backend) home(ctx context.Context, nodes map[string]rueidis.Client, key string) place {
 	if b.Redis.Mode() != rueidis.ClientModeCluster {
 		return place{node: b.Redis}
 	}
@@ -32,7 +33,7 @@ func (b *Backend) home(ctx context.Context, key string) place {
 	if at == nil {
 		at = b.learn(ctx)
 	}
-	addr, nodes := at[cluster.Slot(key)], b.Redis.Nodes()
+	addr := at[cluster.Slot(key)]
 	if node := nodes[addr]; node != nil {
 		return place{node: node, addr: addr}
 	}
@@ -79,7 +80,7 @@ func (b *Backend) follow(ctx context.Context, key, word, addr string, from place
 	}
 	b.nudge(ctx, key)
 	pause(ctx, unknownNode)
-	return b.home(ctx, key)
+	return b.home(ctx, b.Redis.Nodes(), key)
 }
 
 // address is what a redirect names, as rueidis writes it. Without a host it is on the same one.

@@ -46,7 +46,7 @@ func (b *Backend) Do(ctx context.Context, call fcall.Call) (fcall.Reply, error) 
 	if call.Replicas == 0 {
 		return b.Caller.Do(ctx, call)
 	}
-	o := b.repeat(ctx, call, b.home(ctx, call.Key))
+	o := b.repeat(ctx, call, b.home(ctx, b.Redis.Nodes(), call.Key))
 	return o.Reply, o.Err
 }
 
@@ -64,11 +64,11 @@ func (b *Backend) repeat(ctx context.Context, call fcall.Call, to place) (o fcal
 			to = b.follow(ctx, call.Key, word, addr, to)
 		case failed(o.Err) && since < failures && !over:
 			unknown = unknown || fcall.Unknown(o.Err)
-			pause(ctx, failedPause)
-			to = b.home(ctx, call.Key)
+			pause(ctx, max(failedPause, since/2)) // a refused connection is dialed again each time
+			to = b.home(ctx, b.Redis.Nodes(), call.Key)
 		default:
 			o.Err = b.Explain(o.Err)
-			if unknown && o.Err != nil {
+			if o.Doubt = unknown; unknown && o.Err != nil {
 				o.Err = fcall.Uncertain(o.Err)
 			}
 			return o
@@ -88,11 +88,11 @@ func (b *Backend) Send(ctx context.Context, calls []fcall.Call) []fcall.Outcome 
 	if !slices.ContainsFunc(calls, func(call fcall.Call) bool { return call.Replicas > 0 }) {
 		return b.Caller.Send(ctx, calls)
 	}
-	outcomes, groups := make([]fcall.Outcome, len(calls)), map[group][]int{}
+	outcomes, groups, nodes := make([]fcall.Outcome, len(calls)), map[group][]int{}, b.Redis.Nodes()
 	for i, call := range calls {
 		var g group
 		if call.Replicas > 0 {
-			g = group{b.home(ctx, call.Key), call.Replicas, call.ReplicaWait}
+			g = group{b.home(ctx, nodes, call.Key), call.Replicas, call.ReplicaWait}
 		}
 		groups[g] = append(groups[g], i)
 	}
@@ -118,9 +118,7 @@ func (b *Backend) sendGroup(ctx context.Context, g group, calls []fcall.Call) []
 	}
 	outcomes := b.pipeline(ctx, g.place, calls)
 	for n, o := range outcomes {
-		if word, addr := redirect(o.Err); word != "" { // it did nothing there
-			outcomes[n] = b.repeat(ctx, calls[n], b.follow(ctx, calls[n].Key, word, addr, g.place))
-		} else if errors.Is(o.Err, fcall.ErrLibrary) {
+		if word, _ := redirect(o.Err); word != "" || errors.Is(o.Err, fcall.ErrLibrary) { // it did nothing there
 			outcomes[n] = b.repeat(ctx, calls[n], g.place)
 		}
 	}

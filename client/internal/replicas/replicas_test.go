@@ -5,11 +5,16 @@ package replicas
 import (
 	"context"
 	"fmt"
+	"io"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/cluster"
+	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -69,6 +74,71 @@ func TestTooFewReplicas(t *testing.T) {
 	require.True(t, o.Yes)
 }
 
+// Calls of one node share a pipeline, with one WAIT, in a Cluster too.
+func TestCallsOfANodeShareAPipeline(t *testing.T) {
+	d := server.Cluster(t)
+	b := over(t, d)
+	calls := make([]fcall.Call, 50)
+	for i := range calls {
+		calls[i] = call(fcall.Acquire, fmt.Sprintf("lock:{a}%d", i))
+	}
+	for _, o := range b.Send(t.Context(), calls[:1]) { // loads the library, and learns the homes
+		require.NoError(t, o.Err)
+	}
+	waits := func() (n int) {
+		for _, node := range d.Nodes() {
+			info, err := node.Do(t.Context(), "INFO", "commandstats")
+			require.NoError(t, err)
+			text, err := info.ToString()
+			require.NoError(t, err)
+			_, rest, _ := strings.Cut(text, "cmdstat_wait:calls=")
+			here := 0
+			_, _ = fmt.Sscan(rest, &here)
+			n += here
+		}
+		return n
+	}
+	before := waits()
+	for _, o := range b.Send(t.Context(), calls) {
+		require.NoError(t, o.Err)
+		require.True(t, o.Yes)
+	}
+	require.Equal(t, 1, waits()-before)
+}
+
+// cut is a client whose first pipeline has no answer, because its connection ends.
+type cut struct {
+	rueidis.Client
+	done bool
+}
+
+func (c *cut) DoMulti(ctx context.Context, commands ...rueidis.Completed) []rueidis.RedisResult {
+	if c.done {
+		return c.Client.DoMulti(ctx, commands...)
+	}
+	c.done = true
+	return slices.Repeat([]rueidis.RedisResult{rueidis.NewErrorResult(io.ErrUnexpectedEOF)}, len(commands))
+}
+
+// That a call was repeated behind one that may run late is not kept from its caller: or else nobody
+// undoes what the late one takes.
+func TestACallThatWasRepeatedMayRunLate(t *testing.T) {
+	b := over(t, server.Replicated(t, 1))
+	redis := b.Redis
+	for _, wants := range []bool{true, false} {
+		b.Redis = &cut{Client: redis}
+		c := call(fcall.Acquire, "lock:x")
+		c.Owner = fmt.Sprint(wants)
+		r, err := b.Do(t.Context(), c)
+		require.NoError(t, err)
+		require.Equal(t, wants, r.Yes)
+		require.True(t, r.Doubt)
+	}
+	r, err := b.Do(t.Context(), call(fcall.Inspect, "lock:x"))
+	require.NoError(t, err)
+	require.False(t, r.Doubt)
+}
+
 // A slot that has moved answers a redirect, and then with the new home's replicas.
 func TestASlotThatMoved(t *testing.T) {
 	d := server.Cluster(t)
@@ -87,11 +157,11 @@ func TestASlotThatMoved(t *testing.T) {
 	addrs := map[string]bool{}
 	for i := range calls {
 		calls[i].Verb = fcall.Renew
-		to := b.home(t.Context(), calls[i].Key)
+		to := b.home(t.Context(), b.Redis.Nodes(), calls[i].Key)
 		addrs[to.addr] = true
 	}
 	require.Len(t, addrs, 3)
-	moved, addr := new(homes), b.home(t.Context(), "lock:1").addr
+	moved, addr := new(homes), b.home(t.Context(), b.Redis.Nodes(), "lock:1").addr
 	for slot := range moved {
 		moved[slot] = addr
 	}
@@ -110,6 +180,31 @@ func TestASlotThatMoved(t *testing.T) {
 	cancel()
 	_, err := b.Do(ended, calls[0])
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// Redis tells no replica that a slot is on its way. So what its new node was given is lost when the old one
+// fails over, even in good order: the replica has the slot, and not the lock. Valkey tells it.
+func TestALockIsLostWithTheSourceOfItsMove(t *testing.T) {
+	d := server.Cluster(t)
+	d.Load(t)
+	b, ctx, c := over(t, d), t.Context(), call(fcall.Acquire, "lock:x")
+	primaries, err := d.Primaries(ctx)
+	require.NoError(t, err)
+	at := b.home(ctx, b.Redis.Nodes(), c.Key).addr
+	from := primaries[slices.IndexFunc(primaries, func(n *server.Node) bool { return n.Addr == at })]
+	to := primaries[slices.IndexFunc(primaries, func(n *server.Node) bool { return n.Addr != at })]
+	_, port, _ := strings.Cut(at, ":")
+	heir := d.Nodes()[slices.IndexFunc(d.Nodes(), func(n *server.Node) bool { return n.Info(ctx, "replication", "master_port") == port })]
+	require.NoError(t, server.BeginMove(ctx, cluster.Slot(c.Key), from, to))
+	r, err := b.Do(ctx, c)
+	require.NoError(t, err)
+	require.True(t, r.Yes)
+	require.NoError(t, heir.Failover(ctx))
+	granted, err := heir.Do(ctx, "FCALL", functions.Acquire, "1", c.Key, "other", "1000")
+	if err == nil {
+		_, err = granted.ToInt64()
+	}
+	require.Equal(t, heir.Info(ctx, "server", "server_name") != "valkey", err == nil, "%v", err)
 }
 
 // mute is a client whose nodes do not say which of them has which slots.

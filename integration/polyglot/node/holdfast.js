@@ -116,7 +116,6 @@ class Lock {
   }
   async _acquire(until, signal) {
     let reply = await this._repeat("acquire", ...this.asked), answered = performance.now();
-    signal?.addEventListener("abort", () => this.#state.wake(), { once: true });
     while (reply[0] === 0) {
       signal?.throwIfAborted();
       if (performance.now() >= until) throw new BusyError(`${this.key}: ${reply[4]} by ${reply[2]} for ${reply[1]} ms`);
@@ -124,7 +123,7 @@ class Lock {
         if (!this.#state.sub && this.client.sSubscribe) await this.#subscribe();
         reply = await this.#call("wait", ...this.asked, ...this.#state.channel);
         answered = performance.now();
-        if (reply[0] === 0) await this.#listen(reply, until);
+        if (reply[0] === 0) await this.#listen(reply, until, signal);
       } catch (err) {
         if (refused(err) || performance.now() >= Math.min(until, answered + this.lease)) throw err;
         await new Promise((resolve) => setTimeout(resolve, 100));
@@ -146,15 +145,17 @@ class Lock {
     })).then(() => (this.#state.channel = ["CHANNEL", channel])))); // else it polls
   }
   /** Waits until it is time to ask again: soon after a grant, whose lease is short until then. */
-  async #listen([, left, , position, , , fence, subscribers], until) {
+  async #listen([, left, , position, , , fence, subscribers], until, signal) {
     const told = position > 0 && subscribers > 0;
     if (this.#state.channel.length && !told) this._close();
     const pause = told ? 1000 + 500 * Math.random() : Math.min(100 + 200 * Math.random(), this.lease / 2);
     const most = Math.min(pause, until - performance.now(), left >= 0 ? left + 1 : pause);
-    const woken = new Promise((resolve) => (this.#state.wake = resolve));
+    const woken = new Promise((resolve) => (this.#state.wake = resolve)), { wake } = this.#state;
+    signal?.addEventListener("abort", wake); // taken back below: the signal can be the program's, and live for long
     const { grant } = this.#state;
     this.#state.grant = 0; // whoever may publish can write one that is never reached
     if (!(grant > fence)) await quietly(within(most, woken)); // an older one is void
+    signal?.removeEventListener("abort", wake);
   }
   _close() {
     const { sub } = this.#state;

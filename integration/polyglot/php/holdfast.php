@@ -9,9 +9,11 @@
  *     }, lease: 30, wait: 10);
  *
  * The key is "lock:order:42", as the Go client's. PHP has no threads, so nothing renews the lock but renew(), which asks
- * the server once a third of the lease has passed. A step that is longer than the lease loses the lock. Keep the client's
- * read timeout below a third of the lease. With Predis, waiters are told by SSUBSCRIBE, on a connection of their own. With
- * phpredis they poll: before 6.0 it has no SSUBSCRIBE, since then none that says when it is subscribed. Not for a Cluster.
+ * the server once a third of the lease has passed, and not in its last third. A step that is longer than two thirds of
+ * the lease loses the lock. Keep the client's read timeout below a third of the lease. Before 6.0 phpredis goes back to
+ * database 0 when it connects again: use that one. With Predis, waiters are told by SSUBSCRIBE, on a connection of their
+ * own. With phpredis they poll: before 6.0 it has no SSUBSCRIBE, since then none that says when it is subscribed. Not for
+ * a Cluster.
  *
  * With limit: n the lock is taken beside at most n - 1 others that take it with a limit, with shared: true beside all that
  * share it. $lock->slot is then a number from 1 on that no other holder has.
@@ -112,9 +114,13 @@ final class Lock {
         [$sent, $words] = [now(), ['FCALL', "holdfast_$function", 1, $this->key, $this->owner, ...$args]];
         $native = $this->redis instanceof \Redis;
         try {
+            $db = $native ? $this->redis->getDbNum() : 0;
+            if ($db) $this->redis->select($db); // before 6.0 phpredis forgets it when it connects again
             $reply = $native ? $this->redis->rawCommand(...$words) : $this->redis->executeRaw($words);
         } catch (\RedisException $e) {
-            throw preg_match('/^[A-Z]{2,} /', $e->getMessage()) ? new Refused($e->getMessage()) : $e;
+            if (preg_match('/^[A-Z]{2,} /', $e->getMessage())) throw new Refused($e->getMessage());
+            $this->redis->close(); // phpredis does not, and would take the late reply for the next one
+            throw $e;
         }
         if (!is_array($reply) && !is_int($reply)) throw new Refused($native ? (string) $this->redis->getLastError() : $reply);
         $reply = (array) $reply;

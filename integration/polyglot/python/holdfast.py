@@ -57,13 +57,13 @@ def lock(redis, name, *, lease=30.0, wait=None, limit=None, shared=False, _value
         lock.check()
         lock._stop()
         reply = lock._repeat(*lock._end)
-        if reply[0] == 0:
-            raise Lost(f"{lock.key}: {reply[4]}")
+        lock._gone = "" if reply[0] else reply[4]
+        lock.check()
     except BaseException as error:
         lock._stop()
         lock._close()
         with suppress(RedisError, OSError):  # a grant that crosses with this goes on to the next in line
-            isinstance(error, (Lost, _Done)) or lock._repeat("leave")
+            lock._gone or isinstance(error, _Done) or lock._repeat("leave")
         raise
 
 

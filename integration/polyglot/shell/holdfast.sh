@@ -26,6 +26,7 @@ while getopts l:w:n:s option; do
   esac
 done
 shift $((OPTIND - 1))
+case $lease$wait in *[!0-9]*) set -- ;; esac # a wait of 10s would be one for ever
 [ $# -ge 2 ] || { echo "usage: holdfast.sh [-l LEASE_MS] [-w WAIT_MS] [-n LIMIT | -s] LOCK COMMAND [ARGUMENT...]" >&2; exit 64; }
 key=lock:$1 command=''
 beside="${limit:+LIMIT $limit }$shared"

@@ -116,6 +116,22 @@ func TestAPrimaryThatHangsBehindSentinel(t *testing.T) {
 	}
 }
 
+// A sentinel that was cut off over a failover names the primary of before. The others know the new one.
+func TestASentinelThatNamesADeadPrimary(t *testing.T) {
+	t.Parallel()
+	d := server.Sentinel(t, server.Owned())
+	whole(t, d)
+	d.Load(t)
+	for _, words := range []string{"REMOVE " + d.SentinelMaster, "MONITOR " + d.SentinelMaster + " 127.0.0.1 1 3"} {
+		_, err := d.Sentinels()[0].Do(context.Background(), append([]string{"SENTINEL"}, strings.Fields(words)...)...)
+		require.NoError(t, err)
+	}
+	for _, command := range []string{"ls", "verify", "load"} {
+		r := addresses(d).do(t, command)
+		require.Equal(t, 0, r.code, r)
+	}
+}
+
 // A replica that is cut off is missing in what the primary says, and is looked at all the same.
 func TestVerifyOfACutOffReplica(t *testing.T) {
 	t.Parallel()

@@ -280,6 +280,17 @@ func TestAQuorum(t *testing.T) {
 	require.Equal(t, lock.Owner(), list.Locks[0].Owner)
 	require.NotContains(t, do("line", "report", "--quorum").out, "listening", "a quorum has no line")
 
+	scan := func(right string) {
+		_, err := d.Nodes()[2].Do(t.Context(), "ACL", "SETUSER", "default", right)
+		require.NoError(t, err)
+	}
+	scan("-scan")
+	r = do("ls", "--quorum")
+	require.Equal(t, 1, r.code, r)
+	require.Contains(t, r.errors, "NOPERM", "of one server, which is not away")
+	scan("+scan")
+
+	url, _ := serving(t, nil, append(addresses(d), "exporter", "--quorum", "--listen", "127.0.0.1:0", "--every", "50ms")...)
 	require.NoError(t, d.Nodes()[2].Kill())
 	require.Equal(t, ran, run("b"), "a minority is lost")
 	r = do("ls", "--quorum", "--json")
@@ -289,4 +300,12 @@ func TestAQuorum(t *testing.T) {
 	require.Equal(t, 0, r.code, r)
 	_, err = c.Acquire(t.Context(), "report", client.WithMaxWait(soon))
 	require.NoError(t, err, "free, though its holder renews it")
+	_, metrics := get(t, url+"/metrics")
+	require.Contains(t, metrics, "\nholdfast_server_held{")
+	require.Contains(t, metrics, "look_complete 1\n", "long after the minority was lost")
+	require.NoError(t, d.Nodes()[1].Kill())
+	require.Eventually(t, func() bool {
+		_, metrics := get(t, url+"/metrics")
+		return strings.Contains(metrics, "look_complete 0\n")
+	}, soon, pollEvery, "of a minority")
 }

@@ -54,10 +54,13 @@ const exitCodes = `Exit codes:
 const ownExitCodes = "exit codes"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	ctx := context.Background()
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		if !signal.Ignored(s) { // as a shell has it of what it starts in the background
+			ctx, _ = signal.NotifyContext(ctx, s)
+		}
+	}
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // run is the command without the process around it.

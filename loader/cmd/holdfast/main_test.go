@@ -45,8 +45,11 @@ const (
 func TestMain(m *testing.M) {
 	reexec.Main(roles)
 	_ = flag.Set("test.parallel", "8") // tests here wait more than they compute
-	// Children begin with a signal as the system has it, also if these tests were started by nohup.
+	// Children begin with a signal as the system has it, also if these tests were started by nohup, or with "&".
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	if signal.Ignored(os.Interrupt) {
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
 	os.Exit(buildAndRun(m))
 }
 

@@ -73,10 +73,13 @@ func TestRunThatIsInterruptedWhileItWaits(t *testing.T) {
 
 func TestRunIgnoresWhatNohupIgnores(t *testing.T) {
 	_, where := loaded(t)
-	shell := fmt.Sprintf(`trap "" HUP; exec %s run --addr %s a -- sh -c 'echo started; kill -HUP $PPID; kill -HUP $$; echo alive'`, binary, where[1])
-	out, err := exec.Command("sh", "-c", shell).CombinedOutput()
-	require.NoError(t, err, string(out))
-	require.Equal(t, "started\nalive\n", string(out))
+	for _, s := range []string{"HUP", "INT"} { // INT is ignored behind the "&" of a script
+		shell := fmt.Sprintf(`trap "" %[1]s; exec %s run --addr %s a -- sh -c 'echo started; kill -%[1]s $PPID; kill -%[1]s $$; echo alive'`,
+			s, binary, where[1])
+		out, err := exec.Command("sh", "-c", shell).CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.Equal(t, "started\nalive\n", string(out))
+	}
 }
 
 // A pipe that nobody reads any more, as of "run ... 2>&1 | head", must not end run before the command has had its grace.
@@ -213,6 +216,18 @@ func TestRunThatWasPausedKillsAtOnce(t *testing.T) {
 	require.NoError(t, r.cmd.Process.Signal(syscall.SIGCONT))
 	r.silent()
 	require.Equal(t, 75, r.code())
+}
+
+// The lease has not ended, and the server answers: there is nothing to end the command for.
+func TestRunThatStoodStill(t *testing.T) {
+	_, where := loaded(t)
+	r := begin(t, where, "a", "--lease", "9s", "--", "sh", "-c", "echo started; sleep 9; echo ended")
+	r.hear("started")
+	require.NoError(t, r.cmd.Process.Signal(syscall.SIGSTOP))
+	time.Sleep(7 * time.Second) // the pause itself: less than SIGTERM's notice is left
+	require.NoError(t, r.cmd.Process.Signal(syscall.SIGCONT))
+	r.hear("ended")
+	require.Equal(t, 0, r.code())
 }
 
 func TestRunForTooLong(t *testing.T) {

@@ -46,3 +46,20 @@ func TestRunInATerminal(t *testing.T) {
 	r.hear("got TERM") // Ctrl-C came once
 	require.Equal(t, 0, r.code())
 }
+
+// Of a terminal that goes away only the leader of its session hears: run, after "ssh -t HOST holdfast run ...".
+func TestRunLosesItsTerminal(t *testing.T) {
+	_, where := loaded(t)
+	cmd := exec.Command(binary, append(append([]string{"run"}, where...), "a", "--", "sh", "-c",
+		`trap "exit 3" HUP; echo started; sleep 100 & wait; exit 4`)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	terminal, err := pty.Start(cmd)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	line, err := bufio.NewReader(terminal).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "started\r\n", line)
+	require.NoError(t, terminal.Close())
+	_ = cmd.Wait()
+	require.Equal(t, 3, cmd.ProcessState.ExitCode())
+}

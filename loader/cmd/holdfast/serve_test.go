@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/locks"
 )
 
@@ -132,6 +135,45 @@ func TestTheExporter(t *testing.T) {
 	until(map[string]string{"look_complete ": "0", "held order": "", "lost_total broken": "1"})
 }
 
+// A primary that joins a Cluster is looked at soon, though no call of the exporter leads there.
+func TestTheExporterMeetsANewPrimary(t *testing.T) {
+	t.Parallel()
+	d := server.Cluster(t)
+	require.Equal(t, 0, addresses(d).do(t, "load").code)
+	url, _ := serving(t, nil, append(addresses(d), "exporter", "--listen", "127.0.0.1:0", "--every", "50ms")...)
+	extra := server.Single(t, server.Owned(), server.WithConfig("cluster-enabled", "yes")).Nodes()[0]
+	do := func(n *server.Node, words ...string) string {
+		reply, err := n.Do(t.Context(), words...)
+		require.NoError(t, err, words)
+		text, err := reply.ToString()
+		require.NoError(t, err)
+		return text
+	}
+	id := do(extra, "CLUSTER", "MYID")
+	host, port, _ := net.SplitHostPort(extra.Addr)
+	do(d.Nodes()[0], "CLUSTER", "MEET", host, port)
+	all := append([]*server.Node{extra}, d.Nodes()...)
+	seen := func(line string) {
+		for _, n := range all {
+			require.Eventually(t, func() bool { return regexp.MustCompile(id + line).MatchString(do(n, "CLUSTER", "NODES")) }, soon, pollEvery)
+		}
+	}
+	seen("")
+	for _, n := range all[:4] {
+		do(n, "CLUSTER", "SETSLOT", "0", "NODE", id)
+	}
+	seen(".* connected 0\n")
+	do(extra, "FUNCTION", "LOAD", functions.Source)
+	require.Eventually(t, func() bool { // it takes a moment to believe that it is in the Cluster
+		_, err := extra.Do(t.Context(), "FCALL", "holdfast_acquire", "1", "lock:{06S}", "owner", "600000") // of slot 0
+		return err == nil
+	}, soon, pollEvery)
+	require.Eventually(t, func() bool {
+		_, metrics := get(t, url+"/metrics")
+		return strings.Contains(metrics, "look_complete 1\n") && strings.Contains(metrics, `held{lock="(none)"} 1`)
+	}, soon, pollEvery)
+}
+
 // exporterPages compares the exporter's metrics with the pages, the alerts and the panels about them.
 func exporterPages(t *testing.T, families map[string]bool) {
 	t.Helper()
@@ -201,8 +243,11 @@ func TestThePage(t *testing.T) {
 	require.Equal(t, []any{"report", lock.Fence(), locks.CauseBroken}, []any{lost.Name, lost.Token, lost.Cause})
 	require.Contains(t, lost.Reason, "it hangs")
 
-	for _, token := range []string{"s3cret", ""} {
-		url, said := serving(t, []string{"HOLDFAST_UI_TOKEN=" + token}, append(where, "ui", "--listen", "0.0.0.0:0")...)
+	for _, at := range []struct{ listen, token string }{
+		{"0.0.0.0:0", "s3cret"}, {"0.0.0.0:0", ""}, {"127.0.0.1:0", "s3cret"},
+	} {
+		token := at.token
+		url, said := serving(t, []string{"HOLDFAST_UI_TOKEN=" + token + "\n"}, append(where, "ui", "--listen", at.listen)...)
 		if token == "" {
 			_, token, _ = strings.Cut(strings.TrimSpace(said), "the token is ")
 		} else {

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,8 +42,9 @@ func uiCommand(a *app) *cobra.Command {
 		Long: `Ui serves one page, on this machine only, that shows the locks live: who has them, how many wait, the last losses. It
 looks once for all who look at the page, as watch does, and at /look has the JSON of "watch --json". It only reads.
 
-At an address that others can reach, the page asks for a token: that of $HOLDFAST_UI_TOKEN, or a random one, which is
-printed. The page is served without TLS: put a proxy that has it in front, if others are to see it.
+With a token in $HOLDFAST_UI_TOKEN the page asks for that. At an address that others can reach it
+always asks for one: if there is none, a random one is made, and printed. The page is served without
+TLS: put a proxy that has it in front, if others are to see it.
 
 The user needs what "holdfast acl --for operator" prints.`,
 		Example: `  holdfast ui --addr redis-1:6379
@@ -75,12 +77,10 @@ func (a *app) page(s *server) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	token := ""
-	if !loopback(host) {
-		if token = os.Getenv(uiToken); token == "" {
-			token = rand.Text()
-			fmt.Fprintf(a.stderr, "holdfast ui: the token is %s\n", token)
-		}
+	token := strings.TrimSpace(os.Getenv(uiToken)) // a header has no blanks at its ends
+	if token == "" && !loopback(host) {
+		token = rand.Text()
+		fmt.Fprintf(a.stderr, "holdfast ui: the token is %s\n", token)
 	}
 	files, _ := fs.Sub(uiFiles, "ui") // it is there: embedded
 	mux := http.NewServeMux()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/spf13/pflag"
@@ -18,6 +19,9 @@ import (
 )
 
 const defaultPrefix = "lock:"
+
+// meetEvery is how often a long look at a Cluster connects to primaries that are new: no call may lead there.
+const meetEvery = 5 * time.Second
 
 // where says which locks a command is about.
 type where struct {
@@ -40,6 +44,7 @@ func (a *app) view(ctx context.Context, w where) (*locks.View, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	option.ClusterOption.ShardsRefreshInterval = meetEvery
 	redis, _, err := a.cfg.reach(ctx, option)
 	if err != nil {
 		if redis != nil { // a replica: what it says may be old

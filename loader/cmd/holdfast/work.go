@@ -134,6 +134,9 @@ func (c *config) explainConnect(err error) error {
 		hint := "check --addr, and --tls if the server wants it"
 		if dialing := (*net.OpError)(nil); errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &dialing) {
 			hint = "it takes connections and does not answer: it hangs, or wants --tls"
+			if c.tls != nil {
+				hint = "it takes connections and does not answer: it hangs, or has no TLS"
+			}
 		}
 		return fmt.Errorf("connecting: %w (%s)", err, hint)
 	}
@@ -217,11 +220,14 @@ func slotsOf(nodes []cluster.Node) (slots int) {
 // answer and the primary that they name does not, the error says so, and the client, if any, is that
 // of a replica.
 func (c *config) reach(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, sentinels.Known, error) {
+	ask := func(not string) sentinels.Known {
+		asking, cancel := context.WithTimeout(ctx, c.nodeTimeout())
+		defer cancel()
+		return sentinels.Ask(asking, c.dialSentinel(option), c.addrs, c.master, not) // connect says why not
+	}
 	var known sentinels.Known
 	if c.master != "" {
-		asking, cancel := context.WithTimeout(ctx, c.nodeTimeout())
-		known, _ = sentinels.Ask(asking, c.dialSentinel(option), c.addrs, c.master) // connect says why not
-		cancel()
+		known = ask("")
 	}
 	if known.Primary == "" {
 		client, err := connect(ctx, option)
@@ -232,6 +238,13 @@ func (c *config) reach(ctx context.Context, option rueidis.ClientOption) (rueidi
 	}
 	dial := loader.Dialer(option)
 	primary, err := dial(ctx, known.Primary)
+	if err != nil {
+		// A sentinel that was cut off from the others over a failover names the primary of before.
+		if later := ask(known.Primary); later.Primary != "" {
+			known = later
+			primary, err = dial(ctx, known.Primary)
+		}
+	}
 	if err == nil {
 		primary.Close()
 		client, err := connect(ctx, option)

@@ -33,7 +33,6 @@ var kinds = []struct {
 	{client.ErrMaxHold, "max_hold"},
 	{client.ErrMaxRenewals, "max_renewals"},
 	{client.ErrAbandoned, "abandoned"},
-	{client.ErrLost, "lost"},
 	{client.ErrBusy, "busy"},
 	{client.ErrTimeout, "timeout"},
 	{client.ErrUnreachable, "unreachable"},

@@ -26,8 +26,7 @@ func (j *judge) slack() int64 { return 2*j.apart.Milliseconds() + 2 }
 
 // compare returns the first difference, or nothing.
 func (j *judge) compare(st step, a, b seen) string {
-	from, to := earlier(a.from, b.from), later(a.to, b.to)
-	j.apart = max(j.apart, to.Sub(from))
+	j.apart = max(j.apart, a.to.Sub(a.from), a.to.Sub(b.from), b.to.Sub(a.from), b.to.Sub(b.from))
 	for i := range a.streams {
 		if i == control {
 			continue
@@ -151,7 +150,7 @@ func relaxed(st step, v any) any {
 		}
 		at := 0
 		switch {
-		case (len(v) == 5 || len(v) == 8) && v[0] == int64(0): // refused
+		case (len(v) == 5 || len(v) == 6 || len(v) == 8) && v[0] == int64(0): // refused, or a value
 			at = 1
 		case len(v) == 7: // inspect
 			at = 4
@@ -235,6 +234,3 @@ func token(v any) int64 {
 func show(v any) string { return fmt.Sprintf("%.900s", fmt.Sprintf("%#v", v)) }
 
 func abs(n int64) int64 { return max(n, -n) }
-
-func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
-func later(a, b time.Time) time.Time   { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }

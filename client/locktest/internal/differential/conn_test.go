@@ -3,7 +3,6 @@
 package differential
 
 import (
-	"net"
 	"strconv"
 
 	"github.com/holdfast-go/holdfast/integration/resp"
@@ -20,8 +19,6 @@ type conn struct {
 	*resp.Conn
 	serial int
 }
-
-func newConn(nc net.Conn) *conn { return &conn{Conn: resp.New(nc)} }
 
 // ask sends commands and returns all that arrives until a PING behind them is answered. Without
 // commands it collects what was pushed.

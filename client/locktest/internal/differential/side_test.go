@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/functions"
+	"github.com/holdfast-go/holdfast/integration/resp"
 )
 
 // The connections of a side, by what they are for.
@@ -44,7 +45,7 @@ func (s *side) begin() error {
 		if err != nil {
 			return err
 		}
-		s.conns[i] = newConn(nc)
+		s.conns[i] = &conn{Conn: resp.New(nc)}
 	}
 	setup := []struct {
 		conn  int

@@ -131,7 +131,7 @@ var wrong = [][]string{
 	{"FCALL_RO", "holdfast_acquire", "1", "diff:a", "a", "60"}, {"FCALL", "holdfast_inspect", "1", ""}, {"FCALL", "holdfast_version", "0"},
 	{"FCALL_RO", "holdfast_version", "1", "diff:a"}, {"HSET", "diff:a", "f"}, {"HSET", "diff:a"}, {"PEXPIREAT", "diff:a", "x"}, {"SET", "diff:a", "v", "PX", "0"},
 	{"SET", "diff:a", "v", "PX"}, {"PEXPIRE", "diff:a", "9223372036854775807"},
-	{"CLIENT", "CACHING", "YES"}, {"CLIENT", "CACHING", "MAYBE"}, {"SPUBLISH", "diff:c1"}, {"HGET", "diff:a"}, {"PUBSUB", "SHARDNUMSUB"}, {"WAIT", "0", "x"},
+	{"CLIENT", "CACHING", "YES"}, {"CLIENT", "CACHING", "MAYBE"}, {"SPUBLISH", "diff:c1"}, {"HGET", "diff:a"}, {"PUBSUB", "SHARDNUMSUB"}, {"WAIT", "0", "x"}, {"FLUSHALL"},
 }
 
 // names are channels to subscribe to.
@@ -145,12 +145,13 @@ func (s source) names() []string {
 
 // words are the options of each function, and what is good for each.
 var words = map[string]map[string][]string{
-	functions.Acquire:          {"TOKENS": blocks, "MINHOLD": minima, "GUARD": leases, "LIMIT": limits, "SHARED": nil},
+	functions.Acquire:          {"TOKENS": blocks, "MINHOLD": minima, "GUARD": leases, "LIMIT": limits, "SHARED": nil, "VALUE": nil},
 	functions.AcquireReentrant: {"GUARD": leases},
 	functions.Renew:            {"FENCE": fences, "HOLD": holds, "RAISE": fences},
 	functions.Release:          {"HOLD": holds, "ALL": nil, "LAST": fences},
 	functions.Wait: {"CHANNEL": channels, "MAXWAIT": {"31536000000", "31536000000", "1"}, "HOLD": holds, "TOKENS": blocks, "MINHOLD": minima,
-		"GUARD": leases, "LIMIT": limits, "SHARED": nil},
+		"GUARD": leases, "LIMIT": limits, "SHARED": nil, "VALUE": nil},
+	functions.Finish:  {"FENCE": fences},
 	functions.Leave:   {"HOLD": holds, "FENCE": fences},
 	functions.Break:   {"OWNER": owners, "REASON": {"", "a test", "x"}, "FORGET": nil},
 	functions.Inspect: {},
@@ -181,9 +182,9 @@ func (s source) options(name, key string) (out []string) {
 // function is a call of the library.
 func (s source) function(key string) []string {
 	name := pick(s, functions.Acquire, functions.Acquire, functions.AcquireReentrant, functions.Renew, functions.Renew, functions.Release, functions.Release,
-		functions.Wait, functions.Wait, functions.Wait, functions.Leave, functions.Break, functions.Inspect, functions.Holders)
+		functions.Wait, functions.Wait, functions.Wait, functions.Finish, functions.Leave, functions.Break, functions.Inspect, functions.Holders)
 	owner, ttl := s.word(owners[:4+s.IntN(4)]...), s.word(leases...)
-	if (name == functions.Release || name == functions.Renew || name == functions.Leave) && s.IntN(2) == 0 {
+	if (name == functions.Release || name == functions.Renew || name == functions.Finish || name == functions.Leave) && s.IntN(2) == 0 {
 		owner = ownerOf(key)
 	}
 	cmd := []string{"FCALL", name, "1", key}
@@ -194,6 +195,8 @@ func (s source) function(key string) []string {
 		cmd = append(cmd, owner, ttl, s.word(holds[:4]...))
 	case functions.Release, functions.Leave:
 		cmd = append(cmd, owner)
+	case functions.Finish:
+		cmd = append(cmd, owner, s.word("", "v", "a value"), s.word(minima...))
 	case functions.Break:
 		if s.IntN(3) > 0 {
 			return s.function(key)

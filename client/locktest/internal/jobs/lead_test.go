@@ -131,7 +131,7 @@ func TestLeadEnds(t *testing.T) {
 		defer cancel()
 		s.Stop()
 		k = leads(paused, c)
-		require.Error(t, <-k.result)
+		require.ErrorIs(t, <-k.result, client.ErrUnreachable)
 		require.Equal(t, context.DeadlineExceeded, paused.Err())
 		s.Start()
 
@@ -174,6 +174,24 @@ func TestLeadReturnsWhatFnReturned(t *testing.T) {
 			<-work.Done()
 			return errors.Join(context.Cause(work), mine)
 		}), mine)
+	})
+}
+
+// A lead that was lost before fn returned is campaigned for again, also if only the release shows that.
+func TestLeadThatWasLostUnnoticed(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		for _, of := range []error{nil, errors.New("out of luck")} {
+			terms := 0
+			require.NoError(t, s.Client(client.Config{}).Lead(ctx, "leader", func(context.Context) error {
+				if terms++; terms > 1 {
+					return nil
+				}
+				s.Break("leader", "")
+				return of
+			}))
+			require.Equal(t, 2, terms)
+		}
 	})
 }
 

@@ -64,6 +64,21 @@ func TestTheLog(t *testing.T) {
 	}
 }
 
+// A server that refuses to renew has not come back, however often it says so.
+func TestARefusalEndsNoOutage(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		var log bytes.Buffer
+		c := s.Client(client.Config{Lease: 3 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		l := holding(t, c, "x")
+		require.NoError(t, c.Redis().Do(ctx, c.Redis().B().Arbitrary("FUNCTION", "FLUSH").Build()).Error())
+		<-l.Context().Done()
+		synctest.Wait()
+		require.Contains(t, log.String(), "the server does not renew locks")
+		require.NotContains(t, log.String(), "the server answers again", log.String())
+	})
+}
+
 // The goroutines of a process learn of an outage together, those that stand in line and those that come:
 // one after the other, each would take a lease.
 func TestAllWhoWaitLearnOfAnOutageTogether(t *testing.T) {

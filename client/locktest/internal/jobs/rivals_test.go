@@ -5,7 +5,6 @@ package jobs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -90,12 +89,20 @@ var scenarios = []struct {
 	play  func(x scene)
 }{
 	{`RPermitExpirableSemaphore/testExpire testExpireTryAcquire testReleaseExpired testTryReleaseManyExpired;
-		RReadWriteLock/testExpireWrite testWriteLockExpiration`, func(x scene) {
-		for _, kind := range []client.Option{limit(1), alone, reads} {
-			first := x.take(x.a, kind, brief(2*time.Second))
-			_, err := x.a.TryAcquire(first.Context(), "x", kind, brief(time.Second)) // makes it no shorter
+		RReadWriteLock/testExpireWrite testWriteLockExpiration testWriteRead testReadLockLeaseTimeoutDiffThreadsWRR;
+		Laravel-funnel/testItFailsAfterRetryTimeout testItFailsImmediatelyOrRetriesForAWhileBasedOnAGivenTimeout testItReleasesLockIfTaskTookTooLong
+		testFunnelTimeoutExceptionWithoutFailureCallback testFunnelWithFailureCallback testFunnelFailureCallbackReceivesException;
+		DistributedLock/TestTimeouts; Sidekiq-limiter/wait_timeout policy; throttled/invalidates-expired ttl lost_job_threshold`, func(x scene) {
+		for _, k := range [][2]client.Option{{limit(1), limit(1)}, {alone, reads}, {reads, alone}} {
+			first := x.take(x.a, k[0], brief(2*time.Second))
+			_, err := x.a.TryAcquire(first.Context(), "x", k[0], brief(time.Second)) // makes it no shorter
 			require.NoError(x, err)
-			x.after(2*time.Second, func() { x.free(x.take(x.b)) })
+			x.busy(k[1])
+			x.after(time.Second, func() {
+				err := x.b.Do(ctx, "x", func(context.Context) error { panic("without the lock") }, k[1], client.WithMaxWait(time.Second))
+				require.ErrorIs(x, err, client.ErrTimeout)
+			})
+			x.after(time.Second, func() { x.free(x.take(x.b, k[1], client.WithMaxWait(2*time.Second))) })
 			require.ErrorIs(x, first.Release(ctx), client.ErrExpired)
 		}
 	}},
@@ -133,17 +140,6 @@ var scenarios = []struct {
 			x.free(all...)
 		}
 	}},
-	{`Laravel-funnel/testItFailsAfterRetryTimeout testItFailsImmediatelyOrRetriesForAWhileBasedOnAGivenTimeout testItReleasesLockIfTaskTookTooLong
-		testFunnelTimeoutExceptionWithoutFailureCallback testFunnelWithFailureCallback testFunnelFailureCallbackReceivesException;
-		DistributedLock/TestTimeouts; Sidekiq-limiter/wait_timeout policy; throttled/invalidates-expired ttl lost_job_threshold`, func(x scene) {
-		x.take(x.a, limit(1), brief(10*time.Second))
-		x.busy(limit(1))
-		x.after(2*time.Second, func() {
-			err := x.b.Do(ctx, "x", func(context.Context) error { panic("without the lock") }, limit(1), client.WithMaxWait(2*time.Second))
-			require.ErrorIs(x, err, client.ErrTimeout)
-		})
-		x.after(8*time.Second, func() { x.take(x.b, limit(1), client.WithMaxWait(9*time.Second)) })
-	}},
 	{`DistributedLock/CancellationTest TestCanceledAlreadyThrowsForSyncAndDoesNotThrowForAsync; InterProcessSemaphoreV2/testInterruptAcquire`, func(x scene) {
 		first, over := x.take(x.a, limit(1)), make(chan error)
 		within, cancel := context.WithCancel(ctx)
@@ -155,16 +151,6 @@ var scenarios = []struct {
 		require.ErrorIs(x, x.b.Do(within, "x", nothing, limit(2)), context.Canceled)
 		x.free(first)
 		x.free(x.take(x.b, limit(1)))
-	}},
-	{`RPermitExpirableSemaphore/testReleaseWithoutPermits; RSemaphore/testReleaseIfExists; DistributedLock/TestDisposeHandleIsIdempotent`, func(x scene) {
-		for _, kind := range []client.Option{limit(1), alone} {
-			first := x.take(x.a, kind)
-			x.free(first)
-			next := x.take(x.b, kind)
-			require.ErrorIs(x, first.Release(ctx), client.ErrNotHeld)
-			x.busy(kind)
-			x.free(next)
-		}
 	}},
 	{`RPermitExpirableSemaphore/testUpdateLeaseTime testGetLeaseTime`, func(x scene) {
 		l := x.take(x.a, limit(1), brief(time.Second))
@@ -281,18 +267,6 @@ var scenarios = []struct {
 		x.free(inner)
 		x.free(x.fill(2, reads)...)
 	}},
-	{`RReadWriteLock/testWriteRead testReadLockLeaseTimeoutDiffThreadsWRR`, func(x scene) {
-		x.take(x.a, brief(10*time.Second))
-		var readers sync.WaitGroup
-		for i := range 20 {
-			readers.Go(func() {
-				l := x.take(x.one(i), reads)
-				time.Sleep(800 * time.Millisecond)
-				x.free(l)
-			})
-		}
-		x.after(10800*time.Millisecond, readers.Wait)
-	}},
 	{`RReadWriteLock/testReadLockExpiration testReadLockLeaseTimeout testReadLockLeaseTimeoutDiffThreadsRRW testExpireRead`, func(x scene) {
 		long, short := x.take(x.a, reads, brief(10*time.Second)), x.take(x.b, reads, brief(3*time.Second))
 		time.AfterFunc(2800*time.Millisecond, func() { x.free(short) })
@@ -373,11 +347,12 @@ var scenarios = []struct {
 		}
 	}},
 	{`RReadWriteLock/testForceUnlock testIsHeldByCurrentThread testIsHeldByCurrentThreadOtherThread testIsLocked testIsLockedOtherThread testLockUnlock;
+		RPermitExpirableSemaphore/testReleaseWithoutPermits; RSemaphore/testReleaseIfExists; DistributedLock/TestDisposeHandleIsIdempotent;
 		RPermitExpirableSemaphore/testAcquire; DistributedLock/TestCanSafelyDisposeWhileMonitoring; throttled/reset!`, func(x scene) {
 		for _, kind := range []client.Option{reads, limit(2), alone, reads} {
-			for _, end := range []func(*client.Lock) error{
-				func(l *client.Lock) error { return l.Release(ctx) },
-				func(*client.Lock) error { _, err := x.a.Break(ctx, "x", "by hand"); return err },
+			for again, end := range map[error]func(*client.Lock) error{
+				client.ErrNotHeld: func(l *client.Lock) error { return l.Release(ctx) },
+				client.ErrBroken:  func(*client.Lock) error { _, err := x.a.Break(ctx, "x", "by hand"); return err },
 			} {
 				x.held(0)
 				l := x.take(x.a, kind)
@@ -386,6 +361,10 @@ var scenarios = []struct {
 				require.Equal(x, []int64{l.Fence(), 0}, []int64{client.Fence(l.Context()), client.Fence(ctx)})
 				require.NoError(x, end(l))
 				<-l.Context().Done()
+				next := x.take(x.b, kind)
+				require.ErrorIs(x, l.Release(ctx), again)
+				x.held(1)
+				x.free(next)
 			}
 		}
 	}},
@@ -417,7 +396,7 @@ var scenarios = []struct {
 		}
 	}},
 	{`Laravel-funnel/testItReleasesLockAfterTaskFinishes testItReleasesIfErrorIsThrown testFunnelBasicHappyPath
-		testFunnelReleasesLockAfterCallback testFunnelLockReleasedOnException testFunnelMethodOnRepository`, func(x scene) {
+		testFunnelReleasesLockAfterCallback testFunnelLockReleasedOnException testFunnelMethodOnRepository; Laravel-throttle/testItReturnsTheCallbackResult`, func(x scene) {
 		for _, wrong := range []error{nil, nil, errors.New("wrong"), nil} {
 			got, err := client.TryValue(ctx, x.a, "x", func(context.Context) (string, error) { return "hello", wrong }, limit(1))
 			require.Equal(x, []any{"hello", wrong}, []any{got, err})
@@ -449,13 +428,6 @@ var scenarios = []struct {
 		_, err := x.b.Break(ctx, "x", "clear")
 		require.NoError(x, err)
 		ran(true)
-	}},
-	{`Laravel-throttle/testItReturnsTheCallbackResult`, func(x scene) {
-		for i, c := range []*client.Client{x.a, x.b, x.a} {
-			got, err := c.OnceValue(ctx, "x", time.Minute, func(context.Context) ([]byte, error) { return fmt.Append(nil, "foo", i), nil })
-			require.NoError(x, err)
-			require.Equal(x, "foo0", string(got))
-		}
 	}},
 	{`DistributedLock/TestBadArguments; DistributedReaderWriterLock/TestReaderWriterLockBadArguments TestValidatesConstructorParameters;
 		DistributedSemaphore/TestValidatesConstructorParameters`, func(x scene) {

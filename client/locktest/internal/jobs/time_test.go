@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/client"
@@ -55,6 +57,49 @@ func TestAWaitIsReportedWhole(t *testing.T) {
 		require.ErrorAs(t, err, &stopped)
 		require.Equal(t, 3*time.Second, stopped.Waited)
 		queued(s, "x", 0)
+	})
+}
+
+// Who waits here was handed the lock, and the key is gone before that is confirmed: nobody is said to have it.
+func TestATryWhileAHandOverFails(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		c := s.Client(client.Config{})
+		give := s.Take("x", time.Hour)
+		got := waits(s, c, "x", 1, client.WithoutRenewal())
+		time.Sleep(2 * time.Second)
+		give()
+		s.Delete("x")
+		for l := (*client.Lock)(nil); l == nil; time.Sleep(20 * time.Microsecond) {
+			_, err := c.TryAcquire(ctx, "x")
+			var busy *client.BusyError
+			require.ErrorAs(t, err, &busy)
+			require.Contains(t, []string{functions.WhyHeld, functions.WhyServing}, busy.Why, err)
+			select {
+			case l = <-got:
+			default:
+			}
+		}
+	})
+}
+
+// The first of many whose MaxWait is over fails those behind it, before their own timers have said why.
+func TestMaxWaitIsNoDeadlineOfACrowd(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		c := s.Client(client.Config{MaxWait: time.Second})
+		defer s.Take("x", time.Hour)()
+		var crowd sync.WaitGroup
+		for range 10 {
+			for range 200 {
+				crowd.Go(func() {
+					_, err := c.Acquire(ctx, "x")
+					assert.ErrorIs(t, err, client.ErrTimeout)
+					assert.NotErrorIs(t, err, context.DeadlineExceeded)
+				})
+			}
+			crowd.Wait()
+		}
 	})
 }
 

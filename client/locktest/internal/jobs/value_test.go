@@ -67,6 +67,15 @@ func TestOnceValue(t *testing.T) {
 		get(late, "value 2")
 		get(late, "value 3", client.WithFreshAnswer())
 		get(fleet[0], "value 3")
+
+		// Who asks afresh does not get what another call was told before, that has not returned yet.
+		c := s.Client(client.Config{Observer: &client.Observer{Refused: func(context.Context, client.Refusal) { time.Sleep(time.Second) }}})
+		work.Go(func() { get(c, "value 3") })
+		time.Sleep(time.Second / 2)
+		_, err = late.Break(ctx, "token", "it was revoked")
+		require.NoError(t, err)
+		get(c, "value 4", client.WithFreshAnswer())
+		work.Wait()
 	})
 }
 
@@ -109,8 +118,6 @@ func TestOnceValueFails(t *testing.T) {
 		}
 		require.EqualValues(t, 1, ran.Load(), "an empty value is one")
 
-		_, err = c.OnceValue(ctx, "x", time.Millisecond, works)
-		require.ErrorIs(t, err, client.ErrArgument)
 		for _, opt := range []client.Option{client.WithOwner("o"), client.WithLimit(2), client.WithShared(), client.WithPolling(2, time.Second)} {
 			_, err = c.OnceValue(ctx, "x", time.Minute, works, opt)
 			require.ErrorIs(t, err, client.ErrArgument)
@@ -317,4 +324,73 @@ func TestAValueIsKeptForAsLongAsItIsGood(t *testing.T) {
 		}
 		get(b, "4", time.Hour)
 	})
+}
+
+// A value that comes late to the server is kept for longer by as much, and one that comes after the lease not
+// at all.
+func TestAValueComesLate(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, s *locktest.Server) {
+		a, b := s.Client(client.Config{Lease: 10 * time.Second}), s.Client(client.Config{})
+		get := func(c *client.Client, mine string, late time.Duration) string {
+			value, err := c.OnceValue(ctx, "token", time.Minute, func(context.Context) ([]byte, error) {
+				if late > 0 {
+					s.Cut(c)
+					time.AfterFunc(late, func() { s.Restore(c) })
+				}
+				return []byte(mine), nil
+			})
+			require.NoError(t, err)
+			return string(value)
+		}
+		require.Equal(t, "1", get(a, "1", 5*time.Second))
+		time.Sleep(time.Minute - time.Second)
+		require.Equal(t, "1", get(b, "2", 0), "4 s after its interval")
+		time.Sleep(2 * time.Second)
+		require.Equal(t, "3", get(a, "3", 11*time.Second))
+		require.Equal(t, "4", get(b, "4", 0))
+	})
+}
+
+// A value is gone with its key. Clients that remember it have it until its end, and the next call that asks the server
+// makes another: with a guard when that is over, if the server may have forgotten more than the value.
+func TestAValueIsLostWithItsKey(t *testing.T) {
+	t.Parallel()
+	const guard = 40 * time.Second
+	for name, lost := range map[string]struct {
+		by      func(s *locktest.Server)
+		forgets bool
+	}{
+		"deleted":  {func(s *locktest.Server) { s.Delete("token") }, false},
+		"failover": {func(s *locktest.Server) { s.Failover("token") }, true},
+		"restart":  {func(s *locktest.Server) { s.Forget() }, true},
+	} {
+		for _, guarded := range []time.Duration{0, guard} {
+			t.Run(fmt.Sprint(name, " with a guard of ", guarded), func(t *testing.T) {
+				t.Parallel()
+				bubble(t, func(t *testing.T, s *locktest.Server) {
+					cfg := client.Config{Guard: guarded}
+					a, b := s.Client(cfg), s.Client(cfg)
+					get := func(c *client.Client, mine, want string, opts ...client.Option) {
+						fn := func(context.Context) ([]byte, error) { return []byte(mine), nil }
+						value, err := c.OnceValue(ctx, "token", time.Hour, fn, opts...)
+						require.NoError(t, err)
+						require.Equal(t, want, string(value))
+					}
+					spend(t, 0, time.Second, func() { get(a, "1", "1") }) // the server is old from the start
+					time.Sleep(2 * guard)
+					lost.by(s)
+					time.Sleep(time.Second) // connections are made anew
+					get(a, "2", "1")
+					pause := time.Duration(0)
+					if lost.forgets {
+						pause = guarded
+					}
+					spend(t, pause, pause+2*time.Second, func() { get(b, "2", "2") })
+					get(a, "3", "1")
+					get(a, "3", "2", client.WithFreshAnswer())
+				})
+			})
+		}
+	}
 }

@@ -88,11 +88,11 @@ func (c *call) expire(word, command string) any {
 }
 
 func flush(c *call) any {
+	c.n.invalidateAll() // first: nobody is told of the keys one by one
 	for _, key := range sortedKeys(c.n.keys) {
 		c.n.edit(key)
 	}
 	c.n.keys = map[string]*entry{}
-	c.n.invalidateAll()
 	return Status("OK")
 }
 

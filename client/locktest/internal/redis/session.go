@@ -114,10 +114,10 @@ func (s *session) flush() {
 }
 
 // pushInvalidation sends what a command of another client did at once, and what its own did behind
-// the reply.
+// the reply. Redis 8 makes who flushes wait like any other, so that its own FLUSHALL tells it at once.
 func (s *session) pushInvalidation(keys any) {
 	v := push{"invalidate", keys}
-	if s.busy {
+	if s.busy && (keys != nil || s.node.world.opt.Flavour != Redis80) {
 		s.behind = append(s.behind, v)
 		return
 	}

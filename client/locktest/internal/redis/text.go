@@ -110,11 +110,14 @@ func set(c *call) any {
 	if fresh && e != nil {
 		return nil
 	}
-	c.n.edit(key)
 	if end != 0 && end <= c.n.nowMS() && c.n.world.opt.Flavour == Valkey {
-		delete(c.n.keys, key) // the others keep it until it is looked at
+		if e != nil { // the others keep it until it is looked at
+			c.n.edit(key)
+			delete(c.n.keys, key)
+		}
 		return Status("OK")
 	}
+	c.n.edit(key)
 	e = &entry{kind: "string", str: value}
 	c.n.keys[key] = e
 	c.n.setEnd(e, end)

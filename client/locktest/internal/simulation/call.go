@@ -170,7 +170,7 @@ func (o *observer) checkRelease(h *holder, began time.Time) {
 		return // a reply may have been lost
 	}
 	onlyRefusals := len(o.mix.faults) == 1 && o.mix.faults["loss and refusal"] > 0
-	if !onlyRefusals && h.process.conns.hungUp(began) {
+	if !onlyRefusals && h.process.conns.HungUp(began) {
 		return // the same: who is told that the server is a replica hangs up
 	}
 	yes, no := false, false

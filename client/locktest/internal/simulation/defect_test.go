@@ -32,7 +32,7 @@ var defects = []defect{
 	{
 		name: "re-entry joins a lock that was released",
 		client: []string{
-			"internal/lease/answer.go", "	if l.holders == 0 || !l.Working(now) {\n		return false\n	}\n	l.holders++", "	l.holders++",
+			"internal/holding/holding.go", " || len(t.refs) == 0 || !h.Lease.Working(time.Now())):", "):",
 		},
 		finds: `invariant [12]:`,
 	},
@@ -101,7 +101,7 @@ var defects = []defect{
 	{
 		name:    "a token that no majority knows is enough",
 		profile: "quorum",
-		client:  []string{"quorum/votes.go", "	return token > 0 && of[len(of)-p.need] >= token", "	return token > 0"},
+		client:  []string{"quorum/votes.go", "	return token > 0 && nth(p.yes, fence, len(p.yes)-p.need+1) >= token", "	return token > 0"},
 		finds:   `invariant 3:`,
 	},
 	{

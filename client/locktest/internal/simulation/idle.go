@@ -73,15 +73,13 @@ func (a *actor) lead(ctx context.Context, name string, waits bool) {
 func (r *run) last(p *process, name string) {
 	a := &actor{run: r, who: "last", rng: rand.New(rand.NewPCG(r.seed, 99))}
 	t := &turn{actor: a, process: p, name: name, ctx: context.Background()}
-	slow, fast := r.nodes[0].Now(), r.nodes[0].Now()
+	differ := time.Duration(0)
 	for _, n := range r.nodes {
-		if now := n.Now(); now.Before(slow) {
-			slow = now
-		} else if now.After(fast) {
-			fast = now
+		for _, other := range r.nodes {
+			differ = max(differ, n.Now().Sub(other.Now()))
 		}
 	}
-	for until := time.Now().Add(90*time.Second + fast.Sub(slow)); time.Now().Before(until); time.Sleep(time.Second) {
+	for until := time.Now().Add(90*time.Second + differ); time.Now().Before(until); time.Sleep(time.Second) {
 		if h := t.acquire(within(t.ctx, time.Until(until), false), false); h != nil {
 			t.release(h)
 			return

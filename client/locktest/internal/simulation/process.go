@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/client/locktest/internal/bed"
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/client/quorum"
+	"github.com/holdfast-go/holdfast/integration/leaks"
 	"github.com/redis/rueidis"
 )
 
@@ -20,7 +21,7 @@ type process struct {
 	run   *run
 	label string // also the host's name
 	c     *client.Client
-	conns conns
+	conns leaks.Conns
 
 	closedAt atomic.Pointer[time.Time]
 	dead     atomic.Bool
@@ -113,7 +114,7 @@ func (r *run) open(ctx context.Context, i int) error {
 	p := &process{run: r, label: label}
 	r.seen.locked(func() { r.seen.hosts[label] = p })
 	opt := r.options(label)
-	opt.DialCtxFn = p.conns.counting(opt.DialCtxFn)
+	opt.DialCtxFn = p.conns.Counting(opt.DialCtxFn)
 	opt.DisableCache = r.noCache && i%2 == 0
 	cfg := bed.Quiet(client.Config{Label: label, AutoLoad: r.autoLoad})
 	if r.profile.replicated {
@@ -146,7 +147,7 @@ func (p *process) close() {
 	p.c.Close()
 	took := time.Since(began)
 	time.Sleep(3 * time.Second)
-	left := p.conns.open.Load()
+	left := p.conns.Open()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.report.Count(Checks, "6 close", 1)

@@ -238,19 +238,19 @@ func (r *run) busy(length time.Duration) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), length)
 	defer cancel()
-	var faults sync.WaitGroup
+	for i, s := range r.slots {
+		for j := range 1 + r.rng.IntN(r.most(3, 2)) {
+			a := &actor{run: r, slot: s, who: fmt.Sprintf("p%d/%d", i+1, j), rng: rand.New(rand.NewPCG(r.seed, r.rng.Uint64())), ease: ease}
+			r.work.Go(func() { a.work(ctx) })
+		}
+	}
+	var faults sync.WaitGroup // from here on the random numbers of the run are theirs
 	if !r.peaceful {
 		faults.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, length-r.profile.calmEnd)
 			defer cancel()
 			r.hurt(ctx)
 		})
-	}
-	for i, s := range r.slots {
-		for j := range 1 + r.rng.IntN(r.most(3, 2)) {
-			a := &actor{run: r, slot: s, who: fmt.Sprintf("p%d/%d", i+1, j), rng: rand.New(rand.NewPCG(r.seed, r.rng.Uint64())), ease: ease}
-			r.work.Go(func() { a.work(ctx) })
-		}
 	}
 	r.join("work", length)
 	faults.Wait()

@@ -41,7 +41,7 @@ var Kinds = []Kind{
 
 	{"cluster-down", Danger, "the node refuses calls (CLUSTERDOWN)"},
 	{"slots-uncovered", Danger, "locks of these slots cannot be taken or given back"},
-	{"slots-moving", Slow, "calls are redirected, and waiters can lose places; an unfinished move does not end by itself"},
+	{"slots-moving", Danger, "if the old node fails over, Redis grants again what the new one has; a move does not end by itself"},
 	{"node-down", Danger, "its locks end with their leases, or the next failover finds no replica"},
 	{"full-coverage", Note, "one primary lost without a replica stops the locks of all slots"},
 	{"replica-migration", Note, "a primary can get one replica more than Config.Replicas counts on"},

@@ -25,8 +25,7 @@ func (e *examination) ask(ctx context.Context, d *Deployment) sentinels.Known {
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.opt.Timeout)
 	defer cancel()
-	known, _ := sentinels.Ask(ctx, d.DialSentinel, d.Sentinels, d.Master) // why not is found in sentinel
-	return known
+	return sentinels.Ask(ctx, d.DialSentinel, d.Sentinels, d.Master, "") // why not is found in sentinel
 }
 
 // sentinels looks at those that were named, and at those that they know: all of them must agree.

@@ -9,12 +9,15 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
@@ -192,4 +195,12 @@ func TestWhatAKeyKeeps(t *testing.T) {
 	_, err = view.Break(ctx, free, "", true)
 	require.NoError(t, err)
 	require.Nil(t, look(false, false, "").Broken)
+}
+
+func TestAReasonIsCutBetweenCharacters(t *testing.T) {
+	for _, begin := range []string{"", "x"} {
+		text := signed(begin + strings.Repeat("é", functions.MaxBytes))
+		require.True(t, utf8.ValidString(text), text)
+		require.GreaterOrEqual(t, len(text), functions.MaxBytes-1)
+	}
 }

@@ -209,5 +209,5 @@ func signed(reason string) string {
 		}
 		return r
 	}, fmt.Sprintf("%s pid %d: %s", host, os.Getpid(), reason))
-	return text[:min(len(text), functions.MaxBytes)]
+	return strings.ToValidUTF8(text[:min(len(text), functions.MaxBytes)], "") // no part of a character
 }

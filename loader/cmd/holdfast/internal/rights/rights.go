@@ -126,7 +126,7 @@ func (n Need) rights() []right {
 	if n.Cluster {
 		need("cluster|nodes", "CLUSTER", "NODES")
 		need("cluster|slots", "CLUSTER", "SLOTS")
-		need("cluster|shards", "CLUSTER", "SHARDS") // in place of SLOTS, with Redis 8
+		need("cluster|shards", "CLUSTER", "SHARDS") // in place of SLOTS, with Redis 8 and Valkey 8
 		if n.Role != Loader {
 			need("asking", "ASKING")
 		}

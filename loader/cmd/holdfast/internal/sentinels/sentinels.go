@@ -29,18 +29,15 @@ type Known struct {
 	Others   []string // addresses of the other sentinels
 }
 
-// Ask asks one sentinel after the other, until one knows the primary of this name. One that hangs leaves
-// the others their shares of the time.
-func Ask(ctx context.Context, dial Dial, addrs []string, name string) (Known, error) {
-	var failed []error
+// Ask asks one sentinel after the other, until one knows the primary of this name, and it is not at that
+// address. One that hangs leaves the others their shares of the time.
+func Ask(ctx context.Context, dial Dial, addrs []string, name, not string) Known {
 	for i, addr := range addrs {
-		k, err := one(ctx, dial, addr, name, len(addrs)-i)
-		if err == nil {
-			return k, nil
+		if k, err := one(ctx, dial, addr, name, len(addrs)-i); err == nil && k.Primary != not {
+			return k
 		}
-		failed = append(failed, fmt.Errorf("sentinel %s: %w", addr, err))
 	}
-	return Known{}, errors.Join(failed...)
+	return Known{}
 }
 
 // one asks the first of so many sentinels.

@@ -22,6 +22,9 @@ type ending struct {
 	grace   time.Duration
 	notice  time.Duration // SIGTERM comes so long before the end of a lease that is not renewed
 	say     func(string)
+	due     time.Time // when to look again, by the wall clock
+	// This process stood still, and has until then to renew: nobody ends the command before.
+	renewed time.Time
 
 	why    error // nil: it may run
 	over   bool  // why is the cause of the hold's context
@@ -29,8 +32,18 @@ type ending struct {
 	killed bool
 }
 
-// never is longer than any wait here.
-const never = 24 * time.Hour
+const (
+	never = 24 * time.Hour         // longer than any wait here
+	late  = 100 * time.Millisecond // what comes so late shows that this process stood still
+)
+
+// wake notes whether this process stood still. A renewal could not be sent then. The wall clock tells, because
+// the other one stands still too while the machine is suspended.
+func (e *ending) wake() {
+	if now := time.Now(); now.Sub(e.due) > late {
+		e.renewed = now.Add(e.hold.Remaining() / 4)
+	}
+}
 
 // next is when to look again at the latest.
 func (e *ending) next() time.Duration {
@@ -40,7 +53,7 @@ func (e *ending) next() time.Duration {
 	case e.why != nil:
 		return min(time.Until(e.kill), e.untilOver())
 	}
-	return max(0, e.hold.Remaining()-e.notice)
+	return max(0, e.hold.Remaining()-e.notice, time.Until(e.renewed))
 }
 
 // untilOver is the rest of the lease, while its end is still to come.
@@ -59,7 +72,7 @@ func (e *ending) look() {
 	case ctx.Err() != nil && !e.over:
 		e.lose(ctx)
 	case e.why == nil:
-		if left := e.hold.Remaining(); left <= e.notice {
+		if left := e.hold.Remaining(); left <= e.notice && time.Until(e.renewed) <= 0 {
 			e.begin(ErrSilent, fmt.Sprintf("%v, in %v", ErrSilent, left.Round(time.Millisecond)))
 		}
 	case !time.Now().Before(e.kill):

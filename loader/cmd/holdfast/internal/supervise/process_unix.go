@@ -59,8 +59,10 @@ func Shared() bool {
 }
 
 func (p *process) pass(s os.Signal, hold Hold) {
+	sid, _ := unix.Getsid(0)
 	switch {
-	case !p.group && slices.Contains(terminals, s):
+	// A terminal that goes away tells the leader of its session only: here after "ssh -t HOST holdfast run ...".
+	case !p.group && slices.Contains(terminals, s) && (s != unix.SIGHUP || sid != os.Getpid()):
 	case s == unix.SIGTSTP:
 		p.signal(unix.SIGTSTP)
 		_ = unix.Kill(os.Getpid(), unix.SIGSTOP) // until SIGCONT

@@ -43,9 +43,10 @@ type Result struct {
 //
 // When the lock is lost, the command gets SIGTERM, and SIGKILL after Grace. When only the server is
 // silent, SIGTERM comes Grace (at most a third of the lease) before the lease ends, and SIGKILL when
-// it does: so an outage makes no two commands run at the same time. A command in a process group of its
-// own is signalled with all of the group, and what is left of the group when the command has ended is
-// killed. See Shared. An error is that it could not be started: see StartCode.
+// it does: so an outage makes no two commands run at the same time. Where this process stood still, the
+// lock may first be renewed: SIGTERM comes when a quarter of what is left is over. A command in a process
+// group of its own is signalled with all of the group, and what is left of the group when the command has
+// ended is killed. See Shared. An error is that it could not be started: see StartCode.
 func (c *Command) Run(hold Hold, signals chan os.Signal) (Result, error) {
 	// All is ready before the command is: it can do at once what makes others send signals.
 	group, notice, lost := !Shared(), min(c.Grace, hold.Remaining()/3), hold.Context().Done()
@@ -58,7 +59,7 @@ func (c *Command) Run(hold Hold, signals chan os.Signal) (Result, error) {
 	}
 	say, said := c.aside()
 	defer said()
-	e := &ending{hold: hold, process: p, grace: c.Grace, notice: notice, say: say}
+	e := &ending{hold: hold, process: p, grace: c.Grace, notice: notice, say: say, due: time.Now().Round(0)}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -69,11 +70,13 @@ func (c *Command) Run(hold Hold, signals chan os.Signal) (Result, error) {
 			p.pass(s, hold)
 		case <-lost:
 			lost = nil
-			e.look()
 		case <-timer.C:
-			e.look()
 		}
-		timer.Reset(e.next())
+		e.wake()
+		e.look()
+		wait := e.next()
+		e.due = time.Now().Round(0).Add(wait)
+		timer.Reset(wait)
 	}
 }
 

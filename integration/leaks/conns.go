@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simulation
+package leaks
 
 import (
 	"context"
@@ -11,19 +11,21 @@ import (
 	"time"
 )
 
-// conns counts the connections that a process has not closed.
-type conns struct {
+// Conns counts the connections that a client has not closed.
+type Conns struct {
 	open  atomic.Int64
 	ended atomic.Int64 // when one was closed last, in nanoseconds since 1970
 }
 
-// hungUp reports whether the process has closed a connection since then: what was under way on it has
-// no answer.
-func (c *conns) hungUp(since time.Time) bool { return c.ended.Load() >= since.UnixNano() }
+// Open is how many there are.
+func (c *Conns) Open() int64 { return c.open.Load() }
+
+// HungUp reports whether one was closed since then: what was under way on it has no answer.
+func (c *Conns) HungUp(since time.Time) bool { return c.ended.Load() >= since.UnixNano() }
 
 type counted struct {
 	net.Conn
-	conns *conns
+	conns *Conns
 	once  sync.Once
 }
 
@@ -38,7 +40,8 @@ func (c *counted) Close() error {
 
 type dialer = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
 
-func (c *conns) counting(dial dialer) dialer {
+// Counting is a dialer whose connections are counted.
+func (c *Conns) Counting(dial dialer) dialer {
 	return func(ctx context.Context, to string, d *net.Dialer, cfg *tls.Config) (net.Conn, error) {
 		conn, err := dial(ctx, to, d, cfg)
 		if err != nil {
