@@ -153,7 +153,7 @@ func (m *match) sequence(t *testing.T, seed uint64) {
 	s, j := newSource(seed), judge{tokens: map[string][2]int64{}}
 	var history []string
 	rested, start := s.IntN(8) > 0, time.Now()
-	todo := s.first()
+	todo := s.first(seed)
 	for range steps {
 		st := s.step()
 		if len(todo) > 0 {

@@ -74,12 +74,18 @@ func newSource(seed uint64) source {
 	return s
 }
 
-// first are the steps that a sequence begins with: most have somebody who hears.
-func (s source) first() []step {
-	if s.IntN(4) == 0 {
+// first are the steps that a sequence begins with: most have somebody who hears, and each second seed a
+// hand-over, which chance alone brings about once in a thousand steps.
+func (s source) first(seed uint64) []step {
+	hears := step{conn: hearer, cmds: [][]string{{"SSUBSCRIBE", channels[0], channels[1]}}}
+	switch key, ttl := pick(s, locks[:2]...), pick(s, leases...); {
+	case seed%2 == 0:
+		return []step{hears, {conn: plain, cmds: [][]string{{"FCALL", functions.Acquire, "1", key, "a", ttl},
+			{"FCALL", functions.Wait, "1", key, "b", ttl, "CHANNEL", channels[0]}, {"FCALL", functions.Release, "1", key, "a"}}}}
+	case s.IntN(2) == 0:
 		return nil
 	}
-	return []step{{conn: hearer, cmds: [][]string{{"SSUBSCRIBE", channels[0], channels[1]}}}}
+	return []step{hears}
 }
 
 func pick[T any](s source, of ...T) T { return of[s.IntN(len(of))] }
