@@ -136,8 +136,8 @@ func TestEveryClaimLooksAfterASubscription(t *testing.T) {
 				looks = append(looks, owner)
 			})
 		}
-		s.seen() // b may have come after it
-		looks = nil
+		s.seen()
+		require.Empty(t, looks, "nobody has waited by it yet")
 		in.set(in.subs[0], false, false)
 		s.seen()
 		require.Empty(t, looks, "it is gone")

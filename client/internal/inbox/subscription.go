@@ -16,6 +16,7 @@ type subscription struct {
 	state   *State
 	restart context.CancelFunc // ends the present Receive
 	idle    *time.Timer        // looks whether anybody uses it
+	before  bool               // it was confirmed once
 }
 
 // receive keeps one channel subscribed. rueidis subscribes again by itself after a lost connection,
@@ -66,10 +67,12 @@ func (in *Inbox) set(s *subscription, ready, refused bool) {
 	var all []*Claim
 	in.mu.Lock()
 	if ready {
-		state.Channel = s.channel
 		for _, claims := range s.claims {
-			all = append(all, claims...)
+			if s.before { // the first one is waited for, or polls stand in for it
+				all = append(all, claims...)
+			}
 		}
+		state.Channel, s.before = s.channel, true
 	}
 	close(s.state.over)
 	s.state = state

@@ -75,7 +75,7 @@ func (k *Keeper) Renewed(h *holding.Holding, sent time.Time, o fcall.Outcome) {
 	case o.Err != nil:
 		h.Tell(func(l *lease.Lease) { l.Failed(time.Now()) })
 	case ours:
-		h.Tell(func(l *lease.Lease) { l.Renewed(sent) })
+		h.Tell(func(l *lease.Lease) { l.Renewed(lease.At(time.Now(), sent)) })
 	}
 	if t := h.Holder(); t.Cause() == nil {
 		err := o.Err
@@ -155,7 +155,7 @@ func (s sending) answered(k *Keeper, sent time.Time, o fcall.Outcome) {
 // late notes an answer to a renewal that was asked for again meanwhile.
 func (s sending) late(k *Keeper, sent time.Time, o fcall.Outcome) {
 	if h := s.holding; s.action == lease.Renew && o.Err == nil && o.Yes && o.Fence == h.First {
-		h.Tell(func(l *lease.Lease) { l.Late(sent, s.length) })
+		h.Tell(func(l *lease.Lease) { l.Late(lease.At(time.Now(), sent), s.length) })
 		k.Update(h)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/client/internal/holding"
@@ -50,6 +51,30 @@ func TestARenewalThatFailsIsRepeated(t *testing.T) {
 		require.Len(t, b.heardNow().renewals, 4)
 		require.ErrorIs(t, b.heardNow().renewals[1], fcall.ErrUnreachable)
 	})
+}
+
+// The monotonic clock, which timers go by, stood still meanwhile.
+func TestALeaseThatWasRenewedAcrossASuspensionEndsInTime(t *testing.T) {
+	now := time.Now()
+	sent := now
+	*(*uint64)(unsafe.Pointer(&sent)) -= 10 << 30 // by the wall clock ten seconds ago
+	require.Zero(t, now.Sub(sent))
+	terms := &lease.Terms{Length: 30 * time.Second, RenewEvery: time.Second}
+	h := holding.New(holding.Grant{Terms: terms, First: token, Lease: lease.New(terms, now.Add(-20*time.Second))}).Holding
+	k := New(Config{OnRenewed: func(*holding.Holder, time.Duration, error) {}})
+	answer := fcall.Outcome{Reply: fcall.Reply{Yes: true, Fence: token}}
+	for _, renew := range []func(){
+		func() { k.Renewed(h, sent, answer) },
+		func() { sending{holding: h, action: lease.Renew, length: terms.Length}.late(k, sent, answer) },
+	} {
+		h.Tell(func(l *lease.Lease) {
+			*l = lease.New(terms, now.Add(-20*time.Second))
+			l.Step(now)
+		})
+		renew()
+		require.Greater(t, h.Lease.Until().Sub(now), 15*time.Second)
+		require.LessOrEqual(t, h.Lease.Until().Sub(now), 20*time.Second)
+	}
 }
 
 // A server that does not answer has the lock for longer than anybody works under it.

@@ -241,9 +241,9 @@ func (l *Lease) Step(now time.Time) Action {
 // wake has the deadline, and the next renewal, as near by the monotonic clock as by the wall clock: they were
 // further by it if the machine was suspended, and timers go by it.
 func (l *Lease) wake(now time.Time) {
-	l.until = now.Add(-Since(now, l.until))
+	l.until = At(now, l.until)
 	if !l.renewAt.IsZero() {
-		l.renewAt = now.Add(-Since(now, l.renewAt))
+		l.renewAt = At(now, l.renewAt)
 	}
 }
 

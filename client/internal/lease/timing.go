@@ -39,6 +39,9 @@ func Since(now, then time.Time) time.Duration {
 	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
 }
 
+// At is then as far from now by the monotonic clock as it is by the one that says that it is longer ago, or nearer.
+func At(now, then time.Time) time.Time { return now.Add(-Since(now, then)) }
+
 // Past reports whether deadline has passed, by either clock. It is asked more often than anything else.
 func Past(now, deadline time.Time) bool {
 	return !now.Before(deadline) || !now.Round(0).Before(deadline.Round(0))

@@ -141,7 +141,7 @@ func (e *entry) answered(a Action, o fcall.Outcome, over error, sent time.Time, 
 	case o.Err != nil:
 		ev.Unknown = fcall.Unknown(o.Err)
 	case o.Yes:
-		e.sent, e.left, e.granted = sent, 0, now
+		e.sent, e.left, e.granted = lease.At(now, sent), 0, now
 		ev.Kind, ev.Late = Yes, lease.Past(now, lease.Deadline(sent, a.Terms.Length))
 		ev.Confirm = a.Op == Wait && a.Terms.Replicas > 0
 	default:

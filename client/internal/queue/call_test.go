@@ -114,10 +114,7 @@ func TestPausesBetweenQuestions(t *testing.T) {
 func TestAGrantThatWasReadAfterASuspensionIsConfirmed(t *testing.T) {
 	terms := &lease.Terms{Length: 30 * time.Second, RenewEvery: 10 * time.Second}
 	now, state := time.Now(), &inbox.State{Channel: "channel"}
-	asked := now // by the wall clock ten seconds ago, by the monotonic one now
-	*(*uint64)(unsafe.Pointer(&asked)) -= 10 << 30
-	require.Zero(t, now.Sub(asked))
-	require.Equal(t, 10*time.Second, now.Round(0).Sub(asked.Round(0)))
+	asked := beforeASuspension(t, now)
 	e, _ := begun(&slow{}, &Request{Key: "k", Terms: terms})
 	t.Cleanup(func() { e.Keeper.Close(t.Context()) })
 	for range 2 {
@@ -128,6 +125,26 @@ func TestAGrantThatWasReadAfterASuspensionIsConfirmed(t *testing.T) {
 	e.grant("own", inbox.Grant{Fence: 9, UntilMS: asked.Add(lease.Handover).UnixMilli(), Tokens: 1})
 	require.NotEqual(t, Held, e.machine.State(), "it counts on a lease that was over eight seconds ago")
 	require.Equal(t, Confirming, e.machine.State())
+}
+
+// beforeASuspension is ten seconds ago by the wall clock, and now by the monotonic one.
+func beforeASuspension(t *testing.T, now time.Time) time.Time {
+	asked := now
+	*(*uint64)(unsafe.Pointer(&asked)) -= 10 << 30
+	require.Zero(t, now.Sub(asked))
+	require.Equal(t, 10*time.Second, now.Round(0).Sub(asked.Round(0)))
+	return asked
+}
+
+// Of a limited lock nobody looks at the key after a second: what is due of it must be known from the beginning.
+func TestALeaseThatWasGrantedAcrossASuspensionEndsInTime(t *testing.T) {
+	e, w := begun(&slow{}, &Request{Key: "k", Terms: &lease.Terms{Length: 30 * time.Second, RenewEvery: 20 * time.Second, Crowd: 2}})
+	t.Cleanup(func() { e.Keeper.Close(t.Context()) })
+	now := time.Now()
+	e.answered(e.machine.call, fcall.Outcome{Reply: fcall.Reply{Yes: true, Fence: 5, Top: 5}}, nil, beforeASuspension(t, now), nil)
+	require.NoError(t, w.err)
+	require.LessOrEqual(t, w.holder.Lease.Due().Sub(now), 11*time.Second)
+	require.LessOrEqual(t, w.holder.Lease.Until().Sub(now), 20*time.Second)
 }
 
 // In a message the slot stands in place of tokens: it is kept with its token, whatever comes between.

@@ -65,7 +65,7 @@ func (e *coder) queue(w *world, q *Machine) {
 		e.f(x.heard != q.answers, x.since != q.no)
 		x = x.next
 	}
-	e.f(q.owes, q.above >= 0, q.calling, q.answers > 0, q.due != 0, q.doubt, q.h.Again)
+	e.f(q.owes, q.above >= 0, q.calling, q.answers > 0, q.due != 0, q.doubt, q.h.Again, q.news)
 	e.f(q.bound.guard > 0, q.bound.minHold > 0)
 	e.ago(w.now, tick(q.heardAt/time.Second))
 	e.ago(w.now, tick(q.due/time.Second))

@@ -27,7 +27,7 @@
 //	NoAnswer | -         | verdicts, reseat,  | -                 | verdicts, reseat,   | -                   | verdicts, reseat,
 //	         |           | Standing           |                   | kept: ask, Standing |                     | pause
 //	Denied   | -         | g: refused; ask    | -                 | asker: refused; ask | -                   | asker: refused; ask
-//	Timer    | -         | -                  | -                 | -                   | ask                 | renew, if no call
+//	Timer    | -         | -                  | -                 | a No: ask           | ask                 | renew, if no call
 //	         |           |                    |                   |                     |                     | is under way
 //	Release  | -         | -                  | h's: pass, or     | -                   | -                   | -
 //	         |           |                    | give back and ask |                     |                     |

@@ -43,9 +43,12 @@ func (m *Machine) Step(e Event) []Action {
 			m.answer(e)
 		}
 	case Timer:
-		if m.state == Standing {
+		switch {
+		case m.state == Standing:
 			m.ask()
-		} else if m.Pauses() {
+		case m.state == Asking:
+			m.news = true
+		case m.Pauses():
 			m.serve(m.token, m.top, true)
 		}
 	case Release:
@@ -182,7 +185,9 @@ func (m *Machine) busy(e Event) {
 		m.above = e.Token
 		m.serve(kept, m.top, true)
 	default:
-		m.above, m.token, m.state = e.Token, 0, Standing
+		if m.above, m.token, m.state = e.Token, 0, Standing; m.news {
+			m.ask()
+		}
 	}
 }
 
@@ -266,7 +271,7 @@ func (m *Machine) send(op Op, w *Waiter) {
 	}
 	m.no++
 	m.call = Action{Op: op, Waiter: w, Owner: m.owner, Token: m.token, Terms: w.Terms, No: m.no, Run: m.others}
-	m.calling, m.owes = true, true
+	m.calling, m.owes, m.news = true, true, false
 	m.do(m.call)
 }
 

@@ -100,6 +100,9 @@ func TestSteps(t *testing.T) {
 			{Kind: Enter, Waiter: w}, {Kind: No, No: 1}, {Kind: Yes, No: 2, Token: 7, Top: 7}, {Kind: Grant, Owner: "A", Token: 7, Top: 7}, {Kind: Release, Owner: "A", Token: 7},
 			{Kind: Grant, Owner: "A", Token: 7, Top: 7}, {Kind: Grant, Owner: "A", Token: 8, Top: 8}},
 			[]string{"acquireA", "waitA", "serveA7", "", "give-backA", "", "undoA8"}},
+		{"who is told to look while a question is under way asks once more", []Event{
+			{Kind: Enter, Waiter: w}, {Kind: No, No: 1}, {Kind: Timer}, {Kind: No, No: 2}, {Kind: No, No: 3}, {Kind: Timer}, {Kind: No, No: 4}},
+			[]string{"acquireA", "waitA", "", "waitA", "", "waitA", ""}},
 		{"a silence begins with a question, however long ago the last answer was", []Event{
 			{Kind: Enter, Waiter: w}, {Kind: No, No: 1}, {Kind: No, No: 2}, {Kind: Timer, Now: 5 * plainTerms.Length}, {Kind: NoAnswer, No: 3, Unknown: true, Now: 6 * plainTerms.Length},
 			{Kind: Timer, Now: 6 * plainTerms.Length}, {Kind: NoAnswer, No: 4, Unknown: true, Now: 7 * plainTerms.Length}},

@@ -166,6 +166,7 @@ type stand struct {
 
 	call    Action // the last one
 	calling bool   // it is under way
+	news    bool   // of the key, or a new subscription, since it was made: its answer can be older
 	others  bool   // somebody stood behind another one
 	answers uint64 // to calls
 	heardAt time.Duration

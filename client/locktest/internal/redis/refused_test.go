@@ -30,8 +30,14 @@ type twoFaced struct {
 	now   atomic.Pointer[redis.Node]
 }
 
-func (f *twoFaced) dial(ctx context.Context, _ string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
-	return f.world.Host("client").Dial(ctx, f.now.Load().Addr(), d, c)
+func (f *twoFaced) dial(ctx context.Context, addr string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
+	n := f.now.Load()
+	conn, err := f.world.Host("client").Dial(ctx, n.Addr(), d, c)
+	if err == nil && f.now.Load() != n { // it came too late for the turn to reset it
+		_ = conn.Close()
+		return f.dial(ctx, addr, d, c)
+	}
+	return conn, err
 }
 
 // turn has the other one answer from here on.
