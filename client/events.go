@@ -153,7 +153,9 @@ func (e *events) connection(locks int, err error) {
 	} else {
 		e.log.Info("holdfast: the server answers again; locks that were not reported lost are held and renewed: nothing is to be done")
 	}
-	e.observer.connection(err)
+	if o := e.observer; o != nil && o.Connection != nil {
+		o.Connection(Connection{err})
+	}
 }
 
 func (e *events) unsubscribed(err error) {

@@ -49,7 +49,8 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context)
 		lock, err := c.Acquire(ctx, name, WithOptions(opts...), WithoutReentry(), campaign, WithLockContext(parent))
 		switch {
 		case err == nil:
-			if over, err := lead(ctx, lock, fn); over {
+			err, lost := run(ctx, lock, func(work context.Context) (error, error) { return fn(work), nil })
+			if lost == nil && !errors.Is(err, ErrResign) { // fn ended the campaign
 				return err
 			}
 			if outage, pause = nil, shortPause; c.backend.Voting() {
@@ -77,9 +78,3 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context)
 
 // campaign lets a wait last for as long as it takes: who leaves the line loses its place there.
 func campaign(s *settings) { s.MaxWait, s.tries, s.GiveUpEarly = 0, 0, false }
-
-// lead is one term. over: fn ended the campaign, with its error.
-func lead(ctx context.Context, lock *Lock, fn func(context.Context) error) (over bool, err error) {
-	err, lost := run(ctx, lock, func(work context.Context) (error, error) { return fn(work), nil })
-	return lost == nil && !errors.Is(err, ErrResign), err
-}

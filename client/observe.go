@@ -91,12 +91,6 @@ type Connection struct {
 	Err error // nil: it answers again
 }
 
-func (o *Observer) connection(err error) {
-	if o != nil && o.Connection != nil {
-		o.Connection(Connection{err})
-	}
-}
-
 // JoinObservers makes one Observer of several. Each is told, in this order; the context that Acquired
 // returns goes from one to the next. Those that are nil are left out.
 func JoinObservers(observers ...*Observer) *Observer {

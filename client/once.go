@@ -45,9 +45,8 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 	case err != nil:
 		return Run{}, err
 	}
-	began := lock.holder.Began
 	_, err = run(ctx, lock, func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) })
-	return Run{Ran: true, By: parseHolder(lock.Owner(), lock.Fence()), End: max(0, every-time.Since(began))}, err
+	return Run{Ran: true, By: parseHolder(lock.Owner(), lock.Fence()), End: max(0, every-time.Since(lock.holder.Began))}, err
 }
 
 // keepFor makes the server keep a lock for an interval, whatever becomes of this process.
