@@ -38,7 +38,7 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context)
 	var set settings
 	WithOptions(opts...)(&set)
 	parent, pause := cmp.Or(set.parent, ctx), shortPause
-	var outage error // of the last campaign
+	outage, waited := error(nil), (*WaitError)(nil) // of the last campaign
 	ended := func(of context.Context) error {
 		if outage != nil && of.Err() == context.DeadlineExceeded {
 			return outage
@@ -60,7 +60,7 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context)
 			return err
 		case errors.Is(err, ErrUnreachable):
 			outage = err
-		case ctx.Err() == nil && parent.Err() == nil:
+		case ctx.Err() == nil && parent.Err() == nil || errors.As(err, &waited) && waited.Last != nil:
 			outage, pause = nil, shortPause
 		}
 		select {

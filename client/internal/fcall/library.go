@@ -24,6 +24,7 @@ type library struct {
 	over  <-chan struct{} // closed when that is over
 
 	mismatch string // what it found: one of another contract
+	other    bool   // ... or version, which can lack a function
 	unloaded error  // why one could not be loaded
 }
 
@@ -37,7 +38,7 @@ func (c *Caller) Heal(ctx context.Context, err error) bool {
 	l.mu.Lock()
 	if time.Since(l.began) >= lookPause {
 		limited, done := context.WithTimeout(c.Closing, lookTime)
-		l.began, l.over, l.mismatch, l.unloaded = time.Now(), limited.Done(), "", nil
+		l.began, l.over, l.mismatch, l.other, l.unloaded = time.Now(), limited.Done(), "", false, nil
 		go c.look(limited, done)
 	}
 	over := l.over
@@ -69,6 +70,7 @@ func (c *Caller) lookAt(ctx context.Context, addr string, node rueidis.Client) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mismatch = cmp.Or(mismatch(found, addr), l.mismatch)
+	l.other = l.other || found != "" && found != functions.Version
 	if !errors.Is(l.unloaded, ErrInvalid) { // a refusal tells more
 		l.unloaded = cmp.Or(unloaded, l.unloaded)
 	}
@@ -77,8 +79,7 @@ func (c *Caller) lookAt(ctx context.Context, addr string, node rueidis.Client) {
 // load puts the library on a node that has none. It never replaces one, and a replica gets it from
 // its primary.
 func load(ctx context.Context, addr string, node rueidis.Client) error {
-	command := node.B().FunctionLoad().FunctionCode(functions.Source).Build()
-	err := node.Do(ctx, command).Error()
+	err := node.Do(ctx, node.B().FunctionLoad().FunctionCode(functions.Source).Build()).Error()
 	if err == nil || strings.Contains(err.Error(), "already exists") ||
 		strings.HasPrefix(err.Error(), "READONLY") {
 		return nil
@@ -117,9 +118,8 @@ func (c *Caller) Explain(err error) error {
 		refusal.Kind, refusal.Text = ErrLibrary, l.mismatch
 	case l.unloaded != nil && refuses(err, notFound):
 		return l.unloaded
-	case c.AutoLoad && refuses(err, notFound): // gone again within lookPause
-		refusal.Kind = ErrUnreachable
-		refusal.Text += "; it is looked for again in a second"
+	case c.AutoLoad && !l.other && refuses(err, notFound): // gone again within lookPause
+		refusal.Kind, refusal.Text = ErrUnreachable, refusal.Text+"; it is looked for again in a second"
 	case refuses(err, tooOld):
 		refusal.Text += "; Redis 7.0 or later is needed"
 	case refusal.Kind == ErrLibrary:

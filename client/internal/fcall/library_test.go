@@ -74,6 +74,7 @@ func TestWhatIsWrongWithTheLibrary(t *testing.T) {
 		"missing":        {"", false, "", []string{"run: holdfast load --addr ADDR"}, []error{ErrLibrary, ErrInvalid}, ErrUnreachable},
 		"may not load":   {"", true, denied, []string{"loading it at ADDR failed", "function|load"}, []error{ErrLibrary, ErrDenied}, ErrUnreachable},
 		"older":          {library("1.0.0"), true, "", []string{"version 1.0.0", "needs 2", "library is too old", "load --force --addr ADDR"}, []error{ErrLibrary}, ErrArgument},
+		"without one":    {library("2.0.0-0"), true, "", []string{"run: holdfast load --addr ADDR"}, []error{ErrLibrary}, ErrUnreachable},
 		"newer":          {library("3.1.0"), false, "", []string{"version 3.1.0", "client is too old; run: go get"}, []error{ErrLibrary}, ErrArgument},
 		"broken by hand": {library(functions.Version), false, "", []string{"run: holdfast load --addr ADDR"}, []error{ErrLibrary}, ErrUnreachable},
 	} {

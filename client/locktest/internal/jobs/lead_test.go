@@ -144,6 +144,8 @@ func TestLeadEnds(t *testing.T) {
 		late, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		give = s.Take("leader", time.Hour)
+		s.Stop()
+		time.AfterFunc(5*time.Second, s.Start) // long before its time is over
 		k = leads(ctx, c, client.WithLockContext(late))
 		spend(t, 50*time.Second, 61*time.Second, func() { require.ErrorIs(t, <-k.result, client.ErrTimeout) })
 		queued(s, "leader", 0)

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package supervise
+
+import (
+	"context"
+	"math"
+	"os"
+	"os/exec"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+type until time.Time
+
+func (until) Context() context.Context   { return context.Background() }
+func (u until) Remaining() time.Duration { return max(0, time.Until(time.Time(u))) }
+
+// On a host that is so loaded that each look comes late, the command of a silent server is asked to stop before
+// the lease ends all the same: to have stood still is an excuse once.
+func TestALoadedHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, after := time.Now(), time.Duration(0)
+		nobody := &process{cmd: &exec.Cmd{Process: &os.Process{Pid: math.MaxInt32}}}
+		e := &ending{hold: until(began.Add(3 * time.Second)), process: nobody, grace: time.Second, notice: time.Second,
+			say: func(string) { after = time.Since(began) }, due: began}
+		for e.wake(); e.why == nil; e.wake() {
+			e.look()
+			wait := e.next()
+			e.due = time.Now().Add(wait)
+			time.Sleep(wait + 3*late/2)
+		}
+		require.ErrorIs(t, e.why, ErrSilent)
+		require.Less(t, after, 2800*time.Millisecond)
+	})
+}
