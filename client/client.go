@@ -124,8 +124,10 @@ func (c *Client) start() {
 	c.keeper = keeper.New(keeper.Config{Backend: c.backend, Cache: c.cache, Slot: c.slot, Closed: ErrClosed,
 		OnEnded: c.events.ended, OnGone: func(h *holding.Holding) { c.queues.Lost(h) },
 		OnRenewed: c.events.renewed, OnUnanswered: c.events.unanswered})
+	c.events.failing = c.keeper.Failing
 	c.queues = queue.New(queue.Config{Backend: c.backend, Keeper: c.keeper, Inbox: c.inbox, Slot: c.slot, Owner: c.owner,
-		HoldID: c.holdID, Jitter: c.jitter, Closing: c.leaving, LostError: newLostError, Unheard: c.events.unheard})
+		HoldID: c.holdID, Jitter: c.jitter, Closing: c.leaving, LostError: newLostError,
+		Answered: c.events.answered, Unheard: c.events.unheard})
 }
 
 // Redis returns the rueidis client, for commands of the caller's own; nil if there are several. Do

@@ -19,6 +19,7 @@ import (
 type events struct {
 	log      *slog.Logger
 	observer *Observer
+	failing  func() bool // the last renewal of a lock was not answered
 
 	outage                   atomic.Bool // renewals are not answered
 	told                     bool        // what of that was told last; for the goroutine that tells
@@ -132,9 +133,9 @@ func (e *events) unanswered(locks int, err error) {
 	e.post(false, func() { e.connection(locks, err) })
 }
 
-// answered: the server has answered, whatever it was asked.
+// answered: the server has answered, whatever it was asked. Where renewals fail still, that says nothing of them.
 func (e *events) answered() {
-	if !e.outage.Load() || !e.outage.CompareAndSwap(true, false) {
+	if !e.outage.Load() || e.failing() || !e.outage.CompareAndSwap(true, false) {
 		return
 	}
 	e.post(false, func() { e.connection(0, nil) })

@@ -18,7 +18,8 @@ import (
 // is.
 func TestAnOutageAndItsEndCross(t *testing.T) {
 	var told []bool
-	e := &events{log: slog.New(slog.DiscardHandler),
+	fails := false
+	e := &events{log: slog.New(slog.DiscardHandler), failing: func() bool { return fails },
 		observer: &Observer{Connection: func(c Connection) { told = append(told, c.Err != nil) }}}
 	gone := errors.New("gone")
 	e.outage.Store(true) // unanswered has come so far
@@ -27,6 +28,11 @@ func TestAnOutageAndItsEndCross(t *testing.T) {
 	e.unanswered(1, gone)
 	e.close(t.Context())
 	require.Equal(t, []bool{true}, told)
+	fails = true // of another node, or what it may not write
+	e.answered()
+	e.close(t.Context())
+	require.Equal(t, []bool{true}, told)
+	fails = false
 	e.answered()
 	e.close(t.Context())
 	require.Equal(t, []bool{true, false}, told)

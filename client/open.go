@@ -22,6 +22,7 @@ import (
 //   - ReadBufferEachConn and WriteBufferEachConn 64 KiB where they are 0: an idle client takes half a
 //     MiB, and not 1.4
 //   - ConnLifetime 0: it would repeat commands that must not be
+//   - ClusterOption.MaxMovedRedirections 16 where it is 0: nodes that name each other are not asked for ever
 //   - client-side caching in mode OPTIN NOLOOP, unless DisableCache, AlwaysRESP2 or
 //     ClientTrackingOptions say otherwise
 //   - SendToReplicas is not asked about SSUBSCRIBE: messages are for those who subscribe at the primary

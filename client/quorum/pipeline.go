@@ -132,13 +132,16 @@ func deliver(ctx context.Context, server int, c *fcall.Caller, counts []count) (
 	return outcomes, err
 }
 
-// send is a pipeline; one call needs none.
+// send is a pipeline; one call needs none, nor does none.
 func send(ctx context.Context, c *fcall.Caller, calls []fcall.Call) []fcall.Outcome {
-	if len(calls) != 1 {
-		return c.Send(ctx, calls)
+	switch len(calls) {
+	case 0:
+		return nil
+	case 1:
+		r, err := c.Do(ctx, calls[0])
+		return []fcall.Outcome{{Reply: r, Err: err}}
 	}
-	r, err := c.Do(ctx, calls[0])
-	return []fcall.Outcome{{Reply: r, Err: err}}
+	return c.Send(ctx, calls)
 }
 
 // decided reports whether further answers change nothing. Of a question all count that come in time,

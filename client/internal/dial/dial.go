@@ -23,6 +23,8 @@ const (
 	// The read and the write buffer of a connection. rueidis has 512 KiB each, for large values: a pipeline of
 	// 256 renewals is of 40 KiB.
 	buffer = 64 << 10
+	// More than a slot that moves needs.
+	redirections = 16
 	// Connections are renewed no more often: the new ones may lead to a replica again. Longer than a
 	// connect, shorter than a lease.
 	renewPause = time.Second
@@ -38,6 +40,7 @@ type Invalidated = func([]rueidis.RedisMessage)
 //   - MaxFlushDelay 20 us where it is 0
 //   - ReadBufferEachConn and WriteBufferEachConn 64 KiB where they are 0
 //   - ConnLifetime 0
+//   - ClusterOption.MaxMovedRedirections 16 where it is 0
 //   - SendToReplicas is not asked about SSUBSCRIBE
 //   - connections are counted in wires
 //   - client-side caching in mode OPTIN NOLOOP, unless DisableCache, AlwaysRESP2 or
@@ -60,6 +63,9 @@ func Adapt(option rueidis.ClientOption, wires *Wires, invalidated Invalidated) (
 	// At the end of a lifetime rueidis repeats commands, even those that must not be. Unnecessary
 	// once it checks that, as it does after other errors.
 	option.ConnLifetime = 0
+	// Two nodes that name each other, as of a slot that is on its way and whose target failed over, would be
+	// asked in turn without a pause, and a call without a deadline for ever.
+	option.ClusterOption.MaxMovedRedirections = cmp.Or(option.ClusterOption.MaxMovedRedirections, redirections)
 	if theirs := option.SendToReplicas; theirs != nil {
 		// rueidis counts SSUBSCRIBE as a read, but a primary does not see the subscribers of its
 		// replicas, so it would not hand a lock over to them. Unnecessary once rueidis asks about

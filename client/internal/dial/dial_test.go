@@ -95,7 +95,7 @@ func TestAdapt(t *testing.T) {
 	require.NoError(t, err)
 	defer redis.Close()
 	mine := rueidis.ClientOption{PipelineMultiplex: 2, MaxFlushDelay: time.Second, ReadBufferEachConn: 1, WriteBufferEachConn: 2, ConnLifetime: time.Hour,
-		SendToReplicas: func(rueidis.Completed) bool { return true }}
+		SendToReplicas: func(rueidis.Completed) bool { return true }, ClusterOption: rueidis.ClusterOption{MaxMovedRedirections: 3}}
 	option, caching := Adapt(mine, NewWires(), nil)
 	require.True(t, caching)
 	require.Equal(t, []string{"OPTIN", "NOLOOP"}, option.ClientTrackingOptions)
@@ -104,6 +104,7 @@ func TestAdapt(t *testing.T) {
 	require.Equal(t, time.Second, option.MaxFlushDelay)
 	require.Equal(t, []int{1, 2}, []int{option.ReadBufferEachConn, option.WriteBufferEachConn})
 	require.Zero(t, option.ConnLifetime)
+	require.Equal(t, 3, option.ClusterOption.MaxMovedRedirections)
 	require.False(t, option.SendToReplicas(redis.B().Ssubscribe().Channel("x").Build()))
 	require.True(t, option.SendToReplicas(redis.B().Get().Key("x").Build()))
 	option, _ = Adapt(rueidis.ClientOption{}, NewWires(), nil)
@@ -111,6 +112,7 @@ func TestAdapt(t *testing.T) {
 	require.Equal(t, flushDelay, option.MaxFlushDelay)
 	require.Equal(t, []int{buffer, buffer}, []int{option.ReadBufferEachConn, option.WriteBufferEachConn})
 	require.Nil(t, option.SendToReplicas)
+	require.Equal(t, redirections, option.ClusterOption.MaxMovedRedirections)
 	for _, without := range []rueidis.ClientOption{{DisableCache: true}, {AlwaysRESP2: true}, {ClientTrackingOptions: []string{"BCAST"}}} {
 		option, caching = Adapt(without, NewWires(), nil)
 		require.False(t, caching)

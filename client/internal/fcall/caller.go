@@ -41,21 +41,18 @@ const Shared = 1 << 31
 type Caller struct {
 	Config
 	library   library
-	abandoned atomic.Int64    // calls given up whose answers may come yet
 	flying    atomic.Int64    // calls of Do without an answer, with those that were given up
 	healthy   []atomic.Uint32 // by slot: see health
+	abandoned [cluster.Slots >> groupBits]atomic.Int64
 }
 
 var _ Backend = (*Caller)(nil)
 
 // New returns a Caller. It sends nothing.
 func New(cfg Config) *Caller {
-	c := &Caller{Config: cfg}
-	if cfg.Ended != nil {
-		c.healthy = make([]atomic.Uint32, 1)
-		if cfg.Redis.Mode() == rueidis.ClientModeCluster {
-			c.healthy = make([]atomic.Uint32, cluster.Slots)
-		}
+	c := &Caller{Config: cfg, healthy: make([]atomic.Uint32, 1)}
+	if cfg.Redis != nil && cfg.Redis.Mode() == rueidis.ClientModeCluster {
+		c.healthy = make([]atomic.Uint32, cluster.Slots)
 	}
 	return c
 }
@@ -67,13 +64,13 @@ func (c *Caller) Voting() bool { return false }
 func (c *Caller) Do(ctx context.Context, call Call) (Reply, error) {
 	// Counted before it is compared, or many at once would all find room.
 	endless := ctx.Done() == nil && (c.Ended != nil || c.Closing.Done() == nil)
-	if n := c.flying.Add(1); c.admit(ctx) == nil && (endless || n <= maxStraight && c.straight(call.Key)) {
+	if n := c.flying.Add(1); c.admit(ctx, call.Key) == nil && (endless || n <= maxStraight && c.straight(call.Key)) {
 		reply, err := c.do(withoutDate(ctx), &call)
 		return reply, c.landed(call.Key, err)
 	}
 	c.flying.Add(-1)
 	own := call // only this way needs one that outlives the caller
-	reply, err := Guard(ctx, c.Closing, c, func(ctx context.Context) (Reply, error) {
+	reply, err := Guard(ctx, c.Closing, c, own.Key, func(ctx context.Context) (Reply, error) {
 		c.flying.Add(1)
 		defer c.flying.Add(-1)
 		return c.do(ctx, &own)
@@ -118,7 +115,7 @@ func (c *Caller) once(ctx context.Context, call *Call) (Reply, error) {
 	return c.Decode(ctx, call, c.Redis.Do(ctx, c.Command(call)))
 }
 
-// Send makes calls as one pipeline.
+// Send makes calls, of which there is one at least, as one pipeline.
 func (c *Caller) Send(ctx context.Context, calls []Call) []Outcome {
 	return c.Pipe(ctx, context.Background(), calls, c.send)
 }
@@ -126,7 +123,7 @@ func (c *Caller) Send(ctx context.Context, calls []Call) []Outcome {
 // Pipe makes calls by a fn that uses Command and Decode. It returns as Guard does.
 func (c *Caller) Pipe(ctx, closing context.Context, calls []Call,
 	fn func(context.Context, []Call) []Outcome) []Outcome {
-	outcomes, err := Guard(ctx, closing, c, func(ctx context.Context) ([]Outcome, error) {
+	outcomes, err := Guard(ctx, closing, c, calls[0].Key, func(ctx context.Context) ([]Outcome, error) {
 		outcomes := fn(ctx, calls)
 		for i, o := range outcomes {
 			c.written(&calls[i], o.Reply, o.Err)

@@ -44,14 +44,23 @@ func (unending) Done() <-chan struct{} { return nil }
 // health is where the slot of a key has the count of ended connections, plus one, of when it was last
 // answered, and that count now. It is nil where calls never go straight.
 func (c *Caller) health(key string) (at *atomic.Uint32, now uint32) {
-	switch len(c.healthy) {
-	case 0:
+	if c.Ended == nil {
 		return nil, 0
-	case 1:
-		return &c.healthy[0], c.Ended.Load() + 1
 	}
-	return &c.healthy[cluster.Slot(key)], c.Ended.Load() + 1
+	return &c.healthy[c.slot(key)], c.Ended.Load() + 1
 }
+
+// slot is that of the key in a Cluster, else 0.
+func (c *Caller) slot(key string) uint16 {
+	if len(c.healthy) == 1 {
+		return 0
+	}
+	return cluster.Slot(key)
+}
+
+// given counts the calls that were given up, and whose answers may come yet. In a Cluster they are counted for
+// neighbouring slots each, so that a node that is silent keeps nobody from the others.
+func (c *Caller) given(key string) *atomic.Int64 { return &c.abandoned[c.slot(key)>>groupBits] }
 
 // straight reports whether rueidis need not connect for a call: the slot of its key has been answered since
 // a connection ended, so it has one.
@@ -64,12 +73,12 @@ func (c *Caller) straight(key string) bool {
 // connection, which is answered after it.
 func (c *Caller) landed(key string, err error) error {
 	if isContext(err) {
-		c.abandoned.Add(1)
+		c.given(key).Add(1)
 		go func() {
 			c.Redis.Do(context.Background(), c.Command(&Call{Verb: Inspect, Key: key}))
 			c.Changed(key, false)
 			c.flying.Add(-1)
-			c.abandoned.Add(-1)
+			c.given(key).Add(-1)
 		}()
 		return err
 	}
@@ -81,18 +90,18 @@ func (c *Caller) landed(key string, err error) error {
 }
 
 // admit refuses calls that would only wait.
-func (c *Caller) admit(ctx context.Context) error {
-	if n := c.abandoned.Load(); n >= maxAbandoned && ctx.Err() == nil {
+func (c *Caller) admit(ctx context.Context, key string) error {
+	if n := c.given(key).Load(); n >= maxAbandoned && ctx.Err() == nil {
 		return &Refusal{ErrUnreachable, fmt.Sprintf("%d calls were given up, and have no answer yet", n)}
 	}
 	return ctx.Err()
 }
 
-// Guard runs fn as one call of c. It returns when ctx or closing ends, whatever fn does, with the error of
-// ctx or the cause of closing. fn's context has no Done, only an Err, unless neither can end.
-func Guard[T any](ctx, closing context.Context, c *Caller,
+// Guard runs fn as one call of c about a key. It returns when ctx or closing ends, whatever fn does, with the
+// error of ctx or the cause of closing. fn's context has no Done, only an Err, unless neither can end.
+func Guard[T any](ctx, closing context.Context, c *Caller, key string,
 	fn func(context.Context) (T, error)) (value T, err error) {
-	if err := c.admit(ctx); err != nil {
+	if err := c.admit(ctx, key); err != nil {
 		return value, err
 	}
 	if ctx.Done() == nil && closing.Done() == nil {
@@ -115,10 +124,10 @@ func Guard[T any](ctx, closing context.Context, c *Caller,
 	case <-closing.Done():
 		err = context.Cause(closing)
 	}
-	c.abandoned.Add(1)
+	c.given(key).Add(1)
 	go func() {
 		<-done
-		c.abandoned.Add(-1)
+		c.given(key).Add(-1)
 	}()
 	return value, err
 }

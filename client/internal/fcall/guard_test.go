@@ -5,10 +5,12 @@ package fcall
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/stretchr/testify/require"
 )
 
@@ -30,14 +32,14 @@ func TestACallReturnsWhenNobodyWants(t *testing.T) {
 					time.AfterFunc(time.Second, func() { stop(own) })
 				}
 				hang, began := make(chan struct{}), time.Now()
-				value, err := Guard(ctx, c.Closing, c, func(context.Context) (int, error) { <-hang; return 7, nil })
+				value, err := Guard(ctx, c.Closing, c, "", func(context.Context) (int, error) { <-hang; return 7, nil })
 				require.Equal(t, time.Second, time.Since(began))
 				require.Equal(t, want, err)
 				require.Zero(t, value)
-				require.Equal(t, int64(1), c.abandoned.Load())
+				require.Equal(t, int64(1), c.given("").Load())
 				close(hang) // the call that was left behind ends with its answer
 				synctest.Wait()
-				require.Zero(t, c.abandoned.Load())
+				require.Zero(t, c.given("").Load())
 			})
 		})
 	}
@@ -47,12 +49,12 @@ func TestGuardReturnsWhatTheCallDid(t *testing.T) {
 	over, cancel := context.WithCancel(context.Background())
 	c, own := New(quiet(nil)), errors.New("own")
 	for _, ctx := range []context.Context{context.Background(), over} {
-		value, err := Guard(ctx, c.Closing, c, func(context.Context) (int, error) { return 7, own })
+		value, err := Guard(ctx, c.Closing, c, "", func(context.Context) (int, error) { return 7, own })
 		require.Equal(t, 7, value)
 		require.Equal(t, own, err)
 	}
 	cancel()
-	_, err := Guard(over, c.Closing, c, func(context.Context) (int, error) { t.Error("nothing is to be sent any more"); return 0, nil })
+	_, err := Guard(over, c.Closing, c, "", func(context.Context) (int, error) { t.Error("nothing is to be sent any more"); return 0, nil })
 	require.Equal(t, context.Canceled, err)
 }
 
@@ -64,13 +66,13 @@ func TestAbandonedCallsAreBounded(t *testing.T) {
 		defer cancel()
 		for range maxAbandoned {
 			go func() {
-				_, _ = Guard(ctx, c.Closing, c, func(context.Context) (int, error) { <-hang; return 7, nil })
+				_, _ = Guard(ctx, c.Closing, c, "", func(context.Context) (int, error) { <-hang; return 7, nil })
 			}()
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
 		for _, err := range []error{
-			second(Guard(t.Context(), c.Closing, c, func(context.Context) (int, error) { t.Error("sent"); return 0, nil })),
+			second(Guard(t.Context(), c.Closing, c, "", func(context.Context) (int, error) { t.Error("sent"); return 0, nil })),
 			second(c.Do(t.Context(), plain(Acquire))),
 			second(c.Do(context.Background(), plain(Acquire))),
 			c.Send(t.Context(), []Call{plain(Acquire), plain(Renew)})[1].Err,
@@ -81,7 +83,31 @@ func TestAbandonedCallsAreBounded(t *testing.T) {
 		}
 		close(hang)
 		synctest.Wait()
-		require.NoError(t, second(Guard(t.Context(), c.Closing, c, func(context.Context) (int, error) { return 7, nil })))
+		require.NoError(t, second(Guard(t.Context(), c.Closing, c, "", func(context.Context) (int, error) { return 7, nil })))
+	})
+}
+
+// One node of a Cluster that is silent keeps nobody from the others.
+func TestAbandonedCallsOfOneNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, hang := New(quiet(nil)), make(chan struct{})
+		c.healthy = make([]atomic.Uint32, cluster.Slots)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		silent, other := "{"+cluster.TagFor(100)+"}", "{"+cluster.TagFor(8000)+"}"
+		for range maxAbandoned {
+			go func() {
+				_, _ = Guard(ctx, c.Closing, c, silent, func(context.Context) (int, error) { <-hang; return 7, nil })
+			}()
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		call := func(context.Context) (int, error) { return 7, nil }
+		require.ErrorIs(t, second(Guard(t.Context(), c.Closing, c, silent, call)), ErrUnreachable)
+		require.NoError(t, second(Guard(t.Context(), c.Closing, c, other, call)))
+		close(hang)
+		synctest.Wait()
+		require.NoError(t, second(Guard(t.Context(), c.Closing, c, silent, call)))
 	})
 }
 

@@ -15,7 +15,10 @@ const (
 
 // maxAbandoned is how many calls may be given up and not answered yet. Each keeps two goroutines and a
 // place in rueidis' queue of 1,024; a further one would wait there unsent.
-const maxAbandoned = 1024
+const (
+	maxAbandoned = 1024
+	groupBits    = 8 // of a slot: in a Cluster it is for each group of so near ones
+)
 
 // maxStraight is up to how many calls of Do without an answer further ones go straight: they, and what is
 // sent in pipelines, have room in that queue.

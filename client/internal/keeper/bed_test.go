@@ -35,6 +35,7 @@ type server struct {
 	fcall.Backend
 	answer func(c fcall.Call) fcall.Outcome // nil: yes to all
 	silent bool                             // it does what it is asked, and nobody gets an answer
+	mute   string                           // it is silent to a pipeline that has a call for this key
 	took   time.Duration                    // from a request to its answer
 
 	mu        sync.Mutex
@@ -60,14 +61,14 @@ func (s *server) Send(ctx context.Context, calls []fcall.Call) []fcall.Outcome {
 	for i, c := range calls {
 		outcomes[i] = s.do(c)
 	}
-	silent, took := s.silent, s.took
+	silent, mute, took := s.silent, s.mute, s.took
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
 		s.flying--
 		s.mu.Unlock()
 	}()
-	if silent {
+	if silent || slices.ContainsFunc(calls, func(c fcall.Call) bool { return c.Key == mute }) {
 		took = 24 * time.Hour
 	}
 	select {

@@ -57,6 +57,7 @@ type Keeper struct {
 	closing bool
 	undone  chan struct{} // Close waits for it: nothing is left to be undone
 	start   sync.Once
+	failing map[timed]bool // locks whose last renewal was not answered, or not done
 
 	deserted atomic.Bool // Desert was called
 
@@ -68,7 +69,7 @@ type Keeper struct {
 
 // New returns a Keeper of nothing.
 func New(cfg Config) *Keeper {
-	k := &Keeper{Config: cfg, wake: make(chan struct{}, 1)}
+	k := &Keeper{Config: cfg, wake: make(chan struct{}, 1), failing: map[timed]bool{}}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.pipelines.lanes = map[lane]*waiting{}
 	return k
@@ -104,12 +105,29 @@ func (k *Keeper) Update(x timed) {
 	}
 	if place.Due = x.Due(); place.Due.IsZero() {
 		heap.Remove(&k.queue, place.Index)
+		delete(k.failing, x)
 		k.settled()
 		return
 	}
 	k.queue[place.Index].due = place.Due
 	heap.Fix(&k.queue, place.Index)
 	k.sooner(place.Due)
+}
+
+// fails notes whether the last renewal of a lock failed. One that is not kept any more has none.
+func (k *Keeper) fails(h *holding.Holding, fails bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if delete(k.failing, h); fails && h.Timer().Index >= 0 {
+		k.failing[h] = true
+	}
+}
+
+// Failing reports whether there are locks whose last renewal failed.
+func (k *Keeper) Failing() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.failing) > 0
 }
 
 // sooner wakes the scheduler for what is due before it would wake by itself. k.mu is held.

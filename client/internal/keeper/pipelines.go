@@ -21,6 +21,7 @@ type sending struct {
 	ride    *Ride
 	// of the lease; what is undone is not urgent, nor is a question of one who waits
 	length time.Duration
+	apart  bool // overdue: the node of a neighbouring slot can be silent
 }
 
 // pipelines send what is due, each in a goroutine of its own. What is of one lane shares pipelines: locks of
@@ -54,6 +55,9 @@ func (k *Keeper) Ask(r *Ride) {
 // send queues a sending about a key; launch sends it.
 func (k *Keeper) send(key string, replicas int, s sending) {
 	p, at := &k.pipelines, lane{k.Slot(key) >> slotBits, bits.Len64(uint64(s.length / time.Millisecond)), replicas, s.holding != nil}
+	if s.apart {
+		at.slots = ^k.Slot(key) // none of the others
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := p.lanes[at]

@@ -23,7 +23,8 @@ func (k *Keeper) step(h *holding.Holding, now time.Time) {
 		case lease.None:
 			return
 		case lease.Renew, lease.Verify, lease.Look:
-			k.send(h.Key, h.Terms.Replicas, sending{holding: h, action: action, length: h.Length()})
+			until, _ := h.Holder().Stands()
+			k.send(h.Key, h.Terms.Replicas, sending{holding: h, action: action, length: h.Length(), apart: until.Sub(now) < h.Length()/2})
 		case lease.Expire, lease.GiveBack:
 			k.GiveUp(h, h.Holder().Fence)
 		}
@@ -71,6 +72,7 @@ func Renewal(h *holding.Holding, length time.Duration) fcall.Call {
 // Renewed notes what became of a renewal, and frees the slot.
 func (k *Keeper) Renewed(h *holding.Holding, sent time.Time, o fcall.Outcome) {
 	ours := o.Yes && o.Fence == h.First
+	k.fails(h, o.Err != nil)
 	switch {
 	case o.Err != nil:
 		h.Tell(func(l *lease.Lease) { l.Failed(time.Now()) })
@@ -155,6 +157,8 @@ func (s sending) answered(k *Keeper, sent time.Time, o fcall.Outcome) {
 // late notes an answer to a renewal that was asked for again meanwhile.
 func (s sending) late(k *Keeper, sent time.Time, o fcall.Outcome) {
 	if h := s.holding; s.action == lease.Renew && o.Err == nil && o.Yes && o.Fence == h.First {
+		k.fails(h, false)
+		k.fails(h, false)
 		h.Tell(func(l *lease.Lease) { l.Late(lease.At(time.Now(), sent), s.length) })
 		k.Update(h)
 	}

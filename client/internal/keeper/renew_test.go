@@ -53,6 +53,42 @@ func TestARenewalThatFailsIsRepeated(t *testing.T) {
 	})
 }
 
+func TestFailing(t *testing.T) {
+	in(t, func(t *testing.T, b *bed) {
+		h, work, _ := b.hold(b.Context(), terms)
+		b.server.set(func(s *server) { s.answer = answers(ours, unreachable, ours, unreachable) })
+		time.Sleep(11 * time.Second)
+		require.True(t, b.Failing())
+		time.Sleep(2 * time.Second)
+		require.False(t, b.Failing(), "renewed")
+		time.Sleep(10 * time.Second)
+		require.True(t, b.Failing())
+		<-work.Done()
+		synctest.Wait()
+		require.False(t, b.Failing(), "lost")
+		b.Renewed(h, time.Now(), unreachable)
+		require.False(t, b.Failing(), "the answer came after that")
+	})
+}
+
+// Neighbouring slots share a pipeline, and their locks are at two nodes, perhaps, of which one is silent.
+func TestASilentNodeLeavesTheLocksOfOthers(t *testing.T) {
+	in(t, func(t *testing.T, b *bed) {
+		b.Slot = func(key string) uint16 { return uint16(len(key)) }
+		_, work, _ := b.hold(b.Context(), terms)
+		ref := &holding.Ref{Context: t.Context(), Cancel: func(error) {}}
+		h := holding.New(holding.Grant{Key: "lock:neighbour", Owner: "owner", Terms: terms, First: token, Top: token,
+			Lease: lease.New(terms, time.Now()), LostError: func(_ *holding.Holder, why error, _ string) error { return why }})
+		require.NoError(t, h.Add(ref, false))
+		require.True(t, b.Add(h.Holding))
+		time.Sleep(15 * time.Second)
+		b.server.set(func(s *server) { s.mute = "lock:neighbour" })
+		time.Sleep(5 * time.Minute)
+		require.NoError(t, work.Err())
+		require.ErrorIs(t, h.Cause(), holding.ErrExpired)
+	})
+}
+
 // The monotonic clock, which timers go by, stood still meanwhile.
 func TestALeaseThatWasRenewedAcrossASuspensionEndsInTime(t *testing.T) {
 	now := time.Now()

@@ -65,7 +65,7 @@ func (l *Lease) Failed(now time.Time) {
 	switch {
 	case l.state > Stopping || l.byHand && l.state != Confirming:
 	case l.asked == 0:
-		l.doubted, l.lookAt = false, now.Add(retry(l.length))
+		l.doubted, l.lookAt = false, now.Add(min(retry(l.length), longestLook))
 	default: // after half of what is left at most: a lock that was handed over is good for two seconds only
 		l.renewAt = now.Add(retry(min(l.length, 10*l.until.Sub(now))))
 	}
@@ -90,7 +90,7 @@ func (l *Lease) Looked(ours bool) {
 
 // LookFailed reports at now that a look was not answered.
 func (l *Lease) LookFailed(now time.Time) {
-	l.looking, l.lookAt = false, now.Add(max(retry(l.length), lookPause))
+	l.looking, l.lookAt = false, now.Add(min(max(retry(l.length), lookPause), longestLook))
 }
 
 // Noticed reports that the key may have changed: it is looked at soon, at once after a quiet time.

@@ -141,6 +141,18 @@ func TestLooks(t *testing.T) {
 	require.Equal(t, None, l.Step(at(2100*time.Millisecond)), "it is verified once")
 }
 
+// Until a look is answered nobody tells of a break: not for long, however long the lease is.
+func TestLooksThatFail(t *testing.T) {
+	l := New(&Terms{Length: time.Hour}, start)
+	require.Equal(t, Look, l.Step(at(time.Second)))
+	l.LookFailed(at(time.Second))
+	require.Equal(t, Look, l.Step(at(3*time.Second)))
+	l.Looked(false)
+	require.Equal(t, Verify, l.Step(at(3*time.Second)))
+	l.Failed(at(3 * time.Second))
+	require.Equal(t, Look, l.Step(at(5*time.Second)))
+}
+
 // A renewal does what a look does, but for news that came after it was sent: it can have been before the change.
 func TestNewsDuringARenewal(t *testing.T) {
 	l := New(&Terms{Length: time.Minute, RenewEvery: 20 * time.Second}, start)

@@ -18,6 +18,8 @@ const (
 	introduceAfter = time.Second
 	// Between two looks: waiters that join change the key too. It is shorter than people notice.
 	lookPause = 100 * time.Millisecond
+	// After one that failed, at the most: until the next one nobody tells of a break.
+	longestLook = 2 * time.Second
 	// The least pause after a renewal that failed, which is a twentieth of the lease, or half of what is left of it.
 	shortestRetry = time.Millisecond
 )

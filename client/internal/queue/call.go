@@ -120,6 +120,9 @@ var verbs = [...]fcall.Verb{Acquire: fcall.Acquire, Wait: fcall.Wait, Renew: fca
 // answered is an answer to a call, or that there is none. over is the end of the call's context, state that
 // of the subscription when it was made. e.mu is held.
 func (e *entry) answered(a Action, o fcall.Outcome, over error, sent time.Time, state *inbox.State) {
+	if o.Err == nil {
+		e.Answered()
+	}
 	if !e.machine.wants(a) {
 		if o.Err == nil && o.Yes && a.Owner != e.machine.owner && a.Owner != e.machine.h.Owner {
 			e.undo(Action{Owner: a.Owner, Terms: a.Terms}) // it was undone meanwhile, and the undo may have been first

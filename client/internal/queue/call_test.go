@@ -138,11 +138,14 @@ func beforeASuspension(t *testing.T, now time.Time) time.Time {
 
 // Of a limited lock nobody looks at the key after a second: what is due of it must be known from the beginning.
 func TestALeaseThatWasGrantedAcrossASuspensionEndsInTime(t *testing.T) {
+	answered := 0
 	e, w := begun(&slow{}, &Request{Key: "k", Terms: &lease.Terms{Length: 30 * time.Second, RenewEvery: 20 * time.Second, Crowd: 2}})
 	t.Cleanup(func() { e.Keeper.Close(t.Context()) })
+	e.Queues.Answered = func() { answered++ }
 	now := time.Now()
 	e.answered(e.machine.call, fcall.Outcome{Reply: fcall.Reply{Yes: true, Fence: 5, Top: 5}}, nil, beforeASuspension(t, now), nil)
 	require.NoError(t, w.err)
+	require.Equal(t, 1, answered)
 	require.LessOrEqual(t, w.holder.Lease.Due().Sub(now), 11*time.Second)
 	require.LessOrEqual(t, w.holder.Lease.Until().Sub(now), 20*time.Second)
 }
@@ -203,7 +206,7 @@ func TestWhatARefusedCallLeftIsGivenBack(t *testing.T) {
 // begun is a queue that a Waiter has entered. Its mutex is held: the test makes the calls.
 func begun(backend fcall.Backend, r *Request) (*entry, *Waiter) {
 	q := New(Config{Backend: backend, Owner: func(string) string { return "own" }, Slot: func(string) uint16 { return 0 },
-		Jitter:    func(time.Duration) time.Duration { return 0 },
+		Jitter: func(time.Duration) time.Duration { return 0 }, Answered: func() {},
 		LostError: func(_ *holding.Holder, why error, _ string) error { return why }})
 	q.Keeper = keeper.New(keeper.Config{Backend: backend, Cache: tracking.New(false), Slot: q.Slot,
 		OnEnded: func(*holding.Ending) {}, OnGone: func(*holding.Holding) {}})

@@ -25,6 +25,7 @@ type Config struct {
 	Jitter    func(time.Duration) time.Duration
 	Closing   context.Context
 	LostError func(h *holding.Holder, why error, reason string) error
+	Answered  func() // the server has answered to who wants a lock
 	Unheard   func() // the server finds no subscriber on our channel, time and again
 }
 

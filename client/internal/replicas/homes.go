@@ -47,7 +47,7 @@ func (b *Backend) home(ctx context.Context, nodes map[string]rueidis.Client, key
 func (b *Backend) learn(ctx context.Context) *homes {
 	ctx, cancel := context.WithTimeout(ctx, nudge)
 	defer cancel()
-	nodes, _ := fcall.Guard(ctx, b.Closing, b.Caller, func(ctx context.Context) ([]cluster.Node, error) {
+	nodes, _ := fcall.Guard(ctx, b.Closing, b.Caller, "", func(ctx context.Context) ([]cluster.Node, error) {
 		return cluster.Topology(ctx, b.Redis)
 	})
 	at := new(homes)
