@@ -25,7 +25,8 @@
 // # When Redis cannot be reached
 //
 // The job does not run. A run asks for half of minHold and for five seconds at most, and is left out
-// then. The logger hears why: this is an error. That another process has the run is none.
+// then. The logger hears why: this is an error, and so is a server that grants no locks yet
+// (client.Config.Guard). That another process has the run is none.
 //
 // # When the lock is lost during a job
 //
@@ -52,6 +53,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/functions"
 )
 
 // longestAsk bounds how long a run waits for Redis: a late run is worse than none.
@@ -134,7 +136,7 @@ func (o *once) run(job cron.Job) {
 	cancel()
 	var busy *client.BusyError
 	switch {
-	case errors.As(err, &busy):
+	case errors.As(err, &busy) && busy.Why != functions.WhySettling: // with a guard it may be nobody's
 		o.logger.Info("run left out: another one has it", "lock", o.name, "holder", busy.Holder)
 		return
 	case err != nil:

@@ -325,3 +325,25 @@ func TestOnceChecksItsArguments(t *testing.T) {
 		}
 	}
 }
+
+// While a guard lasts nobody in the fleet has the run: that is an error, and not that another one has it.
+func TestARunThatNobodyHasIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		var done runs
+		var journals []*journal
+		for range 3 {
+			c := s.Client(client.Config{Lease: 30 * time.Second, Guard: 40 * time.Second})
+			journals = append(journals, process(t, c, "@every 1h", 54*time.Minute, cron.FuncJob(done.add)))
+		}
+		time.Sleep(time.Hour - 10*time.Second)
+		s.Forget()
+		time.Sleep(time.Minute)
+		if n := len(done.take()); n != 0 {
+			t.Fatalf("%d runs", n)
+		}
+		for _, j := range journals {
+			j.heard(t, client.ErrBusy)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/functions"
 )
 
 // ErrNoLock is what a job of Task ends with that runs without the lock that it was made for: the
@@ -69,6 +71,11 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	opts := append(l.opts[:len(l.opts):len(l.opts)], client.WithLockContext(context.WithoutCancel(ctx)))
 	got, err := l.client.TryAcquire(asking, "gocron:"+key, opts...)
 	if err != nil {
+		// gocron drops it, but for AfterLockError
+		var busy *client.BusyError
+		if ctx.Err() == nil && (!errors.As(err, &busy) || busy.Why == functions.WhySettling) {
+			slog.Warn("holdfast: gocron: run left out, and it may be nobody's", "job", key, "error", err)
+		}
 		return nil, err
 	}
 	l.running.Store(ctx, got)

@@ -3,8 +3,11 @@
 package holdfastgocron_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -256,5 +259,37 @@ func TestNewLockerWantsAMinHold(t *testing.T) {
 		if _, err := holdfastgocron.NewLocker(nil, d); !errors.Is(err, client.ErrArgument) {
 			t.Errorf("NewLocker(%v) returned %v", d, err)
 		}
+	}
+}
+
+// gocron logs nothing of a Locker's error. That another scheduler has the run is none; that none has it is.
+func TestARunThatNobodyHasIsLogged(t *testing.T) {
+	for name, fault := range map[string]func(*locktest.Server){
+		"server unreachable": func(s *locktest.Server) { s.Cut() },
+		"nobody gets it yet": (*locktest.Server).Forget, // a guard
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			before := slog.Default()
+			slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+			defer slog.SetDefault(before)
+			synctest.Test(t, func(t *testing.T) {
+				s := locktest.New(t)
+				var done runs
+				for range 2 {
+					l := locker(t, s.Client(client.Config{Guard: 40 * time.Second}), 9*time.Second)
+					add(t, scheduler(t, gocron.WithDistributedLocker(l)), 10*time.Second, gocron.NewTask(done.add))
+				}
+				pass(65 * time.Second)
+				if len(done.take()) == 0 || log.Len() > 0 {
+					t.Errorf("runs are no errors: %s", &log)
+				}
+				fault(s)
+				pass(15 * time.Second)
+				if len(done.take()) > 0 || !strings.Contains(log.String(), name) {
+					t.Errorf("nothing is logged: %q", &log)
+				}
+			})
+		})
 	}
 }

@@ -31,6 +31,7 @@ type meter struct {
 	lost                metric.Int64Counter
 	outages, recoveries metric.Int64Counter
 	sets                sync.Map // of series: metric.MeasurementOption, as many as there are series
+	groups              sync.Map // those that had a hold
 }
 
 var _ measure.Meter = (*meter)(nil)
@@ -73,19 +74,17 @@ func newMeter(from metric.Meter, grouped bool) (*meter, error) {
 	m.outages.Add(context.Background(), 0)
 	m.recoveries.Add(context.Background(), 0)
 	if !grouped {
-		m.begin("")
+		m.zero("")
 	}
 	return m, nil
 }
 
-// begin shows a group's losses as 0. From nothing to 1 is no increase to Prometheus.
-func (m *meter) begin(group string) {
+// zero shows a group's losses, and outages, as 0. From nothing to 1 is no increase to Prometheus.
+func (m *meter) zero(group string) {
+	m.outages.Add(context.Background(), 0)
+	m.recoveries.Add(context.Background(), 0)
 	for _, cause := range measure.Causes {
-		s := series{group: group, key: causeKey, word: cause}
-		if _, known := m.sets.Load(s); known {
-			return
-		}
-		m.lost.Add(context.Background(), 0, m.set(s))
+		m.lost.Add(context.Background(), 0, m.set(series{group: group, key: causeKey, word: cause}))
 	}
 }
 
@@ -117,7 +116,10 @@ func (m *meter) Waited(ctx context.Context, group, call, outcome string, d time.
 }
 
 func (m *meter) Held(ctx context.Context, group string, change int) {
-	m.begin(group)
+	// Also without groups: what New shows is lost where otel.SetMeterProvider is called later.
+	if _, known := m.groups.LoadOrStore(group, nil); !known {
+		m.zero(group)
+	}
 	m.held.Add(ctx, int64(change), m.set(series{group: group}))
 }
 

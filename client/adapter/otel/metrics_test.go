@@ -7,11 +7,16 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/holdfast-go/holdfast/client"
+	holdfastotel "github.com/holdfast-go/holdfast/client/adapter/otel"
 	"github.com/holdfast-go/holdfast/client/locktest"
 )
 
@@ -108,4 +113,30 @@ func TestMetricsOfAPassAndOfReentry(t *testing.T) {
 		require.Len(t, p.spans("holdfast wait"), 2, "re-entry makes no span, nor a lock that is free")
 		require.Len(t, p.spans("holdfast hold"), 3)
 	})
+}
+
+// OpenTelemetry lets a program set its global provider after its instruments are made.
+func TestAGlobalProviderThatIsSetLater(t *testing.T) {
+	observer, err := holdfastotel.New(holdfastotel.Options{})
+	require.NoError(t, err)
+	reader := sdkmetric.NewManualReader()
+	otel.SetMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+	synctest.Test(t, func(t *testing.T) {
+		c := locktest.New(t).Client(client.Config{Observer: observer})
+		require.NoError(t, c.Do(t.Context(), "order:42", func(context.Context) error { return nil }))
+	})
+	var got metricdata.ResourceMetrics
+	require.NoError(t, reader.Collect(t.Context(), &got))
+	points := map[string]int{}
+	for _, s := range got.ScopeMetrics {
+		for _, m := range s.Metrics {
+			if sum, ok := m.Data.(metricdata.Sum[int64]); ok {
+				points[m.Name] = len(sum.DataPoints)
+			}
+		}
+	}
+	if points["holdfast.lock.lost"] != 6 ||
+		points["holdfast.connection.outages"] != 1 || points["holdfast.connection.recoveries"] != 1 {
+		t.Errorf("the first loss and the first outage are no increase: %v", points)
+	}
 }

@@ -47,7 +47,8 @@ type Options struct {
 	// is called for each event and returns at once, the same for the same name. Each value costs some
 	// hundred time series, so it returns few: "order" for "order:42". Default nil: no such label.
 	Group func(name string) string
-	// ConstLabels are added to all metrics. Collectors in one registry differ in them. Default none.
+	// ConstLabels are added to all metrics. Collectors in one registry have the same names in them and
+	// differ in a value, and all have a Group or none has. Default none.
 	ConstLabels prometheus.Labels
 }
 
@@ -65,8 +66,13 @@ type Collector struct {
 // New makes a Collector. It does not block, and panics if a name of ConstLabels is invalid or taken.
 func New(o Options) *Collector {
 	histogram := func(name, help string, bounds []float64, labels ...string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, ConstLabels: o.ConstLabels, Buckets: bounds},
-			o.labels(labels...))
+		labels = o.labels(labels...)
+		v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: name, Help: help, ConstLabels: o.ConstLabels, Buckets: bounds,
+		}, labels)
+		v.WithLabelValues(labels...) // panics here, and not in a call of Acquire, if there is an "le" among them
+		v.Reset()
+		return v
 	}
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: o.ConstLabels}, o.labels())
@@ -86,6 +92,7 @@ func New(o Options) *Collector {
 		recoveries: prometheus.NewCounter(
 			counter("holdfast_connection_recoveries_total", measure.RecoveryText)),
 	}
+	prometheus.NewRegistry().MustRegister(c)
 	if o.Group == nil {
 		c.begin("")
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
@@ -165,4 +166,16 @@ func TestTheGaugesReturnToZero(t *testing.T) {
 			require.Positive(t, m.value("holdfast_lock_lost_total", "cause", "taken"))
 		})
 	}
+}
+
+// As New's comment says: an "le" would panic in the first call of Acquire, the others when it is registered.
+func TestNewPanicsAboutLabels(t *testing.T) {
+	for _, name := range []string{"call", "outcome", "cause", "end", "le", "__x", "\xff", ""} {
+		o := holdfastprom.Options{ConstLabels: prometheus.Labels{name: "x"}}
+		require.Panics(t, func() { holdfastprom.New(o) }, name)
+	}
+	group := func(name string) string { return name }
+	o := holdfastprom.Options{Group: group, ConstLabels: prometheus.Labels{"lock": "x"}}
+	require.Panics(t, func() { holdfastprom.New(o) })
+	holdfastprom.New(holdfastprom.Options{Group: group, ConstLabels: prometheus.Labels{"redis": "x"}})
 }

@@ -312,11 +312,12 @@ func (j *job) once(ctx context.Context, c *client.Client, quiet func()) error {
 	case run.Ran:
 		return ended
 	}
-	if j.tells() {
+	nobody := run.By.Owner == "" // with --guard: it is not another one's turn either
+	if nobody || j.tells() {
 		j.say(fmt.Sprintf("%s: not this one's turn: %s, for %s more", printable(j.name), holderText(run.By),
 			short(run.End)))
 	}
-	if j.flags.flags.Changed("conflict-exit-code") {
+	if nobody || j.flags.flags.Changed("conflict-exit-code") {
 		return exit(j.flags.conflict)
 	}
 	return exit(exitOK)
@@ -438,7 +439,8 @@ const (
 
 const runExitCodes = `Exit codes:
   the command's own; 128 + n if signal n ended it, or ended the wait for the lock
-  1    the lock was not had: --no-wait, or the end of --wait. -E chooses another. --once: 0, or what -E says
+  1    the lock was not had: --no-wait, or the end of --wait. -E chooses another. --once: 0, or what -E
+       says, when another one has the interval; 1, or that, when nobody gets it yet (--guard)
   64   wrong usage
   69   the server cannot be reached; the command was not started
   70   another error; the command was not started

@@ -205,3 +205,12 @@ func TestRunHoldsForATime(t *testing.T) {
 	r = where.do(t, "run", "kept", "-n", "--", "true")
 	require.Equal(t, 1, r.code, r)
 }
+
+// While nobody gets the interval, no host runs the command: that is not for cron to be silent about.
+func TestRunOnceThatNobodyGets(t *testing.T) {
+	_, where := loaded(t)
+	r := where.do(t, "run", "--once", "1h", "--guard", "40s", "nightly", "--", "echo", "ran")
+	require.Equal(t, 1, r.code, r)
+	require.Contains(t, r.errors, "nobody gets it yet")
+	require.Empty(t, r.out)
+}
