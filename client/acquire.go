@@ -258,8 +258,7 @@ func (w *want) poll(ctx context.Context, began time.Time) (*Lock, *BusyError, er
 				continue
 			case <-ctx.Done():
 				err = ctx.Err()
-			case <-w.client.leaving.Done():
-				err = ErrClosed
+			case <-w.client.leaving.Done(): // stopped says so
 			}
 		}
 		return nil, last, w.stopped(ctx, began, 0, last, err)

@@ -207,7 +207,7 @@ func (s *settings) check() error {
 	case s.MinHold < 0 || s.MinHold > maxLease:
 		return fmt.Errorf("%w: MinHold must be from 0 to %v, not %v", ErrArgument, maxLease, s.MinHold)
 	case s.MinHold > 0 && s.owned:
-		return fmt.Errorf("%w: MinHold must be 0 with WithOwner, not %v: a lock that others join has no minimum", ErrArgument, s.MinHold)
+		return fmt.Errorf("%w: MinHold must be 0 with WithOwner, not %v (Once keeps a lock so): a lock that others join has no minimum", ErrArgument, s.MinHold)
 	}
 	return cmp.Or(s.checkLevel(), s.checkOwner(), s.checkCrowd(), checkLabel(s.Label))
 }

@@ -251,8 +251,9 @@ func (l *Lock) Release(ctx context.Context) error {
 		return opError("release", t.Name, left.Cause)
 	}
 	if left.Cause != nil {
-		if !errors.Is(left.Cause, ErrMaxHold) && !errors.Is(left.Cause, ErrMaxRenewals) { // it is not ours any more
-			c.queues.GiveUp(t)
+		until, _ := t.Stands()
+		if !errors.Is(left.Cause, ErrMaxHold) && !errors.Is(left.Cause, ErrMaxRenewals) || lease.Past(now, until) {
+			c.queues.GiveUp(t) // it is not ours any more
 		} else if _, err := c.queues.Release(ctx, t, now); err != nil && !errors.Is(err, ErrLost) {
 			c.events.unreleased(t.Name, err)
 		}

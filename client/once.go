@@ -32,7 +32,7 @@ type Run struct {
 // The interval is from 10 ms to a year (8760 h). The lease is Config.Lease, but no longer than every;
 // MinHold has no effect. What ends the interval early lets fn run again: see docs/guarantees.md for
 // what a failover can lose. fn's context is that of the lock. Each name is for Once alone, with one
-// every. With WithLimit fn runs so many times in an interval; WithShared is ErrArgument.
+// every. With WithLimit fn runs so many times in an interval; WithShared and WithOwner are ErrArgument.
 //
 // Errors: fn's, untouched; *LostError if fn returned nil and the lock was lost meanwhile: fn may have
 // run twice; else as TryAcquire, but for ErrBusy: that another one has the interval is no error.

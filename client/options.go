@@ -82,8 +82,8 @@ func WithLabel(label string) Option { return func(s *settings) { s.Label = label
 // Each acquisition with an owner string that has the lock adds a hold, and the lock is free when
 // all holds are released, or after [Client.ReleaseOwner]. Two that use one owner string do not
 // exclude each other. A lock that was taken without WithOwner cannot be joined: that is
-// ErrArgument. Under the context of another owner's lock it does not re-enter: it waits for that
-// lock, as anybody does.
+// ErrArgument, and so are MinHold, Once and OnceValue with it. Under the context of another owner's lock it
+// does not re-enter: it waits for that lock, as anybody does.
 func WithOwner(owner string) Option {
 	return func(s *settings) { s.owner, s.owned = owner, true }
 }

@@ -106,6 +106,7 @@ var refusals = []struct {
 	{functions.CodeFull + " ", ErrLineFull},
 	{functions.CodeType + " ", ErrNotALock},
 	{functions.CodeServer + " ", ErrDenied},
+	{"unknown command 'SENTINEL'", ErrArgument}, // the address is no Sentinel's
 	{notFound, ErrLibrary},
 	{tooOld, ErrLibrary},
 	{"NOPERM ", ErrDenied},

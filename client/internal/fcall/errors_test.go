@@ -46,6 +46,7 @@ var classes = []struct {
 	{refusal("ERR invalid username-password pair"), ErrDenied, false, false},
 	{refusal("ERR Function not found"), ErrLibrary, false, false},
 	{refusal("ERR unknown command 'FCALL', with args beginning with: "), ErrLibrary, false, true},
+	{refusal("ERR unknown command 'SENTINEL', with args beginning with: "), ErrArgument, false, true},
 	{refusal("LOADING Redis is loading the dataset in memory"), ErrUnreachable, false, false},
 	{refusal("READONLY You can't write against a read only replica."), ErrUnreachable, false, false},
 	{refusal("MASTERDOWN Link with MASTER is down"), ErrUnreachable, false, false},
