@@ -152,7 +152,7 @@ type want struct {
 }
 
 func (c *Client) want(ctx context.Context, name string, opts []Option) (want, error) {
-	w := want{client: c, name: name, set: c.settings, parent: ctx}
+	w := want{client: c, name: name, set: c.settings}
 	var err error
 	if w.key, err = c.key(name); err != nil {
 		return w, err
@@ -168,9 +168,7 @@ func (c *Client) want(ctx context.Context, name string, opts []Option) (want, er
 		}
 		w.set = &set
 	}
-	if w.set.parent != nil {
-		w.parent = w.set.parent
-	}
+	w.parent = cmp.Or(w.set.parent, ctx)
 	return w, nil
 }
 
@@ -189,11 +187,8 @@ func (w *want) begun(ctx context.Context) error {
 
 // outer is the lock of this name that ctx was taken under, if it is to be re-entered.
 func (w *want) outer(ctx context.Context) *holding.Holder {
-	if w.set.alone {
-		return nil
-	}
 	t, _ := ctx.Value(holderKey{w.client, w.key}).(*holding.Holder)
-	if t == nil || w.set.owner != "" && w.set.owner != t.Owner {
+	if t == nil || w.set.alone || w.set.owner != "" && w.set.owner != t.Owner {
 		return nil
 	}
 	return t

@@ -3,6 +3,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -179,16 +180,13 @@ const maxHost = 63
 
 // identify names this client among all: who it is for people, and 96 random bits.
 func (c *Client) identify() {
-	host, err := os.Hostname()
-	if err != nil || host == "" {
-		host = "unknown"
-	}
+	host, _ := os.Hostname() // "" after an error
 	host = strings.Map(func(r rune) rune {
 		if r <= ' ' || r == ':' || r > '~' {
 			return '-'
 		}
 		return r
-	}, host)
+	}, cmp.Or(host, "unknown"))
 	var random [12]byte
 	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the process instead
 	c.random.Store(binary.LittleEndian.Uint64(random[:]))

@@ -119,25 +119,16 @@ func (cfg Config) complete(voting bool) (*settings, error) {
 	if voting && cfg.Guard == 0 {
 		cfg.Guard = cfg.Lease
 	}
-	if err := checkPrefix(cfg.Prefix); err != nil {
-		return nil, err
-	}
-	if cfg.NoPrefix && strings.Contains(cfg.Prefix, "{") { // a channel's slot is its key's
+	switch open := strings.IndexByte(cfg.Prefix, '{'); { // the client's channels begin with the prefix
+	case open >= 0 && strings.IndexByte(cfg.Prefix[open:], '}') < 2:
+		return nil, fmt.Errorf("%w: Prefix %q has a '{' without a hash tag after it", ErrArgument, cfg.Prefix)
+	case len(cfg.Prefix) > maxPrefix:
+		return nil, fmt.Errorf("%w: Prefix must have at most %d bytes, not %d", ErrArgument, maxPrefix, len(cfg.Prefix))
+	case cfg.NoPrefix && open >= 0: // a channel's slot is its key's
 		return nil, fmt.Errorf("%w: Prefix %q must not have a hash tag with NoPrefix: keys do not have it", ErrArgument, cfg.Prefix)
 	}
 	s := &settings{Config: cfg, voting: voting}
-	return s, s.complete()
-}
-
-// checkPrefix also looks at what the client's channels need: they begin with the prefix.
-func checkPrefix(prefix string) error {
-	if open := strings.IndexByte(prefix, '{'); open >= 0 && strings.IndexByte(prefix[open:], '}') < 2 {
-		return fmt.Errorf("%w: Prefix %q has a '{' without a hash tag after it", ErrArgument, prefix)
-	}
-	if len(prefix) > maxPrefix {
-		return fmt.Errorf("%w: Prefix must have at most %d bytes, not %d", ErrArgument, maxPrefix, len(prefix))
-	}
-	return checkText("Prefix", prefix)
+	return s, cmp.Or(checkText("Prefix", cfg.Prefix), s.complete())
 }
 
 // maxPrefix leaves room for the rest of a channel's name.
@@ -208,13 +199,8 @@ func (s *settings) check() error {
 		return fmt.Errorf("%w: MinHold must be from 0 to %v, not %v", ErrArgument, maxLease, s.MinHold)
 	case s.MinHold > 0 && s.owned:
 		return fmt.Errorf("%w: MinHold must be 0 with WithOwner, not %v (Once keeps a lock so): a lock that others join has no minimum", ErrArgument, s.MinHold)
-	}
-	return cmp.Or(s.checkLevel(), s.checkOwner(), s.checkCrowd(), checkLabel(s.Label))
-}
 
-// checkLevel is for what decides what a lock survives.
-func (s *settings) checkLevel() error {
-	switch {
+	// what decides what a lock survives
 	case s.voting && s.Guard == 0:
 		return fmt.Errorf("%w: Guard must not be 0 on several servers: one that restarts empty could vote twice", ErrArgument)
 	case s.Guard != 0 && (s.Guard < s.Lease || s.Guard > maxLease):
@@ -226,45 +212,30 @@ func (s *settings) checkLevel() error {
 		return fmt.Errorf("%w: Replicas must be from 0 to %d, not %d", ErrArgument, maxReplicas, s.Replicas)
 	case s.ReplicaWait < 0:
 		return fmt.Errorf("%w: ReplicaWait must not be negative, but is %v", ErrArgument, s.ReplicaWait)
-	}
-	return nil
-}
 
-func (s *settings) checkOwner() error {
-	switch {
 	case s.voting && s.owned:
 		return fmt.Errorf("%w: WithOwner is not possible on several servers: they have no lock that others can join", ErrArgument)
 	case s.owned && s.owner == "":
 		return fmt.Errorf("%w: Owner must not be empty", ErrArgument)
 	case len(s.owner) > functions.MaxBytes:
 		return fmt.Errorf("%w: Owner must have at most %d bytes, not %d", ErrArgument, functions.MaxBytes, len(s.owner))
-	}
-	return checkText("Owner", s.owner)
-}
 
-// checkCrowd is for locks, and values, that several may have.
-func (s *settings) checkCrowd() error {
-	switch {
+	// locks, and values, that several may have
 	case s.valued && (s.voting || s.owned || s.several || s.tries > 0):
 		return fmt.Errorf("%w: OnceValue is not possible on several servers, nor with WithOwner, WithLimit, WithShared or WithPolling", ErrArgument)
 	case s.every != nil && s.crowd == lease.Shared:
 		return fmt.Errorf("%w: Once is not possible WithShared: fn would run in every process", ErrArgument)
-	case !s.several:
-	case s.voting:
+	case s.several && s.voting:
 		return fmt.Errorf("%w: WithLimit and WithShared are not possible on several servers: each would count other holders", ErrArgument)
-	case s.owned:
+	case s.several && s.owned:
 		return fmt.Errorf("%w: WithLimit and WithShared cannot be combined with WithOwner: each holder has an owner string of its own", ErrArgument)
-	case s.crowd != lease.Shared && (s.crowd < 1 || s.crowd > functions.MaxHolders):
+	case s.several && s.crowd != lease.Shared && (s.crowd < 1 || s.crowd > functions.MaxHolders):
 		return fmt.Errorf("%w: WithLimit: the limit must be from 1 to %d, not %d", ErrArgument, functions.MaxHolders, s.crowd)
-	}
-	return nil
-}
 
-func checkLabel(label string) error {
-	if len(label) > maxLabel {
-		return fmt.Errorf("%w: Label must have at most %d bytes, not %d", ErrArgument, maxLabel, len(label))
+	case len(s.Label) > maxLabel:
+		return fmt.Errorf("%w: Label must have at most %d bytes, not %d", ErrArgument, maxLabel, len(s.Label))
 	}
-	return checkText("Label", label)
+	return cmp.Or(checkText("Owner", s.owner), checkText("Label", s.Label))
 }
 
 func checkText(field, text string) error {

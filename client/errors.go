@@ -175,10 +175,9 @@ func opError(op, name string, err error) error {
 // passes while the server is silent is an outage; one that had passed before the call is the
 // caller's.
 func (c *Client) ended(ctx context.Context, err error) error {
-	if err != nil && c.closing.Err() != nil {
-		return ErrClosed
-	}
 	switch {
+	case err != nil && c.closing.Err() != nil:
+		return ErrClosed
 	case errors.Is(err, queue.ErrClosed): // granted, but too late
 		return context.Cause(c.leaving)
 	case errors.Is(err, queue.ErrTimeout): // of a try, which does not wait; its deadline's timer may be late

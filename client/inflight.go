@@ -37,9 +37,8 @@ func (f *inflight) leave() {
 // close shuts it, and waits until no call is under way.
 func (f *inflight) close(patience context.Context) {
 	f.shut.Do(func() {
-		if f.calls.Add(shut) == shut {
-			f.empty.Do(func() { close(f.idle) })
-		}
+		f.calls.Add(shut + 1) // as one more call
+		f.leave()
 	})
 	select {
 	case <-f.idle:

@@ -58,7 +58,7 @@ func (c *Client) inspect(ctx context.Context, name string, cached bool) (Info, e
 	}
 	var question tracking.Question
 	if cached {
-		value, age, q := c.cache.Answer(key, tracking.State)
+		value, age, _ := c.cache.Answer(key, tracking.State)
 		if value != nil {
 			info := *value.(*Info)
 			info.Age = age
@@ -67,16 +67,19 @@ func (c *Client) inspect(ctx context.Context, name string, cached bool) (Info, e
 			}
 			return info, nil
 		}
-		if question = q; !q.Tracked() {
-			question = c.cache.Notice(key)
-		}
+		question = c.cache.Notice(key)
 	}
 	sent := time.Now()
 	r, err := c.backend.Do(ctx, fcall.Call{Verb: fcall.Inspect, Key: key, Tracked: cached})
 	if err != nil {
 		return Info{}, opError("inspect", name, c.ended(ctx, err))
 	}
-	info := c.info(name, key, r)
+	info := Info{Name: name, Held: r.Yes || r.Why == functions.WhyForeign, Holds: int(r.Holds), Fence: r.Fence,
+		Holder: parseHolder(r.Holder, r.Fence), Remaining: r.Remaining, Waiters: int(r.Waiters), Why: r.Why}
+	// passed on within this process, unknown to the server
+	if t, _, _ := c.queues.Line(key); t != nil && t.Owner == r.Holder {
+		info.Fence, info.Holder.Since = t.Fence, time.UnixMicro(t.Fence)
+	}
 	lifetime := info.Remaining
 	if info.Remaining <= 0 {
 		lifetime = time.Minute
@@ -91,16 +94,6 @@ func (c *Client) question(ctx context.Context, name string) (key string, err err
 		err = begun(ctx)
 	}
 	return key, err
-}
-
-func (c *Client) info(name, key string, r fcall.Reply) Info {
-	info := Info{Name: name, Held: r.Yes || r.Why == functions.WhyForeign, Holds: int(r.Holds), Fence: r.Fence,
-		Holder: parseHolder(r.Holder, r.Fence), Remaining: r.Remaining, Waiters: int(r.Waiters), Why: r.Why}
-	// passed on within this process, unknown to the server
-	if t, _, _ := c.queues.Line(key); t != nil && t.Owner == r.Holder {
-		info.Fence, info.Holder.Since = t.Fence, time.UnixMicro(t.Fence)
-	}
-	return info
 }
 
 // HolderInfo is one of those who have a lock.

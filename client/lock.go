@@ -251,9 +251,9 @@ func (l *Lock) Release(ctx context.Context) error {
 		return opError("release", t.Name, left.Cause)
 	}
 	if left.Cause != nil {
-		until, _ := t.Stands()
+		until, _ := t.Stands() // behind that, and after any other cause, it is not ours any more
 		if !errors.Is(left.Cause, ErrMaxHold) && !errors.Is(left.Cause, ErrMaxRenewals) || lease.Past(now, until) {
-			c.queues.GiveUp(t) // it is not ours any more
+			c.queues.GiveUp(t)
 		} else if _, err := c.queues.Release(ctx, t, now); err != nil && !errors.Is(err, ErrLost) {
 			c.events.unreleased(t.Name, err)
 		}

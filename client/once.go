@@ -37,7 +37,10 @@ type Run struct {
 // Errors: fn's, untouched; *LostError if fn returned nil and the lock was lost meanwhile: fn may have
 // run twice; else as TryAcquire, but for ErrBusy: that another one has the interval is no error.
 func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn func(context.Context) error, opts ...Option) (Run, error) {
-	lock, err := c.TryAcquire(ctx, name, WithOptions(opts...), WithoutReentry(), keepFor(every))
+	lock, err := c.TryAcquire(ctx, name, WithOptions(opts...), WithoutReentry(), func(s *settings) {
+		// The server keeps the lock for the interval, whatever becomes of this process.
+		s.every, s.Lease, s.RenewEvery, s.MinHold = &every, min(s.Lease, every), 0, every
+	})
 	var busy *BusyError
 	switch {
 	case errors.As(err, &busy):
@@ -47,9 +50,4 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 	}
 	_, err = run(ctx, lock, func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) })
 	return Run{Ran: true, By: parseHolder(lock.Owner(), lock.Fence()), End: max(0, every-time.Since(lock.holder.Began))}, err
-}
-
-// keepFor makes the server keep a lock for an interval, whatever becomes of this process.
-func keepFor(every time.Duration) Option {
-	return func(s *settings) { s.every, s.Lease, s.RenewEvery, s.MinHold = &every, min(s.Lease, every), 0, every }
 }

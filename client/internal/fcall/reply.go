@@ -75,11 +75,11 @@ func (d *decoder) array(call *Call) (r Reply) {
 	case call.Verb == Inspect:
 		r = Reply{Yes: first == 1, Holder: d.text(1), Holds: d.integer(2), Fence: d.integer(3),
 			Remaining: d.millis(4), Waiters: d.integer(5)}
-		r.Why, r.Reason = d.why(6)
+		r.Why, r.Reason, _ = strings.Cut(d.text(6), " ")
 		d.wrong = d.wrong || first != 0 && first != 1
 	case first == 0:
 		r = Reply{Remaining: d.millis(1), Holder: d.text(2), Waiters: d.integer(3)}
-		r.Why, r.Reason = d.why(4)
+		r.Why, r.Reason, _ = strings.Cut(d.text(4), " ")
 		if r.Why == functions.WhyDone {
 			r.Value = d.text(5)
 		} else if call.Verb == Wait {
@@ -104,7 +104,8 @@ func (d *decoder) array(call *Call) (r Reply) {
 	return r
 }
 
-// decoder reads an array and notes what is not as the contract says.
+// decoder reads an array and notes what is not as the contract says. A word of why has, behind the first
+// blank, the reason of a break.
 type decoder struct {
 	values []rueidis.RedisMessage
 	wrong  bool
@@ -128,10 +129,4 @@ func place[T any](d *decoder, i int, read func(*rueidis.RedisMessage) (T, error)
 // have one that no Duration can hold.
 func (d *decoder) millis(i int) time.Duration {
 	return time.Duration(max(-1, min(d.integer(i), functions.MaxTTL*100))) * time.Millisecond
-}
-
-// why is a word, and behind the first blank the reason of a break.
-func (d *decoder) why(i int) (word, reason string) {
-	word, reason, _ = strings.Cut(d.text(i), " ")
-	return word, reason
 }

@@ -122,9 +122,8 @@ func (h *Holding) Halt(why error) *Ending {
 		return nil
 	}
 	h.Lease.Halt()
-	shown := h.holder.shown
 	e := h.end(why, "")
-	e.Shown, h.holder.shown, h.holder.lost = false, shown, nil // its release, or a loss, is yet to come
+	h.holder.shown, e.Shown, h.holder.lost = e.Shown, false, nil // its release, or a loss, is yet to come
 	return e
 }
 

@@ -188,9 +188,7 @@ func (t *Holder) Leave(ref *Ref) (l Left) {
 		return l
 	case ref != nil:
 		ref.released = true
-		if i := slices.Index(t.refs, ref); i >= 0 {
-			t.refs = slices.Delete(t.refs, i, i+1)
-		}
+		t.refs = slices.DeleteFunc(t.refs, func(other *Ref) bool { return other == ref })
 	}
 	l.Last = h.holder == t && len(t.refs) == 0
 	return l

@@ -88,10 +88,7 @@ func (k *Keeper) add(x timed, due time.Time, undo bool) bool {
 	x.Timer().Due = due
 	heap.Push(&k.queue, x)
 	k.sooner(due)
-	k.start.Do(func() {
-		k.done.Add(1)
-		go k.run()
-	})
+	k.start.Do(func() { k.done.Go(k.run) })
 	return true
 }
 
@@ -191,7 +188,6 @@ func (k *Keeper) act(x timed, now time.Time) {
 }
 
 func (k *Keeper) run() {
-	defer k.done.Done()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for seen := time.Now(); ; {

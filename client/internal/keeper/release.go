@@ -65,13 +65,10 @@ func (k *Keeper) Release(ctx context.Context, h *holding.Holding, last int64, ri
 		h.Close()
 		if u.Again || r.Spent || !r.Yes { // a call may run late, or another server may have it
 			u.Again = u.Again || !r.Yes
-			u.later()
+			u.at, u.round = time.Now().Add(again[0]), 1 // the server has answered once
 			k.Undo(u)
 		}
-		if !r.Yes {
-			return said(h, r)
-		}
-		return nil
+		return said(h, r)
 	}
 	u.unknown, u.Done = fcall.Unknown(err), make(chan fcall.Outcome, 1)
 	u.pause = firstPause
@@ -85,13 +82,10 @@ func (k *Keeper) Release(ctx context.Context, h *holding.Holding, last int64, ri
 	}
 	select {
 	case o := <-done:
-		switch {
-		case o.Err != nil:
+		if o.Err != nil {
 			return err
-		case !o.Yes:
-			return said(h, o.Reply)
 		}
-		return nil
+		return said(h, o.Reply)
 	case <-ctx.Done():
 		return err
 	}
@@ -118,13 +112,15 @@ func (k *Keeper) first(ctx context.Context, release fcall.Call, ride *Ride) (fca
 	return o[0].Reply, o[0].Err
 }
 
-// said is the error of a release that a server refused.
+// said is the error of a release that a server answered; nil: it was ours.
 func said(h *holding.Holding, r fcall.Reply) error {
-	t := h.Holder()
-	if r.Why == functions.WhyBroken {
-		return h.LostError(t, holding.ErrBroken, r.Reason)
+	switch {
+	case r.Yes:
+		return nil
+	case r.Why == functions.WhyBroken:
+		return h.LostError(h.Holder(), holding.ErrBroken, r.Reason)
 	}
-	return h.LostError(t, holding.ErrTaken, "")
+	return h.LostError(h.Holder(), holding.ErrTaken, "")
 }
 
 // GiveUp gives a lock back in the background whose work was ended: by the clock, by a limit, or by a server

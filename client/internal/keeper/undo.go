@@ -44,9 +44,7 @@ func (k *Keeper) Undo(u *Undo) {
 	} else if u.at.IsZero() {
 		u.at = now.Add(u.pause)
 	}
-	if u.Until.Before(now) { // prolonged, perhaps, by what this process does not know of: once
-		u.over = true
-	}
+	u.over = u.Until.Before(now) // prolonged, perhaps, by what this process does not know of: once
 	if !k.add(u, u.at, true) && u.Done != nil {
 		u.Done <- fcall.Outcome{Err: k.Closed}
 	}
@@ -61,9 +59,6 @@ func (k *Keeper) Returns(key, owner string) bool {
 		return ok && u.Worked && u.Key == key && u.Owner == owner
 	})
 }
-
-// later makes the first try one that is repeated: the server has answered once.
-func (u *Undo) later() { u.at, u.round = time.Now().Add(again[0]), 1 }
 
 // Timer is of the keeper.
 func (u *Undo) Timer() *holding.Place { return &u.place }
@@ -104,7 +99,6 @@ func (u *Undo) answered(o fcall.Outcome) {
 	u.unknown = u.unknown || o.Err != nil && fcall.Unknown(o.Err)
 	u.finished(o.Err)
 	u.Again = u.Again || u.Worked && o.Err == nil && !o.Yes // another server may have it
-	last := false
 	switch {
 	case (o.Err != nil || o.Spent) && now.Before(u.Until) && !u.over:
 		u.pause = min(max(2*u.pause, firstPause), lastPause)
@@ -113,9 +107,9 @@ func (u *Undo) answered(o fcall.Outcome) {
 		u.at, u.pause = now.Add(again[u.round]), 0
 		u.round++
 	default:
-		u.at, last = time.Time{}, true
+		u.at = time.Time{}
 	}
-	if last || o.Err == nil {
+	if u.at.IsZero() || o.Err == nil {
 		u.tell(o)
 	}
 }

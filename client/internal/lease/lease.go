@@ -151,7 +151,6 @@ func Provisional(terms *Terms, now, until time.Time) Lease {
 }
 
 func (l *Lease) limit(from time.Time) {
-	l.limitAt = time.Time{}
 	if l.terms.MaxHold > 0 {
 		l.limitAt = from.Add(l.terms.MaxHold)
 	}
@@ -211,14 +210,12 @@ func (l *Lease) Step(now time.Time) Action {
 	l.wake(now)
 	switch before := l.state; {
 	case before == Over:
-		return None
 	case Past(now, l.until):
 		if l.state = Over; before == Refused {
 			return GiveBack
 		}
 		return Expire
 	case before == Refused:
-		return None
 	case due(now, l.limitAt) && before == Stopping:
 		l.state = Over
 		return GiveBack

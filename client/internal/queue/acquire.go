@@ -59,10 +59,8 @@ func (q *Queues) Acquire(ctx context.Context, r Request) (*holding.Holder, Waite
 
 // enter returns the queue of the key, with its mutex held.
 func (q *Queues) enter(r *Request) *entry {
-	var s *shard
-	if r.Owner == "" && !r.alone && r.Terms.Crowd == 0 && !r.Terms.Valued {
-		s = q.shard(r.Key)
-	} else {
+	s := q.shard(r.Key)
+	if r.Owner != "" || r.alone || r.Terms.Crowd != 0 || r.Terms.Valued { // a queue of one
 		s = &shard{}
 	}
 	s.mu.Lock()

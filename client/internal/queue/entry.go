@@ -197,13 +197,12 @@ func (e *entry) hold(a Action) (*holding.Holder, error) {
 // fail ends a waiter's call without the lock.
 func (e *entry) fail(w *Waiter, err error) {
 	w.err, w.Last, w.Behind = err, e.last, e.behind()
-	if err == fcall.ErrUnreachable || err == errRefused {
-		w.err = e.err
-	}
 	none := w.Terms.Replicas == 0 // then too few are no reason
 	switch {
 	case err == fcall.ErrUnreachable && (!errors.Is(e.err, err) || none && errors.Is(e.err, fcall.ErrNotReplicated)):
 		w.err = fmt.Errorf("%w: no answer before the wait's end", err)
+	case err == fcall.ErrUnreachable || err == errRefused:
+		w.err = e.err
 	case err == ErrTimeout && e.short != nil && !none:
 		w.err = e.short
 	}

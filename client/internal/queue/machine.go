@@ -130,7 +130,6 @@ func (m *Machine) close() {
 	for m.fifo.first != nil {
 		m.fail(m.fifo.first, ErrClosed)
 	}
-	m.h = Action{}
 	m.ask()
 }
 

@@ -179,17 +179,16 @@ func (c *Cache) Watch(key string, changed func()) (stop func()) {
 // Invalidated is what rueidis calls when others changed keys: with nil when all may have changed,
 // after a lost connection or a FLUSHALL.
 func (c *Cache) Invalidated(messages []rueidis.RedisMessage) {
-	var changed []string
 	if messages == nil {
 		c.mu.Lock()
-		changed = slices.AppendSeq(slices.Collect(maps.Keys(c.entries)), maps.Keys(c.watched))
+		changed := slices.AppendSeq(slices.Collect(maps.Keys(c.entries)), maps.Keys(c.watched))
 		c.mu.Unlock()
+		for _, key := range changed {
+			c.Changed(key, false)
+		}
 	}
 	for _, m := range messages {
 		key, _ := m.ToString() // "" is no key of ours
-		changed = append(changed, key)
-	}
-	for _, key := range changed {
 		c.Changed(key, false)
 	}
 }

@@ -101,7 +101,7 @@ func TestWrongsAreNoticed(t *testing.T) {
 	for name, source := range wrongs {
 		t.Run(name, func(t *testing.T) {
 			for kind, change := range kinds {
-				cfg := base(name, clients(2), fails(Promotion), admit(Exclusion), change, atMost(20_000))
+				cfg := base(name, clients(2), fails(Promotion), admit(Exclusion), change, atMost(40_000))
 				if text := notice(t, source, cfg); text != "" {
 					t.Logf("%s: %.200s", kind, text)
 					return
