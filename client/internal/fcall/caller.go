@@ -41,9 +41,10 @@ const Shared = 1 << 31
 type Caller struct {
 	Config
 	library   library
-	flying    atomic.Int64    // calls of Do without an answer, with those that were given up
-	healthy   []atomic.Uint32 // by slot: see health
-	abandoned [cluster.Slots >> groupBits]atomic.Int64
+	abandoned atomic.Int64                             // calls given up whose answers may come yet
+	flying    atomic.Int64                             // calls of Do without an answer, with those that were given up
+	healthy   []atomic.Uint32                          // by slot: see health
+	given     [cluster.Slots >> groupBits]atomic.Int64 // abandoned, by groups of slots
 }
 
 var _ Backend = (*Caller)(nil)

@@ -188,12 +188,12 @@ func TestLateChange(t *testing.T) {
 			<-changed
 		}
 		require.Empty(t, changed)
-		require.Equal(t, int64(2), c.given("").Load(), "rueidis keeps a place for each")
+		require.Equal(t, int64(2), c.abandoned.Load(), "rueidis keeps a place for each")
 		require.Equal(t, int64(2), c.flying.Load())
 		proxy.Resume()
 		<-changed
 		<-changed
-		require.Eventually(t, func() bool { return c.given("").Load()+c.flying.Load() == 0 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return c.abandoned.Load()+c.flying.Load() == 0 }, 5*time.Second, time.Millisecond)
 		state, err := c.Do(t.Context(), about(t, Inspect))
 		require.NoError(t, err)
 		require.True(t, state.Yes)

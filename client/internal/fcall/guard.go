@@ -58,9 +58,14 @@ func (c *Caller) slot(key string) uint16 {
 	return cluster.Slot(key)
 }
 
-// given counts the calls that were given up, and whose answers may come yet. In a Cluster they are counted for
-// neighbouring slots each, so that a node that is silent keeps nobody from the others.
-func (c *Caller) given(key string) *atomic.Int64 { return &c.abandoned[c.slot(key)>>groupBits] }
+// group counts those of the calls that were given up that are about slots near that of the key.
+func (c *Caller) group(key string) *atomic.Int64 { return &c.given[c.slot(key)>>groupBits] }
+
+// abandon notes that n more calls were given up.
+func (c *Caller) abandon(key string, n int64) {
+	c.abandoned.Add(n)
+	c.group(key).Add(n)
+}
 
 // straight reports whether rueidis need not connect for a call: the slot of its key has been answered since
 // a connection ended, so it has one.
@@ -73,12 +78,12 @@ func (c *Caller) straight(key string) bool {
 // connection, which is answered after it.
 func (c *Caller) landed(key string, err error) error {
 	if isContext(err) {
-		c.given(key).Add(1)
+		c.abandon(key, 1)
 		go func() {
 			c.Redis.Do(context.Background(), c.Command(&Call{Verb: Inspect, Key: key}))
 			c.Changed(key, false)
 			c.flying.Add(-1)
-			c.given(key).Add(-1)
+			c.abandon(key, -1)
 		}()
 		return err
 	}
@@ -89,9 +94,10 @@ func (c *Caller) landed(key string, err error) error {
 	return err
 }
 
-// admit refuses calls that would only wait.
+// admit refuses calls that would only wait: in a Cluster those to slots near which calls were given up, because
+// a node that is silent must keep nobody from the others.
 func (c *Caller) admit(ctx context.Context, key string) error {
-	if n := c.given(key).Load(); n >= maxAbandoned && ctx.Err() == nil {
+	if n := c.abandoned.Load(); n >= maxAbandoned && c.group(key).Load() >= ofGroup && ctx.Err() == nil {
 		return &Refusal{ErrUnreachable, fmt.Sprintf("%d calls were given up, and have no answer yet", n)}
 	}
 	return ctx.Err()
@@ -124,10 +130,10 @@ func Guard[T any](ctx, closing context.Context, c *Caller, key string,
 	case <-closing.Done():
 		err = context.Cause(closing)
 	}
-	c.given(key).Add(1)
+	c.abandon(key, 1)
 	go func() {
 		<-done
-		c.given(key).Add(-1)
+		c.abandon(key, -1)
 	}()
 	return value, err
 }

@@ -36,10 +36,10 @@ func TestACallReturnsWhenNobodyWants(t *testing.T) {
 				require.Equal(t, time.Second, time.Since(began))
 				require.Equal(t, want, err)
 				require.Zero(t, value)
-				require.Equal(t, int64(1), c.given("").Load())
+				require.Equal(t, int64(1), c.abandoned.Load())
 				close(hang) // the call that was left behind ends with its answer
 				synctest.Wait()
-				require.Zero(t, c.given("").Load())
+				require.Zero(t, c.abandoned.Load())
 			})
 		})
 	}
@@ -105,6 +105,14 @@ func TestAbandonedCallsOfOneNode(t *testing.T) {
 		call := func(context.Context) (int, error) { return 7, nil }
 		require.ErrorIs(t, second(Guard(t.Context(), c.Closing, c, silent, call)), ErrUnreachable)
 		require.NoError(t, second(Guard(t.Context(), c.Closing, c, other, call)))
+		for slot := range uint16(1000) { // more of that node: there is an end to all of them
+			c.abandon("{"+cluster.TagFor(slot)+"}", 1)
+		}
+		require.ErrorIs(t, second(Guard(t.Context(), c.Closing, c, "{"+cluster.TagFor(900)+"}", call)), ErrUnreachable)
+		require.NoError(t, second(Guard(t.Context(), c.Closing, c, other, call)))
+		for slot := range uint16(1000) {
+			c.abandon("{"+cluster.TagFor(slot)+"}", -1)
+		}
 		close(hang)
 		synctest.Wait()
 		require.NoError(t, second(Guard(t.Context(), c.Closing, c, silent, call)))

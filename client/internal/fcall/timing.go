@@ -17,7 +17,8 @@ const (
 // place in rueidis' queue of 1,024; a further one would wait there unsent.
 const (
 	maxAbandoned = 1024
-	groupBits    = 8 // of a slot: in a Cluster it is for each group of so near ones
+	groupBits    = 7 // of a slot: so near ones are counted together, too
+	ofGroup      = 8 // that many of them are had beside maxAbandoned of others
 )
 
 // maxStraight is up to how many calls of Do without an answer further ones go straight: they, and what is

@@ -21,7 +21,7 @@ type sending struct {
 	ride    *Ride
 	// of the lease; what is undone is not urgent, nor is a question of one who waits
 	length time.Duration
-	apart  bool // overdue: the node of a neighbouring slot can be silent
+	apart  bool // overdue, or asked before in vain: the node of a neighbouring slot can be silent
 }
 
 // pipelines send what is due, each in a goroutine of its own. What is of one lane shares pipelines: locks of
@@ -48,7 +48,8 @@ type waiting struct {
 
 // Ask makes a call in the background, in one pipeline with others. It does not block.
 func (k *Keeper) Ask(r *Ride) {
-	k.send(r.Call.Key, r.Call.Replicas, sending{ride: r, length: max(r.Length, 6*(pipeWait+r.Call.ReplicaWait))})
+	k.send(r.Call.Key, r.Call.Replicas, sending{ride: r, apart: r.Apart || r.Length < 3*pipeWait,
+		length: max(r.Length, 6*(pipeWait+r.Call.ReplicaWait))})
 	k.pipelines.launch(k)
 }
 

@@ -158,7 +158,6 @@ func (s sending) answered(k *Keeper, sent time.Time, o fcall.Outcome) {
 func (s sending) late(k *Keeper, sent time.Time, o fcall.Outcome) {
 	if h := s.holding; s.action == lease.Renew && o.Err == nil && o.Yes && o.Fence == h.First {
 		k.fails(h, false)
-		k.fails(h, false)
 		h.Tell(func(l *lease.Lease) { l.Late(lease.At(time.Now(), sent), s.length) })
 		k.Update(h)
 	}

@@ -86,6 +86,19 @@ func TestASilentNodeLeavesTheLocksOfOthers(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		require.NoError(t, work.Err())
 		require.ErrorIs(t, h.Cause(), holding.ErrExpired)
+
+		// Nor has who waits there to wait for that one: when a question was in vain, or the lease is short.
+		for _, ride := range []Ride{{Length: time.Minute, Apart: true}, {Length: time.Second}} {
+			answered := false
+			ride.Call = fcall.Call{Verb: fcall.Wait, Key: "lock:job"}
+			ride.Answered = func(o fcall.Outcome, _ time.Time) { answered = o.Err == nil }
+			for range 2 * laneFlights {
+				b.Ask(&Ride{Call: fcall.Call{Verb: fcall.Wait, Key: "lock:neighbour"}, Length: ride.Length, Answered: func(fcall.Outcome, time.Time) {}})
+			}
+			b.Ask(&ride)
+			time.Sleep(100 * time.Millisecond)
+			require.True(t, answered)
+		}
 	})
 }
 

@@ -70,7 +70,7 @@ func (e *entry) ride() *keeper.Ride {
 		return nil
 	}
 	a, state := e.machine.call, (*inbox.State)(nil)
-	ride := &keeper.Ride{Length: a.Terms.Length}
+	ride := &keeper.Ride{Length: a.Terms.Length, Apart: e.err != nil}
 	if !e.Backend.Voting() {
 		claim := e.claimed(a)
 		if claim != nil {
@@ -235,7 +235,7 @@ func (e *entry) pause() time.Duration {
 	r := e.last
 	switch {
 	case r == nil || e.err != nil:
-		return failPause + e.Jitter(4*failPause)
+		return failPause + e.Jitter(max(4*failPause, min(lookPause, (e.now()-e.machine.due)/8)))
 	case r.Again > 0:
 		return r.Again
 	}

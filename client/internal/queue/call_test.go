@@ -104,6 +104,11 @@ func TestPausesBetweenQuestions(t *testing.T) {
 		require.LessOrEqual(t, e.pause(), c.most, name)
 		e.look = longestLook // nothing has changed for long
 		require.LessOrEqual(t, e.pause(), 12*time.Second, name)
+		e.err, e.Queues.Jitter = fcall.ErrUnreachable, func(most time.Duration) time.Duration { return most }
+		e.machine.due = e.now()
+		require.Equal(t, 5*failPause, e.pause(), "an outage begins")
+		e.machine.due -= time.Minute
+		require.Equal(t, failPause+lookPause, e.pause(), "it lasts")
 		e.mu.Unlock()
 	}
 }

@@ -31,7 +31,7 @@ const (
 	pollPause = 50 * time.Millisecond
 	// Of one that shares its owner string with others.
 	sharedPause = 250 * time.Millisecond
-	// After a call that failed, and with a jitter of four times that.
+	// After a call that failed, and with a jitter of four times that; or of an eighth of the outage, to lookPause.
 	failPause = 20 * time.Millisecond
 	// Behind a minimum or a guard, which a break can end, of one that can be notified: the library believes in
 	// it for 20 s. Who cannot looks once in lookPause, less than lease.Handover.
