@@ -42,7 +42,7 @@ type Caller struct {
 	Config
 	library   library
 	abandoned atomic.Int64                             // calls given up whose answers may come yet
-	flying    atomic.Int64                             // calls of Do without an answer, with those that were given up
+	flying    atomic.Int64                             // calls and pipelines without an answer, with those that were given up
 	healthy   []atomic.Uint32                          // by slot: see health
 	given     [cluster.Slots >> groupBits]atomic.Int64 // abandoned, by groups of slots
 }
@@ -125,6 +125,8 @@ func (c *Caller) Send(ctx context.Context, calls []Call) []Outcome {
 func (c *Caller) Pipe(ctx, closing context.Context, calls []Call,
 	fn func(context.Context, []Call) []Outcome) []Outcome {
 	outcomes, err := Guard(ctx, closing, c, calls[0].Key, func(ctx context.Context) ([]Outcome, error) {
+		c.flying.Add(1)
+		defer c.flying.Add(-1)
 		outcomes := fn(ctx, calls)
 		for i, o := range outcomes {
 			c.written(&calls[i], o.Reply, o.Err)

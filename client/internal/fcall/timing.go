@@ -21,6 +21,6 @@ const (
 	ofGroup      = 8 // that many of them are had beside maxAbandoned of others
 )
 
-// maxStraight is up to how many calls of Do without an answer further ones go straight: they, and what is
-// sent in pipelines, have room in that queue.
+// maxStraight is up to how many calls and pipelines without an answer further calls go straight: they have room
+// in that queue.
 const maxStraight = 256

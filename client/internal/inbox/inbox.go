@@ -6,7 +6,7 @@
 // slots, and nothing of locks.
 //
 // Messages can be lost, so nothing may depend on them alone: whoever claims an owner is told to look
-// after every new subscription, and has a timer of its own.
+// after every new subscription but the first, and has a timer of its own.
 package inbox
 
 import (

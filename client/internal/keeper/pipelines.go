@@ -21,7 +21,7 @@ type sending struct {
 	ride    *Ride
 	// of the lease; what is undone is not urgent, nor is a question of one who waits
 	length time.Duration
-	apart  bool // overdue, or asked before in vain: the node of a neighbouring slot can be silent
+	apart  bool // overdue, of a short lease, or asked before in vain: the node of a neighbouring slot can be silent
 }
 
 // pipelines send what is due, each in a goroutine of its own. What is of one lane shares pipelines: locks of
@@ -74,26 +74,29 @@ func (p *pipelines) launch(k *Keeper) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for at, w := range p.lanes {
-		for !p.closed && len(w.sendings) > 0 && w.flying < laneFlights {
-			n := min(len(w.sendings), batchSize)
-			batch := w.sendings[:n:n]
-			w.sendings = w.sendings[n:]
-			w.flying++
-			p.done.Add(1)
-			go p.fly(k, at, w, batch)
-		}
+		p.begin(k, at, w)
+	}
+}
+
+// begin is launch for one lane. p.mu is held.
+func (p *pipelines) begin(k *Keeper, at lane, w *waiting) {
+	for !p.closed && len(w.sendings) > 0 && w.flying < laneFlights {
+		n := min(len(w.sendings), batchSize)
+		batch := w.sendings[:n:n]
+		w.sendings = w.sendings[n:]
+		w.flying++
+		p.done.Go(func() { p.fly(k, at, w, batch) })
 	}
 }
 
 func (p *pipelines) fly(k *Keeper, at lane, w *waiting, batch []sending) {
-	defer p.done.Done()
 	k.deliver(at, batch)
 	p.mu.Lock()
-	if w.flying--; w.flying == 0 && len(w.sendings) == 0 {
+	defer p.mu.Unlock()
+	w.flying--
+	if p.begin(k, at, w); w.flying == 0 {
 		delete(p.lanes, at)
 	}
-	p.mu.Unlock()
-	p.launch(k)
 }
 
 func (p *pipelines) close() {

@@ -53,6 +53,7 @@ func (k *Keeper) Lose(h *holding.Holding, said fcall.Reply) error {
 		k.ended(e)
 		h.Close()
 	}
+	k.fails(h, false)
 	k.Update(h)
 	return h.Holder().Cause()
 }
@@ -72,11 +73,11 @@ func Renewal(h *holding.Holding, length time.Duration) fcall.Call {
 // Renewed notes what became of a renewal, and frees the slot.
 func (k *Keeper) Renewed(h *holding.Holding, sent time.Time, o fcall.Outcome) {
 	ours := o.Yes && o.Fence == h.First
-	k.fails(h, o.Err != nil)
 	switch {
 	case o.Err != nil:
 		h.Tell(func(l *lease.Lease) { l.Failed(time.Now()) })
 	case ours:
+		k.fails(h, false)
 		h.Tell(func(l *lease.Lease) { l.Renewed(lease.At(time.Now(), sent)) })
 	}
 	if t := h.Holder(); t.Cause() == nil {
@@ -150,6 +151,9 @@ func (s sending) answered(k *Keeper, sent time.Time, o fcall.Outcome) {
 		})
 		k.Update(h)
 	default:
+		if s.action == lease.Renew && o.Err != nil {
+			k.fails(h, true)
+		}
 		k.Renewed(h, sent, o)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,15 +90,15 @@ func TestASilentNodeLeavesTheLocksOfOthers(t *testing.T) {
 
 		// Nor has who waits there to wait for that one: when a question was in vain, or the lease is short.
 		for _, ride := range []Ride{{Length: time.Minute, Apart: true}, {Length: time.Second}} {
-			answered := false
+			var answered atomic.Bool
 			ride.Call = fcall.Call{Verb: fcall.Wait, Key: "lock:job"}
-			ride.Answered = func(o fcall.Outcome, _ time.Time) { answered = o.Err == nil }
+			ride.Answered = func(o fcall.Outcome, _ time.Time) { answered.Store(o.Err == nil) }
 			for range 2 * laneFlights {
 				b.Ask(&Ride{Call: fcall.Call{Verb: fcall.Wait, Key: "lock:neighbour"}, Length: ride.Length, Answered: func(fcall.Outcome, time.Time) {}})
 			}
 			b.Ask(&ride)
 			time.Sleep(100 * time.Millisecond)
-			require.True(t, answered)
+			require.True(t, answered.Load())
 		}
 	})
 }

@@ -40,10 +40,11 @@ const (
 // wake notes whether this process stood still. A renewal could not be sent then. The wall clock tells, because
 // the other one stands still too while the machine is suspended.
 func (e *ending) wake() {
-	if left, now := e.hold.Remaining(), time.Now(); left > e.notice {
-		e.renewed = time.Time{}
-	} else if e.renewed.IsZero() && now.Sub(e.due) > late { // once: on a loaded host each look is late
+	switch left, now := e.hold.Remaining(), time.Now(); {
+	case e.renewed.IsZero() && now.Sub(e.due) > late: // once: on a loaded host each look is late
 		e.renewed = now.Add(left / 4)
+	case left > e.notice:
+		e.renewed = time.Time{}
 	}
 }
 
