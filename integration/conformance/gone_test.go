@@ -149,7 +149,10 @@ func TestAHandOffAtAFullServer(t *testing.T) {
 	holder, c := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
 	l := e.Take(holder, "a")
 	waiting := e.Acquire(e.Ctx, c, "a", client.WithoutRenewal())
-	e.Line(holder, "a", 1)
+	e.Eventually("a waiter that can be notified", func() bool { // who polls is refused
+		fields, _ := e.Do("a", "HVALS").AsStrSlice()
+		return strings.Contains(strings.Join(fields, ""), "inbox:")
+	})
 	e.admin("CONFIG", "SET", "maxmemory", "1")
 	e.Release(l)
 	l = e.Locked(waiting).Lock
