@@ -41,10 +41,11 @@ const Shared = 1 << 31
 type Caller struct {
 	Config
 	library   library
-	abandoned atomic.Int64                             // calls given up whose answers may come yet
-	flying    atomic.Int64                             // calls and pipelines without an answer, with those that were given up
-	healthy   []atomic.Uint32                          // by slot: see health
-	given     [cluster.Slots >> groupBits]atomic.Int64 // abandoned, by groups of slots
+	abandoned atomic.Int64    // calls given up whose answers may come yet
+	flying    atomic.Int64    // calls and pipelines without an answer, also those that were given up
+	healthy   []atomic.Uint32 // by slot: see health
+
+	given [cluster.Slots >> groupBits]atomic.Int64 // abandoned, by groups of slots
 }
 
 var _ Backend = (*Caller)(nil)

@@ -61,7 +61,7 @@ func (in *Inbox) receive(ctx context.Context, s *subscription) {
 }
 
 // set notes what the server said of the subscription. When it is new, messages may have been lost, and
-// the primary of the slot may be another one: everybody looks.
+// the primary of the slot may be another one: everybody looks, but after the first one.
 func (in *Inbox) set(s *subscription, ready, refused bool) {
 	state := &State{refused: refused, over: make(chan struct{})}
 	var all []*Claim

@@ -234,6 +234,8 @@ func (e *entry) grant(owner string, g inbox.Grant) {
 func (e *entry) pause() time.Duration {
 	r := e.last
 	switch {
+	case e.machine.State() == Confirming: // what was granted is good for two seconds, however long the outage was
+		return failPause + e.Jitter(4*failPause)
 	case r == nil || e.err != nil:
 		return failPause + e.Jitter(max(4*failPause, min(lookPause, (e.now()-e.machine.due)/8)))
 	case r.Again > 0:

@@ -109,6 +109,8 @@ func TestPausesBetweenQuestions(t *testing.T) {
 		require.Equal(t, 5*failPause, e.pause(), "an outage begins")
 		e.machine.due -= time.Minute
 		require.Equal(t, failPause+lookPause, e.pause(), "it lasts")
+		e.machine.state = Confirming
+		require.Equal(t, 5*failPause, e.pause(), "and a message came of a grant")
 		e.mu.Unlock()
 	}
 }
