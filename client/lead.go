@@ -30,7 +30,8 @@ const (
 // Who leads is what Inspect says. With WithLabel its address is there too, for those who want to
 // reach it; Watch tells of changes. WithMaxHold bounds a term. Like every lock it can be lost: do the
 // work under fn's context, and give Fence to what must not receive orders of two leaders. MaxWait,
-// GiveUpEarly and WithPolling have no effect here.
+// GiveUpEarly and WithPolling have no effect here. It never re-enters: under the context of a Lock of the
+// same name it waits for that one's end.
 //
 // Errors: what fn returned while it led, untouched; the context's, as Acquire, when ctx, or that of
 // WithLockContext, ended between two terms; ErrInvalid and ErrClosed, at once.

@@ -172,3 +172,10 @@ func TestAReleaseWaitsForNoReplica(t *testing.T) {
 	require.NoError(t, (<-got).Release(t.Context()))
 	require.False(t, b.waits.Load())
 }
+
+func TestNameKeepsPartsApart(t *testing.T) {
+	require.Equal(t, "order:42", client.Name("order", 42))
+	require.Empty(t, client.Name("order", new(int64)), "its text is an address")
+	require.NotEqual(t, client.Name("a:b", "c"), client.Name("a", "b:c"))
+	require.NotEqual(t, client.Name("a%3Ab"), client.Name("a:b"))
+}

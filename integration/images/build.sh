@@ -10,8 +10,8 @@
 #
 # Needs root, docker, and debootstrap, which is installed with apt-get if it is
 # missing. Nothing is installed in the images, so no package's script runs: the
-# packages are unpacked, and the server with the libraries that it is linked to
-# becomes the image (about 20 MB).
+# packages are unpacked, and the server and a shell, with the libraries that they
+# are linked to, become the image (about 20 MB).
 set -eu
 
 say() { echo "images: $*"; }
@@ -58,7 +58,7 @@ build() {
 	name=holdfast-test/$1
 	server=${1%:*}-server
 	version=${1#*:}
-	if docker image inspect "$name" >/dev/null 2>&1; then
+	if docker image inspect --format '{{json .Config.Labels}}' "$name" 2>/dev/null | grep -q '"with a shell"'; then
 		say "$name exists"
 		return
 	fi
@@ -67,14 +67,15 @@ build() {
 	rootfs=$tmp/image-$1
 	mkdir -p "$rootfs/tmp" "$rootfs/data"
 	chmod 1777 "$rootfs/tmp" "$rootfs/data"
-	for file in "/usr/bin/$server" "/usr/bin/${1%:*}-cli"; do
+	for program in "$server" "${1%:*}-cli" sh base64 cat mkdir mv rm setsid; do
+		file=$(chroot "$tmp/$2" /bin/sh -c "command -v $program")
 		for part in "$file" $(chroot "$tmp/$2" ldd "$file" | grep -o '/[^ ]*'); do
 			mkdir -p "$rootfs${part%/*}"
 			cp -L "$tmp/$2$part" "$rootfs$part"
 		done
 	done
 	tar -C "$rootfs" -c . | docker import --change "CMD [\"$server\"]" --change "WORKDIR /data" \
-		--change "ENV PATH=/usr/bin" --change "LABEL holdfast.image=test" - "$name" >/dev/null
+		--change "ENV PATH=/usr/bin:/bin" --change 'LABEL holdfast.image="with a shell"' - "$name" >/dev/null
 	say "$name built"
 }
 

@@ -18,6 +18,7 @@ const patience = 5 * time.Second
 // others are what the stack of a goroutine shows that is no leak of ours.
 var others = [][]byte{
 	[]byte("\nos/signal.loop("),
+	[]byte("/integration/server.(*room).read("), // as long as the process
 	// Of rueidis, for a while after a client of a Cluster is closed: it closes a connection that its
 	// refreshed view of the Cluster does not need any more five seconds later, or one whose node two
 	// redirects led back to, and waits up to a second before it refreshes that view.

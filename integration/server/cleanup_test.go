@@ -4,11 +4,7 @@ package server_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -52,7 +48,7 @@ func testNothingIsLeft(t *testing.T, f server.Flavour) {
 	for i := range servers {
 		addr, id, _ := strings.Cut(child.Hear(""), " ")
 		require.NotEmpty(t, id)
-		require.True(t, answers(addr, id))
+		require.True(t, answers(t, addr, id))
 		servers[i] = [2]string{addr, id}
 	}
 	child.Signal(syscall.SIGKILL)
@@ -68,29 +64,16 @@ func testNothingIsLeft(t *testing.T, f server.Flavour) {
 		return err == nil && len(files) == 0
 	})
 	for _, s := range servers {
-		gone("a server", func() bool { return !answers(s[0], s[1]) })
+		gone("a server", func() bool { return !answers(t, s[0], s[1]) })
 	}
 	gone("a container", func() bool { return containers(t, f, child.Pid()) == "" })
 }
 
-// answers reports whether the server with a run id is at an address, where since
-// then another test's can be. One that accepts and does not answer counts.
-func answers(addr, id string) bool {
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		return !errors.Is(err, syscall.ECONNREFUSED)
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(soon))
-	if _, err := conn.Write([]byte("INFO server\r\nQUIT\r\n")); err != nil {
-		return !closed(err)
-	}
-	reply, err := io.ReadAll(conn)
-	return strings.Contains(string(reply), "run_id:"+id) || err != nil && !closed(err)
-}
-
-func closed(err error) bool {
-	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+// answers reports whether the server with a run id is at an address, where since then another test's can be.
+func answers(t *testing.T, addr, id string) bool {
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	return (&server.Node{Addr: addr}).Info(ctx, "server", "run_id") == id
 }
 
 // containers are those that a process has.
@@ -108,6 +91,5 @@ func TestStartSaysWhyItFails(t *testing.T) {
 	server.Each(t, func(t *testing.T, f server.Flavour) {
 		_, err := server.Start(t.Context(), server.Spec{Flavour: f, Config: [][2]string{{"no-such-directive", "1"}}})
 		require.ErrorContains(t, err, "no-such-directive")
-		require.Empty(t, containers(t, f, os.Getpid()))
 	})
 }

@@ -4,40 +4,39 @@ package server
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
-// container is a server in a container, by the docker command. It shares the network of this machine,
-// so that a server has one address for all. Its directory inside is /NAME, which no other container
-// has. It outlives the end of the server, for Restart, until Remove.
-type container struct {
-	image    string
-	name     string
+// contained is a server in a room. Its directory there outlives the end of the server, for Restart. No other
+// server of these tests has one of that name.
+type contained struct {
+	room     *room
+	dir      string
 	sentinel bool
-	preload  string // an option of docker create
-	note     string // directory that tells the janitor of the container
-	made     bool   // there is a container
+	env      string
+	life     atomic.Pointer[life] // the last one; nil: it was never started
 }
 
-func newContainer(f Flavour, sentinel bool) (*container, error) {
-	parent, err := watchedDir()
+// life is a server from its start to its end.
+type life struct {
+	pid  chan string // has room for one
+	id   string
+	done chan struct{}
+}
+
+func newContained(f Flavour, sentinel bool) (*contained, error) {
+	r, err := roomOf(f.Image)
 	if err != nil {
 		return nil, err
 	}
-	note, err := os.MkdirTemp(parent, "node-")
-	if err != nil {
-		return nil, err
-	}
-	name := fmt.Sprintf("holdfast-%d-%016x", os.Getpid(), rand.Uint64())
-	return &container{image: f.Image, name: name, sentinel: sentinel, note: note}, nil
+	return &contained{room: r, dir: fmt.Sprintf("/%s/%d", r.name, r.servers.Add(1)), sentinel: sentinel}, nil
 }
 
 // docker runs the docker command and returns what it printed.
@@ -50,93 +49,63 @@ func docker(ctx context.Context, args ...string) (string, error) {
 	return text, nil
 }
 
-func (c *container) Dir() string { return "/" + c.name }
+func (c *contained) Dir() string { return c.dir }
 
-func (c *container) Preload(name string) { c.preload = "--env=LD_PRELOAD=" + c.Dir() + "/" + name }
+func (c *contained) Preload(name string) { c.env = "LD_PRELOAD=" + c.dir + "/" + name + " " }
 
-// Put makes the container, if there is none, and copies a file into it. That also works where the
-// engine cannot mount our files.
-func (c *container) Put(name, text string) error {
-	if !c.made {
-		if err := c.create(); err != nil {
-			return err
-		}
-		c.made = true
-	}
-	dir, err := os.MkdirTemp(c.note, "")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-		return err
-	}
-	_, err = docker(context.Background(), "cp", dir+"/.", c.name+":"+c.Dir())
-	return err
+// Put writes not in its place: a server that reads it now must not find half of it.
+func (c *contained) Put(name, text string) error {
+	path := c.dir + "/" + name
+	return c.room.do("mkdir -p " + c.dir + " && base64 -d >" + path + ".new <<'END' && mv " + path + ".new " + path + "\n" +
+		base64.StdEncoding.EncodeToString([]byte(text)) + "\nEND")
 }
 
-// commands of images, by their names.
-var commands sync.Map
-
-// create makes the container, after it has told the janitor how to remove it. The command of the image
-// is run without its entry point, which would change to a user of the image.
-func (c *container) create() error {
-	if err := os.WriteFile(filepath.Join(c.note, "container"), []byte(c.name), 0o600); err != nil {
-		return err
-	}
-	ask, _ := commands.LoadOrStore(c.image, sync.OnceValues(func() (string, error) {
-		return docker(context.Background(), "image", "inspect", "--format={{index .Config.Cmd 0}}", c.image)
-	}))
-	binary, err := ask.(func() (string, error))()
-	if err != nil {
-		return err
-	}
-	args := []string{"create", "--name=" + c.name, "--network=host", "--user=0:0", "--entrypoint=" + binary}
-	if c.preload != "" {
-		args = append(args, c.preload)
-	}
-	args = append(args, c.image, c.Dir()+"/redis.conf")
+// Start runs the server with a process group of its own, as that of a local one is, in a shell that says when it
+// has ended.
+func (c *contained) Start() error {
+	args := c.dir + "/redis.conf"
 	if c.sentinel {
-		args = append(args, "--sentinel")
+		args += " --sentinel"
 	}
-	_, err = docker(context.Background(), args...)
-	return err
+	l := &life{pid: make(chan string, 1), done: make(chan struct{})}
+	c.room.lives.Store(c.dir, l)
+	if err := c.room.do("(" + c.env + "setsid " + c.room.binary + " " + args + " </dev/null >>" + c.dir + "/log 2>&1 & " +
+		"echo began " + c.dir + " $!; wait $!; echo ended " + c.dir + ") &"); err != nil {
+		return err
+	}
+	select {
+	case l.id = <-l.pid:
+		c.life.Store(l)
+		return nil
+	case <-l.done:
+		return c.room.why()
+	}
 }
 
-func (c *container) Start() error {
-	_, err := docker(context.Background(), "start", c.name)
-	return err
+func (c *contained) Signal(sig syscall.Signal) error {
+	l := c.life.Load()
+	if l == nil || ended(c) {
+		return os.ErrProcessDone
+	}
+	if sig == syscall.SIGKILL { // with its group: a child that saves the data would still write
+		return c.room.do("kill -9 -" + l.id + " || kill -9 " + l.id + " || true")
+	}
+	return c.room.do("kill -" + strconv.Itoa(int(sig)) + " " + l.id)
 }
 
-func (c *container) Signal(sig syscall.Signal) error {
-	_, err := docker(context.Background(), "kill", "--signal="+strconv.Itoa(int(sig)), c.name)
-	return err
+func (c *contained) Done() <-chan struct{} {
+	if l := c.life.Load(); l != nil {
+		return l.done
+	}
+	return never
 }
 
-func (c *container) Ended() bool {
-	running, err := docker(context.Background(), "inspect", "--format={{.State.Running}}", c.name)
-	return err != nil || running != "true"
-}
-
-func (c *container) Wait(ctx context.Context) error {
-	_, err := docker(ctx, "wait", c.name)
-	return err
-}
-
-func (c *container) Log() string {
-	text, err := docker(context.Background(), "logs", c.name)
+func (c *contained) Log() string {
+	text, err := docker(context.Background(), "exec", c.room.name, "cat", c.dir+"/log")
 	if err != nil {
 		return "no log: " + err.Error()
 	}
 	return text
 }
 
-func (c *container) Remove() error {
-	if c.made {
-		if _, err := docker(context.Background(), "rm", "--force", "--volumes", c.name); err != nil {
-			return err
-		}
-		c.made = false
-	}
-	return os.RemoveAll(c.note)
-}
+func (c *contained) Delete() error { return c.room.do("rm -rf " + c.dir) }

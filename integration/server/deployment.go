@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -238,7 +239,7 @@ func (d *Deployment) Close() error {
 			if n.proc == nil {
 				return nil
 			}
-			return n.proc.Remove()
+			return cmp.Or(end(n.proc), n.proc.Delete())
 		})
 	})
 	return d.closed

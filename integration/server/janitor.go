@@ -12,8 +12,7 @@ import (
 
 // The janitor is a shell that outlives this process by a moment, however that
 // ends: its standard input is a pipe whose other end closes then. It kills and
-// deletes what stands in its directory: node-*/pid names a process,
-// node-*/container a container.
+// deletes what stands in its directory: node-*/pid names a process.
 // A process is killed with its group, so that a child that saves the data ends
 // too; what still is in a system call then can yet make a file, so deleting is
 // tried again. The janitor has a process group of its own, so Ctrl-C does not end it first.
@@ -22,10 +21,6 @@ trap '' HUP INT TERM
 read -r _ && exit 1
 for pid in "$0"/node-*/pid; do
 	test -f "$pid" && kill -9 "-$(cat "$pid")"
-done
-for container in "$0"/node-*/container; do
-	test -f "$container" || continue
-	docker rm -f -v "$(cat "$container")"
 done
 for _ in 1 2 3 4 5; do
 	rm -rf "$0" && exit

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // newNode makes a node with a port and a place to run; it is not started.
@@ -21,7 +22,7 @@ func (d *Deployment) newNode(role Role) (*Node, error) {
 	}
 	n := &Node{Addr: address(port), Role: role, port: port}
 	if d.Flavour.Runtime == Container {
-		n.proc, err = newContainer(d.Flavour, role == RoleSentinel)
+		n.proc, err = newContained(d.Flavour, role == RoleSentinel)
 	} else {
 		n.proc, err = newLocal(d.Flavour, role == RoleSentinel)
 	}
@@ -83,10 +84,32 @@ type process interface {
 	Put(name, text string) error // writes a file into its directory
 	Start() error                // with the files as they are, also after an end
 	Signal(syscall.Signal) error // sends; does not wait for the effect
-	Ended() bool                 // it is not running
-	Wait(context.Context) error  // blocks until it is not running
+	Done() <-chan struct{}       // closed while it is not running
 	Log() string                 // what it printed so far
-	Remove() error               // kills it, deletes its files; safe to repeat
+	Delete() error               // its files; safe to repeat
+}
+
+// never is Done of a process that was never started.
+var never = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+func ended(p process) bool {
+	select {
+	case <-p.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// end kills a process, and blocks until it is gone.
+func end(p process) error {
+	_ = p.Signal(syscall.SIGKILL) // what has ended gets none
+	select {
+	case <-p.Done():
+		return nil
+	case <-time.After(endsWithin):
+		return errors.New("it does not end")
+	}
 }
 
 // Ports are taken below the range from which systems number outgoing

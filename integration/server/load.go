@@ -42,7 +42,7 @@ func (d *Deployment) LoadFunctions(ctx context.Context) error {
 func (d *Deployment) Primaries(ctx context.Context) ([]*Node, error) {
 	var primaries []*Node
 	for _, n := range d.nodes {
-		if n.proc != nil && n.proc.Ended() {
+		if n.proc != nil && ended(n.proc) {
 			continue
 		}
 		primary, err := n.IsPrimary(ctx)

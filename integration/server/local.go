@@ -3,13 +3,10 @@
 package server
 
 import (
-	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -22,9 +19,13 @@ type local struct {
 	sentinel bool
 	env      []string // beside ours
 
-	mu   sync.Mutex
-	cmd  *exec.Cmd
-	done chan struct{} // closed when cmd has ended
+	run atomic.Pointer[run] // the last one; nil: it was never started
+}
+
+// run is a server from its start to its end.
+type run struct {
+	*os.Process
+	done chan struct{}
 }
 
 func newLocal(f Flavour, sentinel bool) (*local, error) {
@@ -73,12 +74,10 @@ func (l *local) Start() error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	done := make(chan struct{})
-	l.mu.Lock()
-	l.cmd, l.done = cmd, done
-	l.mu.Unlock()
+	r := &run{cmd.Process, make(chan struct{})}
+	l.run.Store(r)
 	go func() {
-		defer close(done)
+		defer close(r.done)
 		_ = cmd.Wait() // how a server ended shows in its log
 		// The number can soon be another process: the janitor must not see it.
 		_ = os.Remove(filepath.Join(l.dir, "pid"))
@@ -86,48 +85,23 @@ func (l *local) Start() error {
 	return nil
 }
 
-func (l *local) running() (*exec.Cmd, chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.cmd, l.done
-}
-
 func (l *local) Signal(sig syscall.Signal) error {
-	cmd, _ := l.running()
-	if cmd == nil {
+	r := l.run.Load()
+	if r == nil || ended(l) {
 		return os.ErrProcessDone
 	}
-	if sig != syscall.SIGKILL || l.Ended() {
-		return cmd.Process.Signal(sig)
+	if sig != syscall.SIGKILL {
+		return r.Signal(sig)
 	}
 	// With its group: a child that saves the data would still write to dir.
-	if err := syscall.Kill(-cmd.Process.Pid, sig); err != syscall.ESRCH {
-		return err
-	}
-	return os.ErrProcessDone
+	return syscall.Kill(-r.Pid, sig)
 }
 
-func (l *local) Ended() bool {
-	_, done := l.running()
-	select {
-	case <-done:
-		return true
-	default:
-		return done == nil
+func (l *local) Done() <-chan struct{} {
+	if r := l.run.Load(); r != nil {
+		return r.done
 	}
-}
-
-func (l *local) Wait(ctx context.Context) error {
-	cmd, done := l.running()
-	if done == nil {
-		return nil
-	}
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return errors.New("process " + strconv.Itoa(cmd.Process.Pid) + " does not end")
-	}
+	return never
 }
 
 func (l *local) Log() string {
@@ -135,16 +109,4 @@ func (l *local) Log() string {
 	return string(text)
 }
 
-func (l *local) Remove() error {
-	if !l.Ended() {
-		if err := l.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			return err
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), endsWithin)
-		defer cancel()
-		if err := l.Wait(ctx); err != nil {
-			return err
-		}
-	}
-	return os.RemoveAll(l.dir)
-}
+func (l *local) Delete() error { return os.RemoveAll(l.dir) }

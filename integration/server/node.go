@@ -28,8 +28,8 @@ const (
 )
 
 const (
-	readyWithin = 30 * time.Second     // a node that is started answers, or it is an error
-	endsWithin  = 10 * time.Second     // a node that is killed is gone, or it is an error
+	readyWithin = 90 * time.Second     // a node that is started answers, or it is an error
+	endsWithin  = 30 * time.Second     // a node that is killed is gone, or it is an error
 	pollEvery   = 5 * time.Millisecond // how often a condition of a server is looked at
 )
 
@@ -52,7 +52,7 @@ type Node struct {
 
 // Kill ends the node with SIGKILL and blocks until it is gone, paused or not.
 // Killing a node that is gone does nothing.
-func (n *Node) Kill() error { return n.act("kill", func() error { return n.end() }) }
+func (n *Node) Kill() error { return n.act("kill", func() error { return end(n.proc) }) }
 
 // Pause freezes the node with SIGSTOP: its connections stay open, and the
 // kernel still accepts new ones, but nothing is answered until Resume.
@@ -71,7 +71,7 @@ func (n *Node) Resume() error {
 // without the functions too.
 func (n *Node) Restart() error {
 	return n.act("restart", func() error {
-		if err := n.end(); err != nil {
+		if err := end(n.proc); err != nil {
 			return err
 		}
 		return n.again(context.Background())
@@ -83,7 +83,7 @@ func (n *Node) Restart() error {
 // killed first. A Restart that follows starts the new one again.
 func (n *Node) Replace() error {
 	return n.act("replace", func() error {
-		if err := n.end(); err != nil {
+		if err := end(n.proc); err != nil {
 			return err
 		}
 		n.lives++
@@ -193,7 +193,7 @@ func (n *Node) Info(ctx context.Context, section, field string) string {
 // not from another that got its port, shows by the path of its configuration.
 func (n *Node) ready(ctx context.Context) error {
 	err := until(ctx, func() (bool, error) {
-		if n.proc.Ended() {
+		if ended(n.proc) {
 			return false, n.failed()
 		}
 		if _, err := n.Do(ctx, "PING"); err != nil {
@@ -217,18 +217,6 @@ func (n *Node) failed() error {
 		return errPortTaken
 	}
 	return fmt.Errorf("ended at once:\n%s", tail(log))
-}
-
-func (n *Node) end() error {
-	if n.proc.Ended() {
-		return nil
-	}
-	if err := n.proc.Signal(syscall.SIGKILL); err != nil && !n.proc.Ended() {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), endsWithin)
-	defer cancel()
-	return n.proc.Wait(ctx)
 }
 
 func (n *Node) act(verb string, action func() error) error {

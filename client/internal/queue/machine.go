@@ -293,12 +293,4 @@ func (m *Machine) head() *Waiter {
 	return nil
 }
 
-// fail ends w's call without the lock.
-func (m *Machine) fail(w *Waiter, err error) {
-	if w.next != nil {
-		m.fifo.remove(w)
-	}
-	m.do(Action{Op: Fail, Waiter: w, Err: err})
-}
-
 func (m *Machine) do(a Action) { m.out = append(m.out, a) }

@@ -184,3 +184,11 @@ func (m *Machine) Waiting() int { return m.fifo.n }
 
 // wants reports whether the answer to a call is waited for.
 func (m *Machine) wants(a Action) bool { return m.calling && a.No == m.no }
+
+// fail ends w's call without the lock.
+func (m *Machine) fail(w *Waiter, err error) {
+	if w.next != nil {
+		m.fifo.remove(w)
+	}
+	m.do(Action{Op: Fail, Waiter: w, Err: err})
+}

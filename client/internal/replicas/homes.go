@@ -62,8 +62,13 @@ func (b *Backend) learn(ctx context.Context) *homes {
 	return at
 }
 
-// nudge asks a question whose answer nobody needs: it makes rueidis look where the slots are.
+// nudge forgets where the slots of a Cluster are, and asks a question whose answer nobody needs: it makes rueidis
+// look, too.
 func (b *Backend) nudge(ctx context.Context, key string) {
+	if b.Redis.Mode() != rueidis.ClientModeCluster {
+		return
+	}
+	b.homes.Store(nil)
 	ctx, cancel := context.WithTimeout(ctx, nudge)
 	defer cancel()
 	_, _ = b.Caller.Do(ctx, fcall.Call{Verb: fcall.Inspect, Key: key})

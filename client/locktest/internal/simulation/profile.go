@@ -64,7 +64,5 @@ var profiles = map[string]profile{
 	"values":         {busy: true, values: true},
 	"deaf": {busy: true, length: 200 * time.Second, calm: 40 * time.Second, lease: 30 * time.Second, long: true, onlyFaults: true,
 		faults: map[string]int{"deaf": 1}, deeds: map[string]int{"break": 0, "end": 0, "all": 0}},
-	"lost answers": {busy: true, length: 150 * time.Second, calm: 30 * time.Second, lease: 30 * time.Second, onlyFaults: true,
-		faults: map[string]int{"lost and refused": 1}, deeds: map[string]int{"break": 0, "end": 0}},
 	"refused releases": {kind: onSingle, busy: true, onlyFaults: true, faults: map[string]int{"loss and refusal": 1}},
 }
