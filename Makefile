@@ -20,7 +20,7 @@ SIMULATE = cd client/locktest && HOLDFAST_SIMULATE=$(TIME) HOLDFAST_SEED=$(SEED)
 
 .DEFAULT_GOAL := help
 .PHONY: help test first-half second-half unraced others modules virtual differential compiled \
-	test-containers lint demo bench bench-quick pictures fuzz simulate schedules chaos chaos-defects soak release tag hooks images clean prepare
+	test-containers lint demo bench bench-quick pictures fuzz simulate levels defects schedules chaos chaos-defects soak release tag hooks images clean prepare
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -126,11 +126,15 @@ fuzz: prepare ## Fuzz what servers and others may send, FUZZTIME (20s) for each 
 		if grep -q '^FAIL' $$log && ! grep -qx ' *context deadline exceeded' $$log; then exit 1; fi; \
 	done
 
-simulate: ## Simulate schedules of faults for TIME (60s) at each level, from SEED on; then put defects back, and find each
+simulate: levels defects ## Simulate schedules of faults for TIME (60s) at each level, from SEED on; then put defects back, and find each
+
+levels:
 	$(SIMULATE)
 	for level in replicated guarded quorum brief; do \
 		(HOLDFAST_PROFILE=$$level; export HOLDFAST_PROFILE; $(SIMULATE)) || exit 1; \
 	done
+
+defects:
 	cd client/locktest && go test -count=1 -v -timeout 40m -run 'TestDefectsAreFound' ./internal/simulation
 
 # Brief ones of all deployments and levels, each with few actors and faults. PROCESSES= at once; ^C ends it.
