@@ -5,6 +5,7 @@ package loader_test
 import (
 	"context"
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,6 +118,14 @@ func TestAPrimaryThatWasReplaced(t *testing.T) {
 	d := server.Cluster(t)
 	client, opt := connect(t, d)
 	require.NoError(t, d.Nodes()[0].Kill())
+	heir := regexp.MustCompile(regexp.QuoteMeta(d.Nodes()[3].Addr) + `@\d+\S* (myself,)?master `)
+	for _, n := range d.Nodes()[1:] { // whichever is asked
+		require.Eventually(t, func() bool {
+			m, err := n.Do(ctx, "CLUSTER", "NODES")
+			text, _ := m.ToString()
+			return err == nil && heir.MatchString(text)
+		}, soon, pollEvery)
+	}
 	require.Eventually(t, func() bool {
 		nodes, err := cluster.Topology(ctx, client)
 		return err == nil && slices.ContainsFunc(nodes, func(n cluster.Node) bool { return n.Down && len(n.Slots) == 0 })

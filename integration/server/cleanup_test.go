@@ -54,8 +54,7 @@ func testNothingIsLeft(t *testing.T, f server.Flavour) {
 	child.Signal(syscall.SIGKILL)
 	require.Error(t, child.Close())
 
-	// What is killed is not gone at once, and a container that the janitor finds
-	// here can be one that another process is removing.
+	// What is killed is not gone at once.
 	gone := func(what string, condition func() bool) {
 		require.Eventually(t, condition, soon, 10*time.Millisecond, "%s is left", what)
 	}

@@ -77,7 +77,7 @@ func (c *contained) Start() error {
 	case l.id = <-l.pid:
 		c.life.Store(l)
 		return nil
-	case <-l.done:
+	case <-c.room.over:
 		return c.room.why()
 	}
 }

@@ -22,8 +22,9 @@
 //	HOLDFAST_TESTED   version of Redis, for example 7.0, whose container is left out
 //	HOLDFAST_SERVERS  comma list of server binaries, default those on PATH
 //
-// One line on standard error says which server is used. Everything that was
-// started is removed by Close (under a test, at its end), and by a small
-// watching shell process if this process ends in any other way: a panic, an
-// interrupt, SIGKILL. The package needs a Unix with /bin/sh.
+// One line on standard error says which server is used. Each server is removed
+// by Close (under a test, at its end), and by a small watching shell process if
+// this process ends in any other way: a panic, an interrupt, SIGKILL. The
+// package needs a Unix with /bin/sh. Servers of one image share a container,
+// which ends with this process; the image needs sh, base64 and setsid.
 package server

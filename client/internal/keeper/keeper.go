@@ -178,7 +178,7 @@ func (k *Keeper) act(x timed, now time.Time) {
 		k.step(x, now)
 	case *Undo:
 		if x.step(now) {
-			k.send(x.Key, 0, sending{ride: &Ride{Call: x.call(), Answered: func(o fcall.Outcome, _ time.Time) {
+			k.send(x.Key, 0, false, sending{ride: &Ride{Call: x.call(), Answered: func(o fcall.Outcome, _ time.Time) {
 				x.answered(o)
 				k.Update(x)
 			}}, length: 6 * pipeWait})

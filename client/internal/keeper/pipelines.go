@@ -21,7 +21,7 @@ type sending struct {
 	ride    *Ride
 	// of the lease; what is undone is not urgent, nor is a question of one who waits
 	length time.Duration
-	apart  bool // overdue, of a short lease, or asked before in vain: the node of a neighbouring slot can be silent
+	apart  bool // overdue: the node of a neighbouring slot can be silent
 }
 
 // pipelines send what is due, each in a goroutine of its own. What is of one lane shares pipelines: locks of
@@ -48,15 +48,13 @@ type waiting struct {
 
 // Ask makes a call in the background, in one pipeline with others. It does not block.
 func (k *Keeper) Ask(r *Ride) {
-	k.send(r.Call.Key, r.Call.Replicas, sending{ride: r, apart: r.Apart || r.Length < 3*pipeWait,
-		length: max(r.Length, 6*(pipeWait+r.Call.ReplicaWait))})
-	k.pipelines.launch(k)
+	k.send(r.Call.Key, r.Call.Replicas, true, sending{ride: r, length: max(r.Length, 6*(pipeWait+r.Call.ReplicaWait))})
 }
 
-// send queues a sending about a key; launch sends it.
-func (k *Keeper) send(key string, replicas int, s sending) {
+// send queues a sending about a key; launch sends it, if not now.
+func (k *Keeper) send(key string, replicas int, now bool, s sending) {
 	p, at := &k.pipelines, lane{k.Slot(key) >> slotBits, bits.Len64(uint64(s.length / time.Millisecond)), replicas, s.holding != nil}
-	if s.apart {
+	if s.apart || s.ride != nil { // whose late answer nobody would hear of
 		at.slots = ^k.Slot(key) // none of the others
 	}
 	p.mu.Lock()
@@ -66,7 +64,9 @@ func (k *Keeper) send(key string, replicas int, s sending) {
 		w = &waiting{}
 		p.lanes[at] = w
 	}
-	w.sendings = append(w.sendings, s)
+	if w.sendings = append(w.sendings, s); now {
+		p.begin(k, at, w)
+	}
 }
 
 // launch begins as many pipelines as may fly.

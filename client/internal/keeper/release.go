@@ -33,7 +33,6 @@ func end(h *holding.Holding, last int64, again bool) (u *Undo, until time.Time) 
 type Ride struct {
 	Call     fcall.Call
 	Length   time.Duration // of the lease that it asks for
-	Apart    bool          // the last try had no answer: see sending
 	Answered func(o fcall.Outcome, sent time.Time)
 
 	undo *Undo // see Undo.After

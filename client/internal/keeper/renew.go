@@ -24,7 +24,7 @@ func (k *Keeper) step(h *holding.Holding, now time.Time) {
 			return
 		case lease.Renew, lease.Verify, lease.Look:
 			until, _ := h.Holder().Stands()
-			k.send(h.Key, h.Terms.Replicas, sending{holding: h, action: action, length: h.Length(), apart: until.Sub(now) < h.Length()/2})
+			k.send(h.Key, h.Terms.Replicas, false, sending{holding: h, action: action, length: h.Length(), apart: until.Sub(now) < h.Length()/2})
 		case lease.Expire, lease.GiveBack:
 			k.GiveUp(h, h.Holder().Fence)
 		}

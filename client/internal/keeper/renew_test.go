@@ -88,8 +88,8 @@ func TestASilentNodeLeavesTheLocksOfOthers(t *testing.T) {
 		require.NoError(t, work.Err())
 		require.ErrorIs(t, h.Cause(), holding.ErrExpired)
 
-		// Nor has who waits there to wait for that one: when a question was in vain, or the lease is short.
-		for _, ride := range []Ride{{Length: time.Minute, Apart: true}, {Length: time.Second}} {
+		// Nor has who waits there to wait for that one.
+		for _, ride := range []Ride{{Length: time.Minute}, {Length: time.Second}} {
 			var answered atomic.Bool
 			ride.Call = fcall.Call{Verb: fcall.Wait, Key: "lock:job"}
 			ride.Answered = func(o fcall.Outcome, _ time.Time) { answered.Store(o.Err == nil) }

@@ -70,7 +70,7 @@ func (e *entry) ride() *keeper.Ride {
 		return nil
 	}
 	a, state := e.machine.call, (*inbox.State)(nil)
-	ride := &keeper.Ride{Length: a.Terms.Length, Apart: e.err != nil}
+	ride := &keeper.Ride{Length: a.Terms.Length}
 	if !e.Backend.Voting() {
 		claim := e.claimed(a)
 		if claim != nil {

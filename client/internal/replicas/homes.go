@@ -31,7 +31,7 @@ func (b *Backend) home(ctx context.Context, nodes map[string]rueidis.Client, key
 	}
 	at := b.homes.Load()
 	if at == nil {
-		at = b.learn(ctx)
+		at = b.learn(ctx, key)
 	}
 	addr := at[cluster.Slot(key)]
 	if node := nodes[addr]; node != nil {
@@ -43,11 +43,11 @@ func (b *Backend) home(ctx context.Context, nodes map[string]rueidis.Client, key
 	return place{node: b.Redis}
 }
 
-// learn asks which node has which slots, once: without an answer a redirect will say.
-func (b *Backend) learn(ctx context.Context) *homes {
+// learn asks which node has which slots, once, for who wants a key: without an answer a redirect will say.
+func (b *Backend) learn(ctx context.Context, key string) *homes {
 	ctx, cancel := context.WithTimeout(ctx, nudge)
 	defer cancel()
-	nodes, _ := fcall.Guard(ctx, b.Closing, b.Caller, "", func(ctx context.Context) ([]cluster.Node, error) {
+	nodes, _ := fcall.Guard(ctx, b.Closing, b.Caller, key, func(ctx context.Context) ([]cluster.Node, error) {
 		return cluster.Topology(ctx, b.Redis)
 	})
 	at := new(homes)
@@ -62,13 +62,8 @@ func (b *Backend) learn(ctx context.Context) *homes {
 	return at
 }
 
-// nudge forgets where the slots of a Cluster are, and asks a question whose answer nobody needs: it makes rueidis
-// look, too.
+// nudge asks a question whose answer nobody needs: it makes rueidis look where the slots are.
 func (b *Backend) nudge(ctx context.Context, key string) {
-	if b.Redis.Mode() != rueidis.ClientModeCluster {
-		return
-	}
-	b.homes.Store(nil)
 	ctx, cancel := context.WithTimeout(ctx, nudge)
 	defer cancel()
 	_, _ = b.Caller.Do(ctx, fcall.Call{Verb: fcall.Inspect, Key: key})

@@ -21,7 +21,7 @@ import (
 const (
 	redirects   = 3 * time.Second // how long a call is repeated whose slot is on its way. Longer than a failover's last step
 	failures    = time.Second     // how long one is repeated whose connection fails. Less than redirects: nobody may be there
-	grace       = 3 * time.Second // an answer to Do can be so late: rueidis sets no limit for blocking commands
+	grace       = 3 * time.Second // an answer can be so late: rueidis sets no limit for blocking commands
 	nudge       = 300 * time.Millisecond
 	unknownNode = 50 * time.Millisecond // between two looks for a node. Less than nudge
 	failedPause = 10 * time.Millisecond
@@ -54,7 +54,7 @@ func (b *Backend) Do(ctx context.Context, call fcall.Call) (fcall.Reply, error) 
 func (b *Backend) repeat(ctx context.Context, call fcall.Call, to place) (o fcall.Outcome) {
 	healed, unknown := false, false
 	for began := time.Now(); ; {
-		o = b.pipeline(ctx, to, []fcall.Call{call}, call.ReplicaWait+grace)[0]
+		o = b.pipeline(ctx, to, []fcall.Call{call})[0]
 		word, addr := redirect(o.Err)
 		since, over := time.Since(began), ctx.Err() != nil
 		switch {
@@ -116,8 +116,7 @@ func (b *Backend) sendGroup(ctx context.Context, g group, calls []fcall.Call) []
 	if g.replicas == 0 {
 		return b.Caller.Send(ctx, calls)
 	}
-	ends, _ := ctx.Deadline() // of the leases, if they are renewed: a late answer counts
-	outcomes := b.pipeline(ctx, g.place, calls, max(g.wait+grace, time.Until(ends)))
+	outcomes := b.pipeline(ctx, g.place, calls)
 	for n, o := range outcomes {
 		if word, _ := redirect(o.Err); word != "" || errors.Is(o.Err, fcall.ErrLibrary) { // it did nothing there
 			outcomes[n] = b.repeat(ctx, calls[n], g.place)
@@ -126,9 +125,8 @@ func (b *Backend) sendGroup(ctx context.Context, g group, calls []fcall.Call) []
 	return outcomes
 }
 
-// pipeline makes calls of one node, and waits for the replicas of all, for limit at most. Where an answer is later
-// than grace, it is looked where the slots are, for the next one.
-func (b *Backend) pipeline(ctx context.Context, to place, calls []fcall.Call, limit time.Duration) []fcall.Outcome {
+// pipeline makes calls of one node, and waits for the replicas of all.
+func (b *Backend) pipeline(ctx context.Context, to place, calls []fcall.Call) []fcall.Outcome {
 	replicas, wait := calls[0].Replicas, calls[0].ReplicaWait
 	var commands rueidis.Commands
 	for i := range calls {
@@ -139,13 +137,13 @@ func (b *Backend) pipeline(ctx context.Context, to place, calls []fcall.Call, li
 	}
 	command := b.Redis.B().Wait().Numreplicas(int64(replicas)).Timeout(max(1, wait.Milliseconds())).Build()
 	commands = append(commands, command.SetSlot(calls[0].Key))
-	late := time.AfterFunc(wait+grace, func() { b.nudge(ctx, calls[0].Key) })
 	outcomes := b.Pipe(ctx, b.Closing, calls, func(ctx context.Context, calls []fcall.Call) []fcall.Outcome {
-		limited, cancel := context.WithTimeout(ctx, limit)
+		limited, cancel := context.WithTimeout(ctx, wait+grace)
 		defer cancel()
 		return b.decode(ctx, calls, to.node.DoMulti(limited, commands...))
 	})
-	if late.Stop() && failed(outcomes[0].Err) {
+	if b.Redis.Mode() == rueidis.ClientModeCluster && failed(outcomes[0].Err) {
+		b.homes.Store(nil)
 		b.nudge(ctx, calls[0].Key)
 	}
 	return outcomes

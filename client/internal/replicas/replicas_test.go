@@ -120,35 +120,6 @@ func (c *cut) DoMulti(ctx context.Context, commands ...rueidis.Completed) []ruei
 	return slices.Repeat([]rueidis.RedisResult{rueidis.NewErrorResult(io.ErrUnexpectedEOF)}, len(commands))
 }
 
-// patient is a client that tells how long a pipeline may take.
-type patient struct {
-	rueidis.Client
-	limit time.Duration
-}
-
-func (p *patient) DoMulti(ctx context.Context, commands ...rueidis.Completed) []rueidis.RedisResult {
-	at, _ := ctx.Deadline()
-	p.limit = time.Until(at)
-	return p.Client.DoMulti(ctx, commands...)
-}
-
-// The keeper counts an answer for as long as a lease lasts; who calls is told that nobody answers.
-func TestALateAnswerIsWaitedForByWhoSaysSo(t *testing.T) {
-	b := over(t, server.Replicated(t, 1))
-	p := &patient{Client: b.Redis}
-	b.Redis = p
-	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-	defer cancel()
-	c := call(fcall.Acquire, "lock:x")
-	_, err := b.Do(ctx, c)
-	require.NoError(t, err)
-	require.LessOrEqual(t, p.limit, wait+grace)
-	require.NoError(t, b.Send(ctx, []fcall.Call{c})[0].Err)
-	require.Greater(t, p.limit, wait+grace)
-	require.NoError(t, b.Send(t.Context(), []fcall.Call{c})[0].Err)
-	require.LessOrEqual(t, p.limit, wait+grace)
-}
-
 // That a call was repeated behind one that may run late is not kept from its caller: or else nobody
 // undoes what the late one takes.
 func TestACallThatWasRepeatedMayRunLate(t *testing.T) {
@@ -181,7 +152,7 @@ func TestASlotThatMoved(t *testing.T) {
 		require.True(t, o.Yes)
 	}
 	for at := b.homes.Load(); at == nil || at[0] == ""; at = b.homes.Load() { // it was late
-		b.learn(t.Context())
+		b.learn(t.Context(), "")
 	}
 	addrs := map[string]bool{}
 	for i := range calls {

@@ -41,10 +41,10 @@ const (
 // the other one stands still too while the machine is suspended.
 func (e *ending) wake() {
 	switch left, now := e.hold.Remaining(), time.Now(); {
-	case e.renewed.IsZero() && now.Sub(e.due) > late: // once: on a loaded host each look is late
-		e.renewed = now.Add(left / 4)
 	case left > e.notice:
 		e.renewed = time.Time{}
+	case e.renewed.IsZero() && now.Sub(e.due) > late: // once: on a loaded host each look is late
+		e.renewed = now.Add(left / 4)
 	}
 }
 

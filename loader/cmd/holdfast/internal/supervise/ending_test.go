@@ -39,3 +39,18 @@ func TestALoadedHost(t *testing.T) {
 		require.Less(t, after, 2800*time.Millisecond)
 	})
 }
+
+// While enough is left there is nothing to excuse, so the excuse is there when it is needed.
+func TestStoodStillAfterALateBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		e := &ending{hold: until(began.Add(3 * time.Second)), notice: time.Second, due: began}
+		for _, at := range []time.Duration{2 * late, 2300 * time.Millisecond} { // SIGSTOP, and SIGCONT
+			time.Sleep(time.Until(began.Add(at)))
+			e.wake()
+			e.look()
+			require.NoError(t, e.why)
+			e.due = time.Now().Add(e.next())
+		}
+	})
+}
