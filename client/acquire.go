@@ -227,7 +227,8 @@ func (w *want) try(ctx context.Context) (*Lock, *BusyError, error) {
 	}
 	// The first time that it is busy, and the next time until when. Who did not ask is not told of a change.
 	if r.Tracked && waited.Asked && busy.Why != functions.WhySettling {
-		c.cache.Keep(question, tracking.Refusal, busy, sent, busy.Remaining)
+		kept := *busy // the other one is the caller's
+		c.cache.Keep(question, tracking.Refusal, &kept, sent, busy.Remaining)
 	} else if waited.Asked {
 		c.cache.Notice(w.key)
 	}

@@ -73,6 +73,21 @@ func TestARefusalOfThisProcessIsNotKept(t *testing.T) {
 	require.ErrorIs(t, l.Release(background), client.ErrTaken)
 }
 
+// What a caller does to an error is no matter of those who are refused later.
+func TestARefusalIsTheCallers(t *testing.T) {
+	c, other, name := opened(t), opened(t), t.Name()
+	l, err := other.Acquire(background, name)
+	require.NoError(t, err)
+	for range 3 { // the second one is kept
+		_, err := c.TryAcquire(background, name)
+		var busy *client.BusyError
+		require.ErrorAs(t, err, &busy)
+		require.Equal(t, l.Owner(), busy.Holder.Owner)
+		busy.Holder.Owner = "somebody"
+	}
+	require.NoError(t, l.Release(background))
+}
+
 // It does not tell of the next change then either, so the lock looks.
 func TestOwnWaiterHidesNoDeletion(t *testing.T) {
 	c, other, name := opened(t), opened(t), t.Name()

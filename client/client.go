@@ -88,7 +88,7 @@ func Assemble(cfg Config, parts assembly.Parts) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.backend, c.cache = parts.Backend, tracking.New(false)
+	c.backend = parts.Backend
 	c.start()
 	return c, nil
 }
@@ -99,7 +99,7 @@ func build(cfg Config, parts assembly.Parts) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{settings: set, parts: parts}
+	c := &Client{settings: set, parts: parts, cache: tracking.New()}
 	c.events.log, c.events.observer = set.Logger, set.Observer
 	c.identify()
 	c.closing, c.stop = context.WithCancelCause(context.Background())
@@ -112,10 +112,10 @@ func build(cfg Config, parts assembly.Parts) (*Client, error) {
 // turns out to be a replica.
 func (c *Client) connected(redis rueidis.Client, ended *atomic.Uint32, demoted func()) {
 	c.redis, c.lost, c.slotted = redis, ended, redis.Mode() == rueidis.ClientModeCluster
-	c.cache = tracking.New(c.slotted)
+	c.cache.Slotted = c.slotted
 	c.backend = replicas.New(fcall.New(fcall.Config{Redis: redis, AutoLoad: c.settings.AutoLoad, Closing: c.closing,
 		Heard: c.heard, Changed: c.cache.Changed, Untracked: c.untracked, Demoted: demoted, Ended: ended}))
-	c.inbox = inbox.New(inbox.Config{Redis: redis, Slotted: c.slotted, Prefix: c.settings.Prefix, ID: c.id, Denied: denied,
+	c.inbox = inbox.New(inbox.Config{Redis: redis, Slotted: c.slotted, Prefix: c.settings.Prefix, ID: c.id,
 		Unclaimed: c.unclaimed, Refused: c.events.unsubscribed})
 	c.start()
 }

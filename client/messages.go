@@ -4,11 +4,9 @@ package client
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/client/internal/holding"
 	"github.com/holdfast-go/holdfast/client/internal/inbox"
 	"github.com/holdfast-go/holdfast/client/internal/keeper"
@@ -35,8 +33,4 @@ func (c *Client) confirm(ctx context.Context, h *holding.Holding) error {
 		err = c.keeper.Lose(h, r)
 	}
 	return err
-}
-
-func denied(err error) bool {
-	return errors.Is(fcall.Classify(context.Background(), err), ErrDenied)
 }

@@ -5,7 +5,6 @@ package client
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/client/internal/assembly"
 	"github.com/holdfast-go/holdfast/client/internal/dial"
@@ -51,12 +50,7 @@ func OpenContext(ctx context.Context, option rueidis.ClientOption, cfg Config) (
 	if err != nil {
 		return nil, fmt.Errorf("holdfast: open: %w", err)
 	}
-	var self atomic.Pointer[Client]
-	redis, wires, caching, refused, err := dial.Open(ctx, option, func(messages []rueidis.RedisMessage) {
-		if c := self.Load(); c != nil {
-			c.cache.Invalidated(messages)
-		}
-	})
+	redis, wires, caching, refused, err := dial.Open(ctx, option, c.cache.Invalidated)
 	if err != nil {
 		if err = fcall.Classify(context.Background(), err); ctx.Err() != nil {
 			err = c.ended(ctx, ctx.Err())
@@ -72,7 +66,6 @@ func OpenContext(ctx context.Context, option rueidis.ClientOption, cfg Config) (
 		}
 	})
 	c.cache.Switch(caching)
-	self.Store(c)
 	if refused != nil {
 		c.events.noTracking(refused)
 	}

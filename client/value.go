@@ -81,7 +81,7 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 		v.done.Keep = min(v.done.Keep, max(leastKeep, every)) // the server's clock may have been set back
 		return []byte(v.done.Value), nil
 	} else if err != nil {
-		if errors.Is(err, ErrUnreachable) && wait.Err() == nil {
+		if errors.Is(err, ErrUnreachable) && !errors.Is(err, ErrNotReplicated) && wait.Err() == nil {
 			v.err = err // or all who wait would find that out, one after the other
 		}
 		return nil, err

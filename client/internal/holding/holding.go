@@ -40,7 +40,7 @@ type Holding struct {
 	Grant
 	Final   *fcall.Done   // what its Release leaves for all, set by who releases it; nil: nothing
 	Keep    time.Duration // how long that is good for, as its maker says; 0: as long as was asked for
-	place   Place
+	place   int           // in the keeper's heap, and guarded by the keeper; -1: it is not there
 	watched atomic.Bool
 
 	mu      sync.Mutex
@@ -49,12 +49,6 @@ type Holding struct {
 	free    chan struct{}
 	finally []func()
 	over    bool
-}
-
-// Place is that of a Holding in the keeper's heap, and guarded by the keeper.
-type Place struct {
-	Index int // -1: it is not there
-	Due   time.Time
 }
 
 // Holder is one holder's time with a lock.
@@ -84,14 +78,14 @@ type Ref struct {
 
 // New makes a Holding of a grant, and returns its first Holder, which has no Ref yet.
 func New(g Grant) *Holder {
-	h := &Holding{Grant: g, place: Place{Index: -1}}
+	h := &Holding{Grant: g, place: -1}
 	h.first = Holder{Holding: h, Fence: g.First, Began: g.Since}
 	h.holder = &h.first
 	return h.holder
 }
 
 // Timer is of the keeper.
-func (h *Holding) Timer() *Place { return &h.place }
+func (h *Holding) Timer() *int { return &h.place }
 
 // Watch reports whether the caller is the first: it makes the server's tracking known to the lock.
 func (h *Holding) Watch() bool { return h.watched.CompareAndSwap(false, true) }

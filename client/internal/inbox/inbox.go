@@ -35,10 +35,9 @@ const (
 // block.
 type Config struct {
 	Redis   rueidis.Client
-	Slotted bool                 // Cluster
-	Prefix  string               // of channels: one ACL pattern covers keys and channels
-	ID      string               // of this client, in its channels
-	Denied  func(err error) bool // reports whether the server permits no subscription
+	Slotted bool   // Cluster
+	Prefix  string // of channels: one ACL pattern covers keys and channels
+	ID      string // of this client, in its channels
 	// Unclaimed is told of a grant to an owner that nobody claims.
 	Unclaimed func(owner string, g Grant)
 	Refused   func(err error) // no subscription is permitted

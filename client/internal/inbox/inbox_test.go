@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -88,7 +89,7 @@ func (s *station) seen() []string {
 	return s.received
 }
 
-var errDenied = errors.New("denied")
+var errDenied = fcall.ErrDenied
 
 // bubble runs a test with an inbox over a station, in virtual time.
 func bubble(t *testing.T, slotted bool, test func(t *testing.T, in *Inbox, s *station)) {
@@ -97,8 +98,7 @@ func bubble(t *testing.T, slotted bool, test func(t *testing.T, in *Inbox, s *st
 	synctest.Test(t, func(t *testing.T) {
 		s := &station{}
 		s.in = New(Config{Redis: s, Slotted: slotted, Prefix: "lock:", ID: "id",
-			Unclaimed: func(string, Grant) {}, Refused: func(error) { s.notices++ },
-			Denied: func(err error) bool { return errors.Is(err, errDenied) }})
+			Unclaimed: func(string, Grant) {}, Refused: func(error) { s.notices++ }})
 		test(t, s.in, s)
 		s.in.Close(context.Background())
 		began := time.Now()

@@ -4,8 +4,10 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/redis/rueidis"
 )
 
@@ -44,7 +46,7 @@ func (in *Inbox) receive(ctx context.Context, s *subscription) {
 		if ctx.Err() != nil {
 			return
 		}
-		refused := err != nil && in.Denied(err)
+		refused := errors.Is(fcall.Classify(ctx, err), fcall.ErrDenied)
 		in.set(s, false, refused)
 		switch {
 		case refused:

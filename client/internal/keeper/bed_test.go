@@ -179,7 +179,7 @@ func in(t *testing.T, test func(t *testing.T, b *bed)) {
 			defer b.mu.Unlock()
 			change()
 		}
-		b.Keeper = New(Config{Backend: b.server, Cache: tracking.New(false), Slot: func(string) uint16 { return 0 }, Closed: errClosed,
+		b.Keeper = New(Config{Backend: b.server, Cache: tracking.New(), Slot: func(string) uint16 { return 0 }, Closed: errClosed,
 			OnEnded: func(e *holding.Ending) {
 				note(func() {
 					if e.First {

@@ -80,17 +80,18 @@ func (k *Keeper) Close(patience context.Context) {
 	case <-undone:
 	case <-patience.Done():
 	}
-	k.mu.Lock()
+	k.pipelines.mu.Lock() // no pipeline begins after this
 	k.cancel()
+	k.pipelines.mu.Unlock()
+	k.mu.Lock()
 	for _, x := range k.queue {
-		x.Timer().Index = -1
+		*x.Timer() = -1
 		if u, ok := x.timed.(*Undo); ok {
 			u.drop(k.Closed)
 		}
 	}
 	k.queue = nil
 	k.mu.Unlock()
-	k.pipelines.close()
 	k.done.Wait()
 }
 

@@ -43,7 +43,7 @@ type Config struct {
 // timed is what is in the heap: a *holding.Holding or an *Undo.
 type timed interface {
 	Due() time.Time // the zero time: never again
-	Timer() *holding.Place
+	Timer() *int    // its place in the heap; -1: it is not there
 }
 
 // Keeper is safe for concurrent use.
@@ -76,18 +76,17 @@ func New(cfg Config) *Keeper {
 }
 
 // Add begins to keep a Holding that nobody else knows yet. It returns false after Close.
-func (k *Keeper) Add(h *holding.Holding) bool { return k.add(h, h.Lease.Due(), false) }
+func (k *Keeper) Add(h *holding.Holding) bool { return k.add(h, false) }
 
 // add puts x into the heap.
-func (k *Keeper) add(x timed, due time.Time, undo bool) bool {
+func (k *Keeper) add(x timed, undo bool) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.ctx.Err() != nil || k.closing && !undo {
 		return false
 	}
-	x.Timer().Due = due
 	heap.Push(&k.queue, x)
-	k.sooner(due)
+	k.sooner(k.queue[*x.Timer()].due)
 	k.start.Do(func() { k.done.Go(k.run) })
 	return true
 }
@@ -96,26 +95,27 @@ func (k *Keeper) add(x timed, due time.Time, undo bool) bool {
 func (k *Keeper) Update(x timed) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	place := x.Timer()
-	if place.Index < 0 {
+	place := *x.Timer()
+	if place < 0 {
 		return
 	}
-	if place.Due = x.Due(); place.Due.IsZero() {
-		heap.Remove(&k.queue, place.Index)
+	due := x.Due()
+	if due.IsZero() {
+		heap.Remove(&k.queue, place)
 		delete(k.failing, x)
 		k.settled()
 		return
 	}
-	k.queue[place.Index].due = place.Due
-	heap.Fix(&k.queue, place.Index)
-	k.sooner(place.Due)
+	k.queue[place].due = due
+	heap.Fix(&k.queue, place)
+	k.sooner(due)
 }
 
 // fails notes whether the last renewal of a lock failed. One that is not kept any more has none.
 func (k *Keeper) fails(h *holding.Holding, fails bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if delete(k.failing, h); fails && h.Timer().Index >= 0 {
+	if delete(k.failing, h); fails && *h.Timer() >= 0 {
 		k.failing[h] = true
 	}
 }

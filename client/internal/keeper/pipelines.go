@@ -28,10 +28,8 @@ type sending struct {
 // neighbouring slots, so that a node that is stalled does not hold up the others, and of leases of about
 // one length, because that sets how long a pipeline may take.
 type pipelines struct {
-	mu     sync.Mutex
-	lanes  map[lane]*waiting
-	closed bool
-	done   sync.WaitGroup
+	mu    sync.Mutex
+	lanes map[lane]*waiting
 }
 
 type lane struct {
@@ -80,12 +78,12 @@ func (p *pipelines) launch(k *Keeper) {
 
 // begin is launch for one lane. p.mu is held.
 func (p *pipelines) begin(k *Keeper, at lane, w *waiting) {
-	for !p.closed && len(w.sendings) > 0 && w.flying < laneFlights {
+	for k.ctx.Err() == nil && len(w.sendings) > 0 && w.flying < laneFlights {
 		n := min(len(w.sendings), batchSize)
 		batch := w.sendings[:n:n]
 		w.sendings = w.sendings[n:]
 		w.flying++
-		p.done.Go(func() { p.fly(k, at, w, batch) })
+		k.done.Go(func() { p.fly(k, at, w, batch) })
 	}
 }
 
@@ -97,13 +95,6 @@ func (p *pipelines) fly(k *Keeper, at lane, w *waiting, batch []sending) {
 	if p.begin(k, at, w); w.flying == 0 {
 		delete(p.lanes, at)
 	}
-}
-
-func (p *pipelines) close() {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	p.done.Wait()
 }
 
 // deliver is one pipeline. It waits for a sixth of the shortest lease at most: what was not answered
@@ -121,7 +112,7 @@ func (k *Keeper) deliver(at lane, batch []sending) {
 	}
 	ctx, cancel := context.WithTimeout(k.ctx, limit)
 	sent, answers := time.Now(), make(chan []fcall.Outcome, 1)
-	k.pipelines.done.Go(func() {
+	k.done.Go(func() {
 		defer cancel()
 		answers <- k.Backend.Send(ctx, calls)
 	})
@@ -130,7 +121,7 @@ func (k *Keeper) deliver(at lane, batch []sending) {
 	case outcomes = <-answers:
 	case <-time.After(patience):
 		outcomes = slices.Repeat([]fcall.Outcome{{Err: errLate}}, len(batch))
-		k.pipelines.done.Go(func() {
+		k.done.Go(func() {
 			for i, o := range <-answers {
 				batch[i].late(k, sent, o)
 			}

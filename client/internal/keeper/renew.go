@@ -62,11 +62,7 @@ func (k *Keeper) Lose(h *holding.Holding, said fcall.Reply) error {
 // not renewed, and the hold, so that one that the server has forgotten is not renewed by way of
 // another.
 func Renewal(h *holding.Holding, length time.Duration) fcall.Call {
-	ttl := h.Terms.TTL
-	if length != h.Terms.Length {
-		ttl = fcall.TTL(length)
-	}
-	return fcall.Call{Verb: fcall.Renew, Key: h.Key, Owner: h.Owner, Hold: h.Hold, TTL: ttl, Fence: h.First,
+	return fcall.Call{Verb: fcall.Renew, Key: h.Key, Owner: h.Owner, Hold: h.Hold, TTL: fcall.TTL(length), Fence: h.First,
 		Replicas: h.Terms.Replicas, ReplicaWait: h.Terms.ReplicaWait}
 }
 

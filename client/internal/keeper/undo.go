@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
-	"github.com/holdfast-go/holdfast/client/internal/holding"
 )
 
 // Undo is what may be left at the server of an owner whose lock nobody here wants any more. It is
@@ -26,7 +25,7 @@ type Undo struct {
 	// Done, if not nil, gets what the server said first, or why nobody asks any more. It has room for one.
 	Done chan fcall.Outcome
 
-	place holding.Place
+	place int
 	mu    sync.Mutex
 	at    time.Time // of the next try; the zero time: it is done
 	pause time.Duration
@@ -39,13 +38,13 @@ type Undo struct {
 // Undo begins at once, or behind After. After Close the lease ends what is left.
 func (k *Keeper) Undo(u *Undo) {
 	now := time.Now()
-	if u.place.Index = -1; u.After != nil {
+	if u.place = -1; u.After != nil {
 		u.After.undo, u.at = u, now.Add(overWait)
 	} else if u.at.IsZero() {
 		u.at = now.Add(u.pause)
 	}
 	u.over = u.Until.Before(now) // prolonged, perhaps, by what this process does not know of: once
-	if !k.add(u, u.at, true) && u.Done != nil {
+	if !k.add(u, true) && u.Done != nil {
 		u.Done <- fcall.Outcome{Err: k.Closed}
 	}
 }
@@ -61,7 +60,7 @@ func (k *Keeper) Returns(key, owner string) bool {
 }
 
 // Timer is of the keeper.
-func (u *Undo) Timer() *holding.Place { return &u.place }
+func (u *Undo) Timer() *int { return &u.place }
 
 // Due is when step must be called.
 func (u *Undo) Due() time.Time {

@@ -215,7 +215,7 @@ func begun(backend fcall.Backend, r *Request) (*entry, *Waiter) {
 	q := New(Config{Backend: backend, Owner: func(string) string { return "own" }, Slot: func(string) uint16 { return 0 },
 		Jitter: func(time.Duration) time.Duration { return 0 }, Answered: func() {},
 		LostError: func(_ *holding.Holder, why error, _ string) error { return why }})
-	q.Keeper = keeper.New(keeper.Config{Backend: backend, Cache: tracking.New(false), Slot: q.Slot,
+	q.Keeper = keeper.New(keeper.Config{Backend: backend, Cache: tracking.New(), Slot: q.Slot,
 		OnEnded: func(*holding.Ending) {}, OnGone: func(*holding.Holding) {}})
 	e := q.enter(r)
 	w := e.waiter(context.Background(), r)

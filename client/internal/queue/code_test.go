@@ -66,7 +66,8 @@ func (e *coder) queue(w *world, q *Machine) {
 		x = x.next
 	}
 	e.f(q.owes, q.above >= 0, q.calling, q.answers > 0, q.due != 0, q.doubt, q.h.Again, q.news)
-	e.f(q.bound.guard > 0, q.bound.minHold > 0)
+	t := q.call.Terms
+	e.f(t != nil && t.Guard > 0, t != nil && t.MinHold > 0)
 	e.ago(w.now, tick(q.heardAt/time.Second))
 	e.ago(w.now, tick(q.due/time.Second))
 	e.o(idOf(q.owner))

@@ -110,7 +110,7 @@ func (m *Machine) granted(e Event) {
 	case m.state == Standing && m.above < 0:
 		m.ask()
 	case m.state == Standing && e.Token > m.above:
-		m.serve(e.Token, e.Top, m.bound.minHold > 0 || e.Confirm)
+		m.serve(e.Token, e.Top, m.call.Terms.MinHold > 0 || e.Confirm)
 	}
 }
 
@@ -241,8 +241,12 @@ func (m *Machine) give(w *Waiter, first bool) {
 	m.do(a)
 }
 
-// fits reports whether the owner of the place can be w's.
-func (m *Machine) fits(w *Waiter) bool { return w != nil && w.bound() == m.bound }
+// fits reports whether the owner of the place can be w's: these cannot be changed about a place or a grant, and
+// the owner string shows the label.
+func (m *Machine) fits(w *Waiter) bool {
+	t := m.call.Terms
+	return w != nil && t != nil && w.Terms.Guard == t.Guard && w.Terms.MinHold == t.MinHold && w.Terms.Label == t.Label
+}
 
 // ask asks for the head, with the owner of the place if that fits. With nobody there the queue ends.
 func (m *Machine) ask() {
@@ -263,7 +267,7 @@ func (m *Machine) ask() {
 // send makes a call for w, of what was granted if it is a Renew.
 func (m *Machine) send(op Op, w *Waiter) {
 	if m.owner == "" {
-		m.owner, m.bound, m.doubt, m.above = m.Fresh(w.Terms.Label), w.bound(), false, -1
+		m.owner, m.doubt, m.above = m.Fresh(w.Terms.Label), false, -1
 	}
 	if m.due == 0 {
 		m.due = m.now

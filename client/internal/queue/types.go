@@ -110,14 +110,6 @@ type Waiter struct {
 	heard      uint64  // answers when it came
 }
 
-// bound is what cannot be changed about a place or a grant.
-type bound struct {
-	guard, minHold time.Duration
-	label          string // the owner string shows it
-}
-
-func (w *Waiter) bound() bound { return bound{w.Terms.Guard, w.Terms.MinHold, w.Terms.Label} }
-
 // verdict is why a wait ends whose time is over: it may be the server's doing.
 func (m *Machine) verdict() error {
 	if m.due != 0 && m.now-m.due >= silence {
@@ -157,7 +149,6 @@ type stand struct {
 	h     Action // Serve: what a holder of this process has
 
 	owner string // of the place; "": the next call has a fresh one
-	bound bound  // that of owner
 	owes  bool   // the server may know the owner
 	doubt bool   // a call with it has no answer, and may run late
 	above int64  // grants up to this one are void; negative: all, because no wait was answered

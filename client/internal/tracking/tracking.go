@@ -27,8 +27,11 @@ const (
 
 // Cache is safe for concurrent use.
 type Cache struct {
+	// Set before Switch: in Cluster a call that is redirected loses its tracking unnoticed, and one node says
+	// nothing of the others, so nothing is believed for longer than maxSilence.
+	Slotted bool
+
 	on      atomic.Bool
-	slotted bool
 	heard   atomic.Int64 // when the server last answered, in nanoseconds since born
 	born    time.Time
 	size    atomic.Int64 // of entries: an empty cache costs the other calls no mutex
@@ -64,11 +67,9 @@ type Question struct{ entry *entry }
 // Tracked reports whether the answer is worth tracking.
 func (q Question) Tracked() bool { return q.entry != nil }
 
-// New returns a cache that is off. slotted: in Cluster a call that is redirected loses its tracking
-// unnoticed, and one node says nothing of the others, so nothing is believed for longer than
-// maxSilence.
-func New(slotted bool) *Cache {
-	return &Cache{slotted: slotted, born: time.Now(), entries: map[string]*entry{}, watched: map[string][]*func(){}}
+// New returns a cache that is off.
+func New() *Cache {
+	return &Cache{born: time.Now(), entries: map[string]*entry{}, watched: map[string][]*func(){}}
 }
 
 // Switch turns the use of tracking on or off.
@@ -129,7 +130,7 @@ func (c *Cache) Keep(q Question, kind Kind, value any, sent time.Time, lifetime 
 	if q.entry == nil || !c.on.Load() || lifetime <= 0 {
 		return
 	}
-	if c.slotted {
+	if c.Slotted {
 		lifetime = min(lifetime, maxSilence)
 	}
 	c.mu.Lock()

@@ -37,7 +37,8 @@ type cache struct {
 func in(t *testing.T, slotted bool, test func(c *cache)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := &cache{tracking.New(slotted), t}
+		c := &cache{tracking.New(), t}
+		c.Slotted = slotted
 		c.Switch(true)
 		test(c)
 	})

@@ -248,6 +248,9 @@ func (a *app) run(ctx context.Context, f *runFlags, name string, argv []string) 
 		return usageError{err}
 	}
 	j := &job{app: a, flags: f, name: name, command: command, signals: supervise.Catch(), began: time.Now()}
+	if a.interrupted() { // before that
+		return exit(exitInterrupted)
+	}
 	if err := command.Find(); err != nil {
 		return j.notStarted(err)
 	}
@@ -326,8 +329,9 @@ func (j *job) once(ctx context.Context, c *client.Client, quiet func()) error {
 // under runs the command, and gives the lock back.
 func (j *job) under(ctx context.Context, lock *client.Lock) error {
 	if j.flags.verbose {
-		j.say(fmt.Sprintf("%s: taken after %s, token %d", printable(j.name), short(time.Since(j.began)),
-			lock.Fence()))
+		supervise.Within(func() {
+			j.say(fmt.Sprintf("%s: taken after %s, token %d", printable(j.name), short(time.Since(j.began)), lock.Fence()))
+		})
 	}
 	if caught, ok := context.Cause(ctx).(supervise.Interrupted); ok {
 		_ = lock.Release(ctx)

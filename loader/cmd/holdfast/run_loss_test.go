@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -69,6 +70,40 @@ func TestRunThatIsInterruptedWhileItWaits(t *testing.T) {
 		waiters(t, where, "a", 0)
 	}
 	h.finish()
+}
+
+// A signal that comes while a file is read is not lost.
+func TestRunThatIsInterruptedBeforeItAsks(t *testing.T) {
+	_, where := loaded(t)
+	file := filepath.Join(t.TempDir(), "password")
+	require.NoError(t, syscall.Mkfifo(file, 0o600))
+	r := begin(t, where, "--password-file", file, "a", "--", "echo", "ran")
+	slow, err := os.OpenFile(file, os.O_WRONLY, 0) // when it reads
+	require.NoError(t, err)
+	require.NoError(t, r.cmd.Process.Signal(syscall.SIGTERM))
+	_, err = slow.WriteString("secret\n")
+	require.NoError(t, err)
+	require.NoError(t, slow.Close())
+	r.silent()
+	require.Contains(t, []int{130, 143}, r.code(), "which signal it was is known since it listens")
+}
+
+// Nor does who does not read what is said keep it from its command.
+func TestRunThatNobodyReads(t *testing.T) {
+	_, where := loaded(t)
+	reader, full, err := os.Pipe()
+	require.NoError(t, err)
+	defer reader.Close()
+	require.NoError(t, full.SetWriteDeadline(time.Now().Add(time.Second)))
+	for err == nil {
+		_, err = full.Write([]byte("more than a pipe takes\n"))
+	}
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, append(append([]string{"run"}, where...), "-v", "a", "--", "true")...)
+	cmd.Stderr = full
+	require.NoError(t, cmd.Run())
 }
 
 func TestRunIgnoresWhatNohupIgnores(t *testing.T) {

@@ -40,6 +40,7 @@ const (
 // wake notes whether this process stood still. A renewal could not be sent then. The wall clock tells, because
 // the other one stands still too while the machine is suspended.
 func (e *ending) wake() {
+	e.notice = max(e.notice, min(e.grace, e.hold.Remaining()/3)) // a lock that was handed over has little left at first
 	switch left, now := e.hold.Remaining(), time.Now(); {
 	case left > e.notice:
 		e.renewed = time.Time{}

@@ -54,3 +54,33 @@ func TestStoodStillAfterALateBeginning(t *testing.T) {
 		}
 	})
 }
+
+// handed is a lock that was handed over: it is good for little until its first renewal.
+type handed struct {
+	until
+	renewed time.Time
+}
+
+func (h handed) Remaining() time.Duration {
+	if time.Now().Before(h.renewed) {
+		return time.Until(h.renewed) + time.Second
+	}
+	return h.until.Remaining()
+}
+
+// SIGTERM comes as early before the end of the lease as of one that was free.
+func TestTheNoticeOfALockThatWasHandedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, after := time.Now(), time.Duration(0)
+		nobody := &process{cmd: &exec.Cmd{Process: &os.Process{Pid: math.MaxInt32}}}
+		e := &ending{hold: handed{until(began.Add(30 * time.Second)), began.Add(600 * time.Millisecond)}, process: nobody,
+			grace: 5 * time.Second, say: func(string) { after = time.Since(began) }, due: began}
+		for e.wake(); e.why == nil; e.wake() {
+			e.look()
+			wait := e.next()
+			e.due = time.Now().Add(wait)
+			time.Sleep(wait)
+		}
+		require.Equal(t, 25*time.Second, after)
+	})
+}

@@ -49,7 +49,7 @@ type Result struct {
 // ended is killed. See Shared. An error is that it could not be started: see StartCode.
 func (c *Command) Run(hold Hold, signals chan os.Signal) (Result, error) {
 	// All is ready before the command is: it can do at once what makes others send signals.
-	group, notice, lost := !Shared(), min(c.Grace, hold.Remaining()/3), hold.Context().Done()
+	group, lost := !Shared(), hold.Context().Done()
 	if group {
 		notify(signals, jobs)
 	}
@@ -59,7 +59,7 @@ func (c *Command) Run(hold Hold, signals chan os.Signal) (Result, error) {
 	}
 	say, said := c.aside()
 	defer said()
-	e := &ending{hold: hold, process: p, grace: c.Grace, notice: notice, say: say, due: time.Now().Round(0)}
+	e := &ending{hold: hold, process: p, grace: c.Grace, say: say, due: time.Now().Round(0)}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -86,6 +86,19 @@ const (
 	mostLines = 8
 	sayWithin = time.Second
 )
+
+// Within says something, and waits a second at most for who does not read.
+func Within(say func()) {
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		say()
+	}()
+	select {
+	case <-said:
+	case <-time.After(sayWithin):
+	}
+}
 
 // aside is Say that never blocks: to end the command must not depend on who reads the lines. said waits
 // for them.
