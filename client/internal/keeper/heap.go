@@ -19,11 +19,7 @@ func (q dueHeap) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
 	*q[i].Timer(), *q[j].Timer() = i, j
 }
-func (q *dueHeap) Push(x any) {
-	t := x.(timed)
-	*t.Timer() = len(*q)
-	*q = append(*q, dueItem{t, t.Due()})
-}
+func (q *dueHeap) Push(any) {} // add appends, where the time is known
 func (q *dueHeap) Pop() any {
 	old := *q
 	t := old[len(old)-1].timed

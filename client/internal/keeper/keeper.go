@@ -76,17 +76,19 @@ func New(cfg Config) *Keeper {
 }
 
 // Add begins to keep a Holding that nobody else knows yet. It returns false after Close.
-func (k *Keeper) Add(h *holding.Holding) bool { return k.add(h, false) }
+func (k *Keeper) Add(h *holding.Holding) bool { return k.add(h, h.Lease.Due(), false) }
 
 // add puts x into the heap.
-func (k *Keeper) add(x timed, undo bool) bool {
+func (k *Keeper) add(x timed, due time.Time, undo bool) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.ctx.Err() != nil || k.closing && !undo {
 		return false
 	}
-	heap.Push(&k.queue, x)
-	k.sooner(k.queue[*x.Timer()].due)
+	*x.Timer() = len(k.queue)
+	k.queue = append(k.queue, dueItem{x, due})
+	heap.Fix(&k.queue, *x.Timer())
+	k.sooner(due)
 	k.start.Do(func() { k.done.Go(k.run) })
 	return true
 }

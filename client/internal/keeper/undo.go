@@ -44,7 +44,7 @@ func (k *Keeper) Undo(u *Undo) {
 		u.at = now.Add(u.pause)
 	}
 	u.over = u.Until.Before(now) // prolonged, perhaps, by what this process does not know of: once
-	if !k.add(u, true) && u.Done != nil {
+	if !k.add(u, u.at, true) && u.Done != nil {
 		u.Done <- fcall.Outcome{Err: k.Closed}
 	}
 }
