@@ -13,8 +13,8 @@ type Run struct {
 	Ran bool   // fn was called, here
 	By  Holder // who has this interval; the zero value: nobody, and nobody gets it yet (Guard), or several
 	// from now, until asking again can help: what is left of the interval, and of the lease while fn runs
-	// elsewhere; longer if fn still runs then, and with WithLimit. Negative: the key has no end, so nobody
-	// knows, as with Holder and Remaining of a BusyError
+	// elsewhere; longer if fn still runs then, and with WithLimit. Negative: the key has no end, see
+	// BusyError.Remaining
 	End time.Duration
 }
 

@@ -26,7 +26,8 @@ type sending struct {
 
 // pipelines send what is due, each in a goroutine of its own. What is of one lane shares pipelines: locks of
 // neighbouring slots, so that a node that is stalled does not hold up the others, and of leases of about
-// one length, because that sets how long a pipeline may take.
+// one length, because that sets how long a pipeline may take. What is overdue, asked or undone shares them with its
+// own slot alone.
 type pipelines struct {
 	mu    sync.Mutex
 	lanes map[lane]*waiting
@@ -44,7 +45,7 @@ type waiting struct {
 	flying   int
 }
 
-// Ask makes a call in the background, in one pipeline with others. It does not block.
+// Ask makes a call in the background, in one pipeline with others of its slot. It does not block.
 func (k *Keeper) Ask(r *Ride) {
 	k.send(r.Call.Key, r.Call.Replicas, true, sending{ride: r, length: max(r.Length, 6*(pipeWait+r.Call.ReplicaWait))})
 }

@@ -88,7 +88,7 @@ func TestRunThatIsInterruptedBeforeItAsks(t *testing.T) {
 	require.Contains(t, []int{130, 143}, r.code(), "which signal it was is known since it listens")
 }
 
-// Nor does who does not read what is said keep it from its command.
+// Who does not read what is said keeps nobody from the command.
 func TestRunThatNobodyReads(t *testing.T) {
 	_, where := loaded(t)
 	reader, full, err := os.Pipe()

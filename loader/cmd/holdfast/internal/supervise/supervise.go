@@ -80,8 +80,7 @@ func (c *Command) Run(hold Hold, signals chan os.Signal) (Result, error) {
 	}
 }
 
-// mostLines is more than are said of one command, and sayWithin how long Run waits for who does not read
-// the last.
+// mostLines is more than are said of one command, and sayWithin how long who does not read is waited for.
 const (
 	mostLines = 8
 	sayWithin = time.Second
@@ -112,9 +111,6 @@ func (c *Command) aside() (say func(string), said func()) {
 	}()
 	return func(line string) { lines <- line }, func() {
 		close(lines)
-		select {
-		case <-all:
-		case <-time.After(sayWithin):
-		}
+		Within(func() { <-all })
 	}
 }
