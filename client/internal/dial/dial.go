@@ -41,6 +41,7 @@ type Invalidated = func([]rueidis.RedisMessage)
 //   - ReadBufferEachConn and WriteBufferEachConn 64 KiB where they are 0
 //   - ConnLifetime 0
 //   - ClusterOption.MaxMovedRedirections 16 where it is 0
+//   - Sentinel.Dialer with the Timeout and the KeepAlive of Dialer where they are 0
 //   - SendToReplicas is not asked about SSUBSCRIBE
 //   - connections are counted in wires
 //   - client-side caching in mode OPTIN NOLOOP, unless DisableCache, AlwaysRESP2 or
@@ -66,6 +67,11 @@ func Adapt(option rueidis.ClientOption, wires *Wires, invalidated Invalidated) (
 	// Two nodes that name each other, as of a slot that is on its way and whose target failed over, would be
 	// asked in turn without a pause, and a call without a deadline for ever.
 	option.ClusterOption.MaxMovedRedirections = cmp.Or(option.ClusterOption.MaxMovedRedirections, redirections)
+	// rueidis has these for the nodes alone: a sentinel that fell silent was listened to for ever.
+	// Unnecessary once it has them for both.
+	sentinels := &option.Sentinel.Dialer
+	sentinels.Timeout = cmp.Or(sentinels.Timeout, option.Dialer.Timeout, rueidis.DefaultDialTimeout)
+	sentinels.KeepAlive = cmp.Or(sentinels.KeepAlive, option.Dialer.KeepAlive, rueidis.DefaultTCPKeepAlive)
 	if theirs := option.SendToReplicas; theirs != nil {
 		// rueidis counts SSUBSCRIBE as a read, but a primary does not see the subscribers of its
 		// replicas, so it would not hand a lock over to them. Unnecessary once rueidis asks about

@@ -95,6 +95,7 @@ func TestAdapt(t *testing.T) {
 	require.NoError(t, err)
 	defer redis.Close()
 	mine := rueidis.ClientOption{PipelineMultiplex: 2, MaxFlushDelay: time.Second, ReadBufferEachConn: 1, WriteBufferEachConn: 2, ConnLifetime: time.Hour,
+		Dialer: net.Dialer{Timeout: time.Hour, KeepAlive: time.Second}, Sentinel: rueidis.SentinelOption{Dialer: net.Dialer{KeepAlive: time.Minute}},
 		SendToReplicas: func(rueidis.Completed) bool { return true }, ClusterOption: rueidis.ClusterOption{MaxMovedRedirections: 3}}
 	option, caching := Adapt(mine, NewWires(), nil)
 	require.True(t, caching)
@@ -105,6 +106,7 @@ func TestAdapt(t *testing.T) {
 	require.Equal(t, []int{1, 2}, []int{option.ReadBufferEachConn, option.WriteBufferEachConn})
 	require.Zero(t, option.ConnLifetime)
 	require.Equal(t, 3, option.ClusterOption.MaxMovedRedirections)
+	require.Equal(t, net.Dialer{Timeout: time.Hour, KeepAlive: time.Minute}, option.Sentinel.Dialer)
 	require.False(t, option.SendToReplicas(redis.B().Ssubscribe().Channel("x").Build()))
 	require.True(t, option.SendToReplicas(redis.B().Get().Key("x").Build()))
 	option, _ = Adapt(rueidis.ClientOption{}, NewWires(), nil)
@@ -113,6 +115,7 @@ func TestAdapt(t *testing.T) {
 	require.Equal(t, []int{buffer, buffer}, []int{option.ReadBufferEachConn, option.WriteBufferEachConn})
 	require.Nil(t, option.SendToReplicas)
 	require.Equal(t, redirections, option.ClusterOption.MaxMovedRedirections)
+	require.Equal(t, net.Dialer{Timeout: rueidis.DefaultDialTimeout, KeepAlive: rueidis.DefaultTCPKeepAlive}, option.Sentinel.Dialer)
 	for _, without := range []rueidis.ClientOption{{DisableCache: true}, {AlwaysRESP2: true}, {ClientTrackingOptions: []string{"BCAST"}}} {
 		option, caching = Adapt(without, NewWires(), nil)
 		require.False(t, caching)
@@ -171,6 +174,23 @@ func TestConnectionsThatEndedAreMadeAnew(t *testing.T) {
 	require.Eventually(t, func() bool { return wires.Ended().Load() > before }, time.Minute, time.Millisecond)
 	// rueidis closes a connection before it takes another one: a call between the two fails.
 	require.Eventually(t, func() bool { return ping() == nil }, time.Minute, time.Millisecond)
+}
+
+// The host of a primary and of the sentinel that is listened to froze: another sentinel names the new primary.
+func TestASentinelThatFellSilentWithItsPrimary(t *testing.T) {
+	d := server.Sentinel(t)
+	option := d.ClientOption()
+	option.Dialer = net.Dialer{Timeout: time.Second, KeepAlive: 100 * time.Millisecond}
+	option.ConnWriteTimeout = time.Second
+	redis, wires, _, _, err := Open(t.Context(), option, func([]rueidis.RedisMessage) {})
+	require.NoError(t, err)
+	defer wires.Close()
+	defer redis.Close()
+	require.NoError(t, d.Nodes()[0].Pause())
+	require.NoError(t, d.Sentinels()[0].Pause())
+	require.Eventually(t, func() bool {
+		return redis.Do(t.Context(), redis.B().Set().Key("x").Value("y").Build()).Error() == nil
+	}, time.Minute, time.Millisecond)
 }
 
 func TestOpenWithoutAServer(t *testing.T) {
