@@ -3,7 +3,7 @@
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    := 20s
-TIME        := 60s
+TIME         = $(if $(filter test virtual,$(MAKECMDGOALS)),20s,60s)
 
 # Modules of their own, so that what they need is in nobody's go.sum who does not use it.
 MODULES := $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod | sort))
@@ -20,10 +20,13 @@ SIMULATE = cd client/locktest && HOLDFAST_SIMULATE=$(TIME) HOLDFAST_SEED=$(SEED)
 
 .DEFAULT_GOAL := help
 .PHONY: help test first-half second-half unraced others modules virtual differential compiled \
-	test-containers lint demo bench bench-quick pictures fuzz simulate levels defects schedules chaos chaos-defects soak release tag hooks images clean prepare
+	test-containers lint demo bench bench-quick pictures fuzz simulate defects schedules chaos chaos-defects soak release tag hooks images clean prepare
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# Tests of the tests, and a walk through more states than one waits for: make defects.
+DEEP := '^Test(Mutations|FlawsAreFound|WrongsAreNoticed|Protocol)'
 
 # Tests on real servers wait more than they compute, so they run side by side. The packages that take
 # longest run in two halves, by the names of their tests: -run and -skip of one pattern leave none out.
@@ -38,7 +41,7 @@ OTHERS   = ./loader $(filter-out $(LONG) $(UNRACED),$(shell go list ./... | sed 
 
 # Tests in virtual time are several times slower with the race detector: what drives the client from many
 # goroutines has it.
-VIRTUAL  = $$(go list ./... | grep -v -e /simulation -e /differential -e /jobs -e 'locktest$$')
+VIRTUAL  = $$(go list ./... | grep -v -e /simulation -e /differential -e /jobs -e /model -e 'locktest$$')
 DETECTED := . ./internal/jobs
 
 # Modules that are glue, without goroutines and locks of their own, and bring much to compile.
@@ -46,8 +49,9 @@ GLUE  := client/adapter/asynq client/adapter/goredis integration/fencing .ci/pic
 # The others, whose tests are not run in a way of their own.
 PLAIN := $(filter-out $(GLUE) client/locktest integration/bench integration/chaos loader/cmd/holdfast,$(MODULES))
 
-test: ## Run all tests on a real server, with the race detector where it pays, and simulate for TIME (60s)
+test: ## Run the tests on a real server, with the race detector where it pays, and simulate for TIME (20s)
 	@$(if $(RACE),,echo "without -race: it needs a C compiler")
+	@echo "skipped, shown by make defects: the model's walk, and defects that are put back"
 	@$(MAKE) --no-print-directory -k -j 5 virtual first-half second-half others unraced modules
 
 # All that several of the following would compile at once otherwise.
@@ -67,7 +71,7 @@ others: compiled
 	$(NICE) $(TEST) $(SKIP) -p 2 $(OTHERS)
 
 unraced: compiled
-	$(NICE) go test -count=1 -timeout 15m -p 2 $(UNRACED)
+	$(NICE) go test -count=1 -timeout 15m -p 2 -skip $(DEEP) $(UNRACED)
 
 modules: compiled
 	cd loader/cmd/holdfast && $(NICE) go test -count=1 -timeout 15m . && $(NICE) $(TEST) -p 1 ./internal/...
@@ -85,8 +89,8 @@ virtual: compiled differential
 # this is about servers. Nobody is nice: the servers in containers are not.
 test-containers: export HOLDFAST_RUNTIME = container
 test-containers: ## Run the tests of servers on every server of the matrix, in containers
-	@echo "skipped, shown by make test: TestMutationsAreCaught"
-	@$(MAKE) --no-print-directory -k -j 3 RACE= NICE= SKIP='-skip TestMutationsAreCaught' OTHERS="./loader ./integration/contract ./integration/server" \
+	@echo "skipped, shown by make defects: TestMutationsAreCaught"
+	@$(MAKE) --no-print-directory -k -j 3 RACE= NICE= SKIP="-skip $(DEEP)" OTHERS="./loader ./integration/contract ./integration/server" \
 		first-half second-half others differential
 
 differential: compiled
@@ -126,15 +130,15 @@ fuzz: prepare ## Fuzz what servers and others may send, FUZZTIME (20s) for each 
 		if grep -q '^FAIL' $$log && ! grep -qx ' *context deadline exceeded' $$log; then exit 1; fi; \
 	done
 
-simulate: levels defects ## Simulate schedules of faults for TIME (60s) at each level, from SEED on; then put defects back, and find each
-
-levels:
+simulate: ## Simulate schedules of faults for TIME (60s) at each level, from SEED on
 	$(SIMULATE)
 	for level in replicated guarded quorum brief; do \
 		(HOLDFAST_PROFILE=$$level; export HOLDFAST_PROFILE; $(SIMULATE)) || exit 1; \
 	done
 
-defects:
+defects: prepare ## Put defects into the library, the queue, the model and the client, and find each; walk through the model
+	go test -count=1 -run $(DEEP) ./client/internal/queue ./integration/contract
+	cd client/locktest && go test -count=1 -run $(DEEP) ./internal/model
 	cd client/locktest && go test -count=1 -v -timeout 40m -run 'TestDefectsAreFound' ./internal/simulation
 
 # Brief ones of all deployments and levels, each with few actors and faults. PROCESSES= at once; ^C ends it.
