@@ -22,6 +22,8 @@ import (
 //     MiB, and not 1.4
 //   - ConnLifetime 0: it would repeat commands that must not be
 //   - ClusterOption.MaxMovedRedirections 16 where it is 0: nodes that name each other are not asked for ever
+//   - ClusterOption.ShardsRefreshInterval 5 s and Sentinel.TopologyRefreshInterval 15 s where they are 0: a
+//     primary that fell silent, or whose failover was not heard of, is left for the new one
 //   - Sentinel.Dialer with the Timeout and the KeepAlive of Dialer where they are 0: a sentinel that fell
 //     silent is not listened to for ever
 //   - client-side caching in mode OPTIN NOLOOP, unless DisableCache, AlwaysRESP2 or

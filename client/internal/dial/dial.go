@@ -25,6 +25,11 @@ const (
 	buffer = 64 << 10
 	// More than a slot that moves needs.
 	redirections = 16
+	// Some hundred microseconds of a Cluster's processors for each client.
+	refreshNodes = 5 * time.Second
+	// Longer: rueidis hears no sentinel meanwhile, and one that asks a silent primary for its role waits until
+	// that connection ends, so a failover in that time is followed some 9 s late.
+	refreshSentinels = 15 * time.Second
 	// Connections are renewed no more often: the new ones may lead to a replica again. Longer than a
 	// connect, shorter than a lease.
 	renewPause = time.Second
@@ -41,6 +46,7 @@ type Invalidated = func([]rueidis.RedisMessage)
 //   - ReadBufferEachConn and WriteBufferEachConn 64 KiB where they are 0
 //   - ConnLifetime 0
 //   - ClusterOption.MaxMovedRedirections 16 where it is 0
+//   - ClusterOption.ShardsRefreshInterval 5 s and Sentinel.TopologyRefreshInterval 15 s where they are 0
 //   - Sentinel.Dialer with the Timeout and the KeepAlive of Dialer where they are 0
 //   - SendToReplicas is not asked about SSUBSCRIBE
 //   - connections are counted in wires
@@ -67,6 +73,10 @@ func Adapt(option rueidis.ClientOption, wires *Wires, invalidated Invalidated) (
 	// Two nodes that name each other, as of a slot that is on its way and whose target failed over, would be
 	// asked in turn without a pause, and a call without a deadline for ever.
 	option.ClusterOption.MaxMovedRedirections = cmp.Or(option.ClusterOption.MaxMovedRedirections, redirections)
+	// Otherwise rueidis looks for new primaries after an error only, which a node that fell silent does not
+	// give for 11 s, or when a sentinel has told it, whom nobody hears who reconnects in a bad moment.
+	option.ClusterOption.ShardsRefreshInterval = cmp.Or(option.ClusterOption.ShardsRefreshInterval, refreshNodes)
+	option.Sentinel.TopologyRefreshInterval = cmp.Or(option.Sentinel.TopologyRefreshInterval, refreshSentinels)
 	// rueidis has these for the nodes alone: a sentinel that fell silent was listened to for ever.
 	// Unnecessary once it has them for both.
 	sentinels := &option.Sentinel.Dialer

@@ -96,7 +96,7 @@ func TestAdapt(t *testing.T) {
 	defer redis.Close()
 	mine := rueidis.ClientOption{PipelineMultiplex: 2, MaxFlushDelay: time.Second, ReadBufferEachConn: 1, WriteBufferEachConn: 2, ConnLifetime: time.Hour,
 		Dialer: net.Dialer{Timeout: time.Hour, KeepAlive: time.Second}, Sentinel: rueidis.SentinelOption{Dialer: net.Dialer{KeepAlive: time.Minute}},
-		SendToReplicas: func(rueidis.Completed) bool { return true }, ClusterOption: rueidis.ClusterOption{MaxMovedRedirections: 3}}
+		SendToReplicas: func(rueidis.Completed) bool { return true }, ClusterOption: rueidis.ClusterOption{MaxMovedRedirections: 3, ShardsRefreshInterval: time.Hour}}
 	option, caching := Adapt(mine, NewWires(), nil)
 	require.True(t, caching)
 	require.Equal(t, []string{"OPTIN", "NOLOOP"}, option.ClientTrackingOptions)
@@ -107,6 +107,8 @@ func TestAdapt(t *testing.T) {
 	require.Zero(t, option.ConnLifetime)
 	require.Equal(t, 3, option.ClusterOption.MaxMovedRedirections)
 	require.Equal(t, net.Dialer{Timeout: time.Hour, KeepAlive: time.Minute}, option.Sentinel.Dialer)
+	require.Equal(t, time.Hour, option.ClusterOption.ShardsRefreshInterval)
+	require.Equal(t, refreshSentinels, option.Sentinel.TopologyRefreshInterval)
 	require.False(t, option.SendToReplicas(redis.B().Ssubscribe().Channel("x").Build()))
 	require.True(t, option.SendToReplicas(redis.B().Get().Key("x").Build()))
 	option, _ = Adapt(rueidis.ClientOption{}, NewWires(), nil)
@@ -191,6 +193,25 @@ func TestASentinelThatFellSilentWithItsPrimary(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return redis.Do(t.Context(), redis.B().Set().Key("x").Value("y").Build()).Error() == nil
 	}, time.Minute, time.Millisecond)
+}
+
+// The host of a primary froze, and nothing but its replica's promotion tells of it.
+func TestAPrimaryOfAClusterThatFellSilent(t *testing.T) {
+	d := server.Cluster(t)
+	option := d.ClientOption()
+	option.Dialer.KeepAlive, option.ConnWriteTimeout = time.Hour, time.Hour
+	redis, wires, _, _, err := Open(t.Context(), option, func([]rueidis.RedisMessage) {})
+	require.NoError(t, err)
+	defer wires.Close()
+	defer redis.Close()
+	require.NoError(t, d.Nodes()[0].Pause())
+	for _, key := range []string{"a", "b", "c", "d"} { // of all primaries
+		require.Eventually(t, func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			return redis.Do(ctx, redis.B().Set().Key(key).Value("x").Build()).Error() == nil
+		}, time.Minute, time.Millisecond)
+	}
 }
 
 func TestOpenWithoutAServer(t *testing.T) {

@@ -180,7 +180,9 @@ func (c *config) option(addrs ...string) rueidis.ClientOption {
 			Username:  c.sentinelUser,
 			Password:  c.sentinelPassword,
 			TLSConfig: c.tls,
-			Dialer:    net.Dialer{Timeout: c.nodeTimeout()},
+			// A long look must hear when a sentinel falls silent, and of a failover that it did not.
+			Dialer:                  net.Dialer{Timeout: c.nodeTimeout(), KeepAlive: rueidis.DefaultTCPKeepAlive},
+			TopologyRefreshInterval: 3 * meetEvery,
 		},
 	}
 }
