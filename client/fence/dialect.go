@@ -43,7 +43,7 @@ BEGIN
     RAISE EXCEPTION 'holdfast: stale token';
 END $$;
 CREATE OR REPLACE TRIGGER holdfast_fence BEFORE UPDATE ON guarded
-FOR EACH ROW WHEN (NEW.fence < OLD.fence) EXECUTE FUNCTION holdfast_stale()`,
+FOR EACH ROW WHEN (COALESCE(NEW.fence, -1) < OLD.fence) EXECUTE FUNCTION holdfast_stale()`,
 	claim: statement{read: `INSERT INTO holdfast_fences AS f (lock_key, fence) VALUES ($1, $2)
 ON CONFLICT (lock_key) DO UPDATE SET fence = GREATEST(f.fence, excluded.fence) RETURNING fence`},
 	check: statement{

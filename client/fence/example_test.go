@@ -68,7 +68,8 @@ func ExampleDialect_Check() {
 	}
 	err := locks.Lead(context.Background(), "scheduler", func(ctx context.Context) error {
 		if err := transact(ctx, func(tx *sql.Tx) error { return fence.MySQL.Claim(ctx, tx) }); err != nil {
-			return err
+			log.Print(err) // Lead would return it, and then nobody campaigns here any more
+			return client.ErrResign
 		}
 		return worker(ctx) // or many of them
 	})

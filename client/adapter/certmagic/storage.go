@@ -75,8 +75,14 @@ func NewStorage(c *client.Client, files certmagic.Storage, opts ...client.Option
 	return &Storage{Storage: files, client: c, opts: opts, held: map[string][]*client.Lock{}}
 }
 
-// String names the storage in certmagic's log.
-func (s *Storage) String() string { return fmt.Sprintf("Holdfast's locks over %v", s.Storage) }
+// String names the storage in certmagic's log. Of files without a name of their own it is the type: their
+// fields may be secret, or change meanwhile.
+func (s *Storage) String() string {
+	if named, ok := s.Storage.(fmt.Stringer); ok {
+		return "Holdfast's locks over " + named.String()
+	}
+	return fmt.Sprintf("Holdfast's locks over %T", s.Storage)
+}
 
 // Lock waits in line for the lock until ctx ends.
 //

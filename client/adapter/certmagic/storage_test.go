@@ -257,6 +257,23 @@ func TestRedisCannotBeReached(t *testing.T) {
 	})
 }
 
+// certmagic logs its storage, and what a storage without a name is made of may be secret.
+func TestTheLogHasNoSecrets(t *testing.T) {
+	type encrypted struct {
+		certmagic.Storage
+		key string
+	}
+	files := &certmagic.FileStorage{Path: "certs"}
+	for wanted, storage := range map[string]certmagic.Storage{
+		"Holdfast's locks over FileStorage:certs":                 files,
+		"Holdfast's locks over *holdfastcertmagic_test.encrypted": &encrypted{files, "secret"},
+	} {
+		if got := holdfastcertmagic.NewStorage(nil, storage).String(); got != wanted {
+			t.Errorf("%q, and not %q", got, wanted)
+		}
+	}
+}
+
 // What certmagic asks of a storage goes to the files.
 func TestFilesStayWhereTheyWere(t *testing.T) {
 	files := &certmagic.FileStorage{Path: t.TempDir()}

@@ -137,7 +137,7 @@ func (o *once) run(job cron.Job) {
 	var busy *client.BusyError
 	switch {
 	case errors.As(err, &busy) && busy.Why != functions.WhySettling: // with a guard it may be nobody's
-		o.logger.Info("run left out: another one has it", "lock", o.name, "holder", busy.Holder)
+		o.logger.Info("run left out: another one has it, or had it within minHold", "lock", o.name, "holder", busy.Holder)
 		return
 	case err != nil:
 		o.logger.Error(err, "run left out", "lock", o.name)

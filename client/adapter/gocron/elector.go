@@ -96,6 +96,7 @@ func (e *Elector) Await(ctx context.Context) (context.Context, error) {
 }
 
 // Task makes a job that hears of the end of the term: fn's context ends then, and when the job's does.
+// Its values are those of the term: what gocron.WithContext gave is not among them.
 // The scheduler must have this Elector, or else the job ends with ErrNoLock where it does not lead.
 func (e *Elector) Task(fn func(context.Context) error) gocron.Task {
 	return gocron.NewTask(func(ctx context.Context) error {

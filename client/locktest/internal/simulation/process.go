@@ -61,6 +61,7 @@ func (r *run) options(host string) rueidis.ClientOption {
 			return time.Duration(min(attempts, 10)) * 17 * time.Millisecond
 		}}
 	opt.Dialer.KeepAlive = r.keepAlive
+	opt.ClusterOption.ShardsRefreshInterval = time.Minute // each 5 s would take half of the simulation's time
 	switch r.kind {
 	case onSingle:
 		opt.InitAddress, opt.ForceSingleClient = []string{r.nodes[0].Addr()}, true
