@@ -60,8 +60,8 @@ func (r *run) options(host string) rueidis.ClientOption {
 		RetryDelay: func(attempts int, _ rueidis.Completed, _ error) time.Duration {
 			return time.Duration(min(attempts, 10)) * 17 * time.Millisecond
 		}}
-	opt.Dialer.KeepAlive = r.keepAlive
-	opt.ClusterOption.ShardsRefreshInterval = time.Minute // each 5 s would take half of the simulation's time
+	// each 5 s would take half of the simulation's time
+	opt.Dialer.KeepAlive, opt.ClusterOption.ShardsRefreshInterval = r.keepAlive, time.Minute
 	switch r.kind {
 	case onSingle:
 		opt.InitAddress, opt.ForceSingleClient = []string{r.nodes[0].Addr()}, true
