@@ -66,9 +66,11 @@ type Client struct {
 // Every setting of rueidis works, and these are what Open would set: PipelineMultiplex -1, or else
 // a late call can overtake the one that undoes it; AlwaysPipelining, or else a call can fail because
 // its connection ended before it; no ConnLifetime, which would repeat commands that must not be; no
-// SendToReplicas for SSUBSCRIBE, or else waiting means polling; ClusterOption.ShardsRefreshInterval,
-// Sentinel.TopologyRefreshInterval and Sentinel.Dialer.KeepAlive, or else a client can miss a
-// failover, and behind Sentinel never hear of it. Without Open there is no client-side caching.
+// SendToReplicas for SSUBSCRIBE, or else waiting means polling; ClusterOption.ShardsRefreshInterval, or
+// else a primary that fell silent is left late; Timeout and KeepAlive of Sentinel.Dialer, or else a sentinel
+// that fell silent is listened to for ever. A failover that no sentinel told of is heard of with
+// Sentinel.TopologyRefreshInterval, but then rueidis v1.0.78 dials sentinels without a pause while there is
+// no primary. Without Open there is no client-side caching.
 //
 // Errors: ErrArgument for a bad Config.
 func New(redis rueidis.Client, cfg Config) (*Client, error) {

@@ -22,10 +22,11 @@ import (
 //     MiB, and not 1.4
 //   - ConnLifetime 0: it would repeat commands that must not be
 //   - ClusterOption.MaxMovedRedirections 16 where it is 0: nodes that name each other are not asked for ever
-//   - ClusterOption.ShardsRefreshInterval 5 s and Sentinel.TopologyRefreshInterval 15 s where they are 0: a
-//     primary that fell silent, or whose failover was not heard of, is left for the new one
+//   - ClusterOption.ShardsRefreshInterval 5 s and Sentinel.TopologyRefreshInterval 15 s where they are 0 (an hour
+//     to do without): a primary that fell silent, or whose failover was not heard of, is left for the new one
 //   - Sentinel.Dialer with the Timeout and the KeepAlive of Dialer where they are 0: a sentinel that fell
 //     silent is not listened to for ever
+//   - a sentinel is dialed once a second: rueidis would do so without a pause while there is no primary
 //   - client-side caching in mode OPTIN NOLOOP, unless DisableCache, AlwaysRESP2 or
 //     ClientTrackingOptions say otherwise
 //   - SendToReplicas is not asked about SSUBSCRIBE: messages are for those who subscribe at the primary

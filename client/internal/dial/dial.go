@@ -30,6 +30,7 @@ const (
 	// Longer: rueidis hears no sentinel meanwhile, and one that asks a silent primary for its role waits until
 	// that connection ends, so a failover in that time is followed some 9 s late.
 	refreshSentinels = 15 * time.Second
+	sentinelPause    = time.Second
 	// Connections are renewed no more often: the new ones may lead to a replica again. Longer than a
 	// connect, shorter than a lease.
 	renewPause = time.Second

@@ -90,6 +90,26 @@ func TestRenewOnceASecond(t *testing.T) {
 	})
 }
 
+// A primary that cannot be reached makes rueidis dial sentinels without a pause.
+func TestSentinelsAreDialedOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lookup := func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed }
+		option, _ := Adapt(rueidis.ClientOption{DialFn: func(string, *net.Dialer, *tls.Config) (net.Conn, error) {
+			return nil, net.ErrClosed
+		}, Sentinel: rueidis.SentinelOption{Dialer: net.Dialer{Resolver: &net.Resolver{Dial: lookup}}}}, NewWires(), nil)
+		require.NotNil(t, option.Sentinel.Dialer.Resolver.Dial)
+		began := time.Now()
+		for i, wanted := range []time.Duration{0, 0, sentinelPause, 2 * sentinelPause} {
+			_, err := option.DialCtxFn(t.Context(), "a:1", &option.Sentinel.Dialer, nil)
+			require.ErrorIs(t, err, net.ErrClosed)
+			require.Equal(t, wanted, time.Since(began), i)
+			_, err = option.DialCtxFn(t.Context(), "a:1", &option.Dialer, nil) // a node
+			require.ErrorIs(t, err, net.ErrClosed)
+			require.Equal(t, wanted, time.Since(began), i)
+		}
+	})
+}
+
 func TestAdapt(t *testing.T) {
 	redis, err := rueidis.NewClient(server.Single(t).ClientOption())
 	require.NoError(t, err)
@@ -106,7 +126,7 @@ func TestAdapt(t *testing.T) {
 	require.Equal(t, []int{1, 2}, []int{option.ReadBufferEachConn, option.WriteBufferEachConn})
 	require.Zero(t, option.ConnLifetime)
 	require.Equal(t, 3, option.ClusterOption.MaxMovedRedirections)
-	require.Equal(t, net.Dialer{Timeout: time.Hour, KeepAlive: time.Minute}, option.Sentinel.Dialer)
+	require.Equal(t, []time.Duration{time.Hour, time.Minute}, []time.Duration{option.Sentinel.Dialer.Timeout, option.Sentinel.Dialer.KeepAlive})
 	require.Equal(t, time.Hour, option.ClusterOption.ShardsRefreshInterval)
 	require.Equal(t, refreshSentinels, option.Sentinel.TopologyRefreshInterval)
 	require.False(t, option.SendToReplicas(redis.B().Ssubscribe().Channel("x").Build()))
@@ -117,7 +137,8 @@ func TestAdapt(t *testing.T) {
 	require.Equal(t, []int{buffer, buffer}, []int{option.ReadBufferEachConn, option.WriteBufferEachConn})
 	require.Nil(t, option.SendToReplicas)
 	require.Equal(t, redirections, option.ClusterOption.MaxMovedRedirections)
-	require.Equal(t, net.Dialer{Timeout: rueidis.DefaultDialTimeout, KeepAlive: rueidis.DefaultTCPKeepAlive}, option.Sentinel.Dialer)
+	require.Equal(t, []time.Duration{rueidis.DefaultDialTimeout, rueidis.DefaultTCPKeepAlive},
+		[]time.Duration{option.Sentinel.Dialer.Timeout, option.Sentinel.Dialer.KeepAlive})
 	for _, without := range []rueidis.ClientOption{{DisableCache: true}, {AlwaysRESP2: true}, {ClientTrackingOptions: []string{"BCAST"}}} {
 		option, caching = Adapt(without, NewWires(), nil)
 		require.False(t, caching)

@@ -27,6 +27,7 @@ type Wires struct {
 	mu      sync.Mutex
 	open    map[*wire]struct{}
 	renewed time.Time
+	due     map[string]time.Time // when a sentinel may be dialed once more
 }
 
 type wire struct {
@@ -36,7 +37,7 @@ type wire struct {
 
 // NewWires returns Wires without a connection.
 func NewWires() *Wires {
-	w := &Wires{open: map[*wire]struct{}{}}
+	w := &Wires{open: map[*wire]struct{}{}, due: map[string]time.Time{}}
 	w.closing, w.stop = context.WithCancel(context.Background())
 	return w
 }
@@ -60,11 +61,19 @@ func (w *Wires) count(option *rueidis.ClientOption) {
 	if dial == nil {
 		dial = dialTCP
 	}
+	sentinels := new(net.Resolver) // as the default one: it marks their dials
+	if own := option.Sentinel.Dialer.Resolver; own != nil {
+		sentinels.PreferGo, sentinels.StrictErrors, sentinels.Dial = own.PreferGo, own.StrictErrors, own.Dial
+	}
+	option.Sentinel.Dialer.Resolver = sentinels
 	option.DialCtxFn = func(ctx context.Context, to string, d *net.Dialer, cfg *tls.Config) (
 		net.Conn, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(w.closing, cancel)()
+		if d != nil && d.Resolver == sentinels {
+			w.pace(ctx, to)
+		}
 		conn, err := dial(ctx, to, d, cfg)
 		if err != nil {
 			return nil, err
@@ -78,6 +87,24 @@ func (w *Wires) count(option *rueidis.ClientOption) {
 		c := &wire{conn, w}
 		w.open[c] = struct{}{}
 		return c, nil
+	}
+}
+
+// pace blocks until it is the turn of a dial to a sentinel, or ctx ends. While no primary can be reached, rueidis
+// closes the sentinels' connections after each look, and each that it closes begins to look again, for ever and
+// beside the others: thousands of dials. Unnecessary once it lets those go that it closed.
+func (w *Wires) pace(ctx context.Context, to string) {
+	w.mu.Lock()
+	now := time.Now()
+	at := w.due[to]
+	if last := now.Add(-sentinelPause); at.Before(last) {
+		at = last // two at once: with RESP2 messages have a connection of their own
+	}
+	w.due[to] = at.Add(sentinelPause)
+	w.mu.Unlock()
+	select {
+	case <-time.After(at.Sub(now)):
+	case <-ctx.Done():
 	}
 }
 

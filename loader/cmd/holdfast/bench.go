@@ -148,7 +148,7 @@ func (a *app) openBench(ctx context.Context, f *benchFlags) (clients bench.Clien
 	cfg := client.Config{Prefix: f.ownPrefix, Lease: f.Lease, Guard: f.guard, Replicas: f.replicas,
 		Logger: slog.New(slog.DiscardHandler)}
 	for i := 0; i < len(clients) && err == nil; i++ {
-		clients[i], err = a.lockClient(ctx, f.quorum, cfg, true)
+		clients[i], err = a.lockClient(ctx, f.quorum, cfg)
 	}
 	if err == nil {
 		at, err = a.surroundings(ctx, f.where)

@@ -165,7 +165,15 @@ func (f tlsFlags) config() (*tls.Config, error) {
 
 // option is what all connections have in common.
 func (c *config) option(addrs ...string) rueidis.ClientOption {
+	var again func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error)
+	if file := c.given.passwordFile; file != "" && c.master == "" { // rueidis would give it to sentinels, too
+		again = func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+			password, err := secret("", file) // it may have been changed since
+			return rueidis.AuthCredentials{Username: c.user, Password: password}, err
+		}
+	}
 	return rueidis.ClientOption{
+		AuthCredentialsFn: again,
 		InitAddress:       addrs,
 		Username:          c.user,
 		Password:          c.password,
@@ -180,9 +188,8 @@ func (c *config) option(addrs ...string) rueidis.ClientOption {
 			Username:  c.sentinelUser,
 			Password:  c.sentinelPassword,
 			TLSConfig: c.tls,
-			// A long look must hear when a sentinel falls silent, and of a failover that it did not.
-			Dialer:                  net.Dialer{Timeout: c.nodeTimeout(), KeepAlive: rueidis.DefaultTCPKeepAlive},
-			TopologyRefreshInterval: 3 * meetEvery,
+			// a long look must notice that a sentinel fell silent
+			Dialer: net.Dialer{Timeout: c.nodeTimeout(), KeepAlive: rueidis.DefaultTCPKeepAlive},
 		},
 	}
 }

@@ -398,7 +398,7 @@ func (a *app) say(line string) { fmt.Fprintf(a.stderr, "holdfast run: %s\n", lin
 func (j *job) open(ctx context.Context) (*client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, j.cfg.timeout)
 	defer cancel()
-	return j.lockClient(ctx, j.flags.quorum, j.flags.config(j.app), false)
+	return j.lockClient(ctx, j.flags.quorum, j.flags.config(j.app))
 }
 
 const lookWithin = 2 * time.Second

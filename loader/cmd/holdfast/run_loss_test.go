@@ -180,6 +180,42 @@ func TestRunWhenTheLockIsBroken(t *testing.T) {
 }
 
 // A loss that shows only when the lock is given back is told as any other.
+func TestRunReadsAPasswordAgain(t *testing.T) {
+	d, where := loaded(t)
+	node, file := d.Nodes()[0], filepath.Join(t.TempDir(), "password")
+	do := func(words ...string) string {
+		reply, err := node.Do(t.Context(), words...)
+		require.NoError(t, err, words)
+		text, err := reply.ToString()
+		require.NoError(t, err, words)
+		return text
+	}
+	do("ACL", "SETUSER", "app", "on", ">old", "~*", "&*", "+@all")
+	require.NoError(t, os.WriteFile(file, []byte("old"), 0o600))
+	r := holding(t, where, "--lease", "6s", "--user", "app", "--password-file", file, "a")
+	do("ACL", "SETUSER", "app", ">new", "<old")
+	require.NoError(t, os.WriteFile(file, []byte("new"), 0o600))
+	_, err := node.Do(t.Context(), "CLIENT", "KILL", "USER", "app")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return strings.Contains(do("CLIENT", "LIST"), "user=app") }, soon, pollEvery)
+	r.finish()
+}
+
+// A holder looks at its lock after a second. Its next renewal is 200 s away.
+func TestRunHearsOfABreakAtOnce(t *testing.T) {
+	d, where := loaded(t)
+	r := begin(t, where, "--lease", "10m", "--grace", "0", "a", "--", "sh", "-c", "echo started; sleep 1000")
+	r.hear("started")
+	calls := func() string {
+		count, _, _ := strings.Cut(d.Nodes()[0].Info(t.Context(), "commandstats", "cmdstat_fcall"), ",")
+		return count
+	}
+	before := calls()
+	require.Eventually(t, func() bool { return calls() != before }, soon, pollEvery)
+	breakLock(t, where, "a")
+	require.Equal(t, 75, r.code())
+}
+
 func TestRunWhenTheLockIsBrokenAtTheEnd(t *testing.T) {
 	_, where := loaded(t)
 	for _, flag := range []string{"--lease", "--once"} {

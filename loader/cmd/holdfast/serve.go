@@ -26,7 +26,12 @@ type server struct {
 	last   atomic.Pointer[[]byte]                 // what was rendered last
 }
 
-const headerWithin = 10 * time.Second
+// Who holds connections open, without a token too, must not use up the files of this process.
+const (
+	askWithin    = 10 * time.Second
+	answerWithin = 30 * time.Second
+	idleFor      = 2 * time.Minute
+)
 
 // serve looks and answers until the context ends, which is no failure.
 func (a *app) serve(ctx context.Context, s *server, handler http.Handler) error {
@@ -43,7 +48,7 @@ func (a *app) answers(ctx context.Context, view *locks.View, s *server, handler 
 	}
 	fmt.Fprintf(a.stderr, "holdfast %s: listening on http://%s\n", a.cfg.command, listener.Addr())
 	ctx, stop := context.WithCancel(ctx)
-	answering := http.Server{Handler: handler, ReadHeaderTimeout: headerWithin}
+	answering := http.Server{Handler: handler, ReadTimeout: askWithin, WriteTimeout: a.cfg.timeout + answerWithin, IdleTimeout: idleFor}
 	ended := make(chan error, 1)
 	go func() {
 		defer stop()

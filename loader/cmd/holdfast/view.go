@@ -146,15 +146,15 @@ func (a *app) quorum(ctx context.Context, prefix string) (*locks.View, func(), e
 	return view, func() { view.Close(); closeAll() }, nil
 }
 
-// lockClient opens a client that takes locks, with client-side caching if that is wanted.
-func (a *app) lockClient(ctx context.Context, voting bool, cfg client.Config, cached bool) (*client.Client, error) {
+// lockClient opens a client that takes locks. Client-side caching tells it at once when one is broken.
+func (a *app) lockClient(ctx context.Context, voting bool, cfg client.Config) (*client.Client, error) {
 	if voting {
 		options, err := a.quorumOptions()
 		if err != nil {
 			return nil, err
 		}
 		for i := range options {
-			options[i].DisableCache = !cached
+			options[i].DisableCache = false
 		}
 		return within(ctx, func() (*client.Client, error) { return quorum.Open(options, cfg) })
 	}
@@ -162,6 +162,6 @@ func (a *app) lockClient(ctx context.Context, voting bool, cfg client.Config, ca
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errConnecting, err)
 	}
-	option.DisableCache = !cached
+	option.DisableCache = false
 	return within(ctx, func() (*client.Client, error) { return client.Open(option, cfg) })
 }

@@ -53,10 +53,19 @@ const (
 	lastLosses = 20
 	// two looks can follow each other at once, and one hand-over between them is no rate
 	rateOver = time.Second
-	// Rest is how many times as long as a look took the next one is put off, at least: looking at many
-	// locks is work for the servers.
-	Rest = 4
+	// The next look is put off for so many times as long as one took, at least: looking at many locks is work
+	// for the servers. One that failed waited, too, for who did not answer.
+	rest       = 4
+	restFailed = 5 * time.Second
 )
+
+// Pause is how long to wait after a look that took so long, before the next one.
+func (l Look) Pause(every, took time.Duration) time.Duration {
+	if took *= rest; len(l.Errors) > 0 {
+		took = min(took, restFailed)
+	}
+	return max(every, took)
+}
 
 // Series looks again and again, and compares: a lock whose holder is another one than at the last look
 // was handed over. What happens between two looks, or within a process, cannot be seen from outside: at
@@ -82,7 +91,7 @@ type holding struct {
 }
 
 // Run looks until the context ends, or until show returns false. Between two looks it pauses for as long
-// as every says, and for Rest times as long as the look took at least.
+// as every says, and as the look's Pause says at least.
 func (s *Series) Run(ctx context.Context, f Filter, every time.Duration, show func(Look) bool) {
 	for {
 		begun := time.Now()
@@ -91,7 +100,7 @@ func (s *Series) Run(ctx context.Context, f Filter, every time.Duration, show fu
 			return
 		}
 		select {
-		case <-time.After(max(every, Rest*time.Since(begun))):
+		case <-time.After(look.Pause(every, time.Since(begun))):
 		case <-ctx.Done():
 			return
 		}

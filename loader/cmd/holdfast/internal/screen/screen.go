@@ -106,7 +106,7 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.arrange(place)
 		m.tick++
 		tick := tickMsg(m.tick)
-		return m, tea.Tick(max(m.cfg.Every, locks.Rest*msg.took), func(time.Time) tea.Msg { return tick })
+		return m, tea.Tick(m.now.Pause(m.cfg.Every, msg.took), func(time.Time) tea.Msg { return tick })
 	case lineMsg:
 		if msg.name == m.name {
 			m.line, m.lineErr = msg.line, msg.err
