@@ -25,10 +25,10 @@ const (
 	buffer = 64 << 10
 	// More than a slot that moves needs.
 	redirections = 16
-	// Some hundred microseconds of a Cluster's processors for each client.
+	// Each time up to four nodes are asked for the slots, and the client computes for 2 ms.
 	refreshNodes = 5 * time.Second
-	// Longer: rueidis hears no sentinel meanwhile, and one that asks a silent primary for its role waits until
-	// that connection ends, so a failover in that time is followed some 9 s late.
+	// Longer: a look at a silent primary lasts until its connection ends, and rueidis follows no sentinel
+	// meanwhile. So it is some 9 s late with a failover in that time.
 	refreshSentinels = 15 * time.Second
 	sentinelPause    = time.Second
 	// Connections are renewed no more often: the new ones may lead to a replica again. Longer than a

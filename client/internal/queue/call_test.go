@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
 
@@ -253,28 +254,31 @@ func (s *slow) Do(context.Context, fcall.Call) (fcall.Reply, error) {
 // Who declines a lock that was passed on gives back what others have used; who declines the first token
 // has used nothing, so that no minimum is kept.
 func TestWhatIsDeclinedWasNotUsed(t *testing.T) {
-	backend := &records{calls: make(chan fcall.Call, 1)}
-	r := Request{Key: "k", Terms: &lease.Terms{Length: 30 * time.Second, RenewEvery: 10 * time.Second}}
-	granted := fcall.Outcome{Reply: fcall.Reply{Yes: true, Fence: 7, Top: 9}}
-	e, w := begun(backend, &r)
-	e.answered(e.machine.call, granted, nil, time.Now(), nil)
-	e.mu.Unlock()
-	e.Decline(w.holder)
-	call := <-backend.calls
-	require.Equal(t, []any{fcall.Leave, int64(7)}, []any{call.Verb, call.Fence})
-	e.Keeper.Close(t.Context())
+	synctest.Test(t, func(t *testing.T) { // a lock is passed on for two milliseconds, and this may take longer
+		backend := &records{calls: make(chan fcall.Call, 1)}
+		r := Request{Key: "k", Terms: &lease.Terms{Length: 30 * time.Second, RenewEvery: 10 * time.Second}}
+		granted := fcall.Outcome{Reply: fcall.Reply{Yes: true, Fence: 7, Top: 9}}
+		e, w := begun(backend, &r)
+		e.answered(e.machine.call, granted, nil, time.Now(), nil)
+		e.mu.Unlock()
+		e.Decline(w.holder)
+		call := <-backend.calls
+		require.Equal(t, []any{fcall.Leave, int64(7)}, []any{call.Verb, call.Fence})
+		e.Keeper.Close(t.Context())
 
-	e, w = begun(backend, &r)
-	next := e.waiter(t.Context(), &r)
-	e.step(time.Now(), Event{Kind: Enter, Waiter: next})
-	e.answered(e.machine.call, granted, nil, time.Now(), nil)
-	e.mu.Unlock()
-	e.Decline(w.holder)
-	require.EqualValues(t, 8, next.holder.Fence)
-	e.Decline(next.holder)
-	call = <-backend.calls
-	require.Equal(t, []any{fcall.Release, int64(7)}, []any{call.Verb, call.Fence})
-	e.Keeper.Close(t.Context())
+		e, w = begun(backend, &r)
+		next := e.waiter(t.Context(), &r)
+		e.step(time.Now(), Event{Kind: Enter, Waiter: next})
+		e.answered(e.machine.call, granted, nil, time.Now(), nil)
+		e.h.Since = time.Now().Add(-time.Millisecond)
+		e.mu.Unlock()
+		e.Decline(w.holder)
+		require.EqualValues(t, 8, next.holder.Fence)
+		e.Decline(next.holder)
+		call = <-backend.calls
+		require.Equal(t, []any{fcall.Release, int64(7)}, []any{call.Verb, call.Fence})
+		e.Keeper.Close(t.Context())
+	})
 }
 
 // records is a Backend that does all it is sent.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/quorum"
+	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/integration/server"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/locks"
 )
@@ -303,9 +304,19 @@ func TestAQuorum(t *testing.T) {
 	_, metrics := get(t, url+"/metrics")
 	require.Contains(t, metrics, "\nholdfast_server_held{")
 	require.Contains(t, metrics, "look_complete 1\n", "long after the minority was lost")
+	late, _ := serving(t, nil, append(addresses(d), "exporter", "--quorum", "--listen", "127.0.0.1:0", "--every", "50ms")...)
 	require.NoError(t, d.Nodes()[1].Kill())
-	require.Eventually(t, func() bool {
-		_, metrics := get(t, url+"/metrics")
-		return strings.Contains(metrics, "look_complete 0\n")
-	}, soon, pollEvery, "of a minority")
+	complete := func(url, wanted string) {
+		require.Eventually(t, func() bool {
+			_, metrics := get(t, url+"/metrics")
+			return strings.Contains(metrics, "look_complete "+wanted+"\n")
+		}, soon, pollEvery)
+	}
+	complete(url, "0")
+	complete(late, "0")
+	require.NoError(t, d.Nodes()[2].Restart())
+	_, err = d.Nodes()[2].Do(t.Context(), "FUNCTION", "LOAD", "REPLACE", functions.Source)
+	require.NoError(t, err)
+	complete(url, "1")
+	complete(late, "1") // it was away when this began to look
 }

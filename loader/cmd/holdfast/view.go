@@ -117,7 +117,7 @@ func (a *app) quorumOptions() (options []rueidis.ClientOption, err error) {
 }
 
 // quorum opens the servers of a quorum. Those that do not answer are told on standard error: the
-// others may be a majority.
+// others may be a majority. They are tried again, for a long look.
 func (a *app) quorum(ctx context.Context, prefix string) (*locks.View, func(), error) {
 	options, err := a.quorumOptions()
 	if err != nil {
@@ -129,11 +129,15 @@ func (a *app) quorum(ctx context.Context, prefix string) (*locks.View, func(), e
 			redis.Close()
 		}
 	}
+	var away []string
+	var dial func(context.Context, string) (rueidis.Client, error)
 	for i, addr := range a.cfg.addrs {
 		options[i].DisableRetry = true
-		redis, err := loader.Dialer(options[i])(ctx, addr)
+		dial = loader.Dialer(options[i])
+		redis, err := dial(ctx, addr)
 		if err != nil {
 			fmt.Fprintf(a.stderr, "holdfast %s: %s: %v\n", a.cfg.command, addr, a.cfg.explainConnect(err))
+			away = append(away, addr)
 			continue
 		}
 		answering = append(answering, redis)
@@ -143,7 +147,23 @@ func (a *app) quorum(ctx context.Context, prefix string) (*locks.View, func(), e
 		closeAll()
 		return nil, nil, err
 	}
-	return view, func() { view.Close(); closeAll() }, nil
+	ended, end := context.WithCancel(context.Background())
+	for _, addr := range away {
+		go func() {
+			for ended.Err() == nil {
+				if redis, err := dial(ended, addr); err == nil {
+					view.Add(redis)
+					<-ended.Done()
+					redis.Close()
+				}
+				select {
+				case <-time.After(meetEvery):
+				case <-ended.Done():
+				}
+			}
+		}()
+	}
+	return view, func() { end(); view.Close(); closeAll() }, nil
 }
 
 // lockClient opens a client that takes locks. Client-side caching tells it at once when one is broken.

@@ -54,7 +54,8 @@ func (v *View) Line(ctx context.Context, name string, limit int) (Line, error) {
 	var longest Line
 	var failed []error
 	now := v.Now(ctx)
-	for _, redis := range v.redis {
+	servers := v.servers()
+	for _, redis := range servers {
 		line, err := readLine(ctx, redis, v.Key(name), limit, now)
 		if err != nil {
 			failed = append(failed, err)
@@ -63,7 +64,7 @@ func (v *View) Line(ctx context.Context, name string, limit int) (Line, error) {
 			longest = line
 		}
 	}
-	if len(failed) < len(v.redis) {
+	if len(failed) < len(servers) {
 		return longest, nil
 	}
 	return Line{}, errors.Join(failed...)

@@ -110,7 +110,7 @@ func (v *View) list(ctx context.Context, l *look) (List, error) {
 	for _, n := range nodes {
 		scans.Go(func() { l.failed(n.addr, l.scan(ctx, n, keys)) })
 	}
-	for range min(mostAsked, asked*len(nodes)/len(v.redis)+int(l.begunHere.Sub(sent)/askedStep)) {
+	for range min(mostAsked, asked*len(nodes)/len(v.servers())+int(l.begunHere.Sub(sent)/askedStep)) {
 		asks.Go(func() {
 			for key := range keys {
 				l.ask(ctx, key)
@@ -157,6 +157,9 @@ func (l *look) now() time.Time { return l.begun.Add(time.Since(l.begunHere)) }
 func (l *look) scan(ctx context.Context, n primary, keys chan<- string) error {
 	if n.node == nil {
 		return errors.New("no connection")
+	}
+	if err := n.still(ctx); err != nil {
+		return err
 	}
 	count, sent := int64(batch), 0
 	for cursor, pages := uint64(0), 1; ; pages++ {

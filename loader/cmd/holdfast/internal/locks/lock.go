@@ -182,7 +182,8 @@ func (v *View) Break(ctx context.Context, seen Lock, reason string, forget bool)
 	}
 	var b Broken
 	var failed []error
-	for _, redis := range v.redis {
+	servers := v.servers()
+	for _, redis := range servers {
 		fcall := redis.B().Fcall().Function(functions.Break).Numkeys(1).Key(v.Key(seen.Name)).Arg(words...).Build()
 		reply, err := redis.Do(ctx, fcall).ToArray()
 		if err != nil {
@@ -191,7 +192,7 @@ func (v *View) Break(ctx context.Context, seen Lock, reason string, forget bool)
 			b.Lost = &seen
 		}
 	}
-	if len(v.redis)-len(failed) < v.need {
+	if len(servers)-len(failed) < v.need {
 		return Broken{}, errors.Join(failed...)
 	}
 	if next, err := v.Lock(ctx, seen.Name); err == nil {

@@ -3,10 +3,18 @@
 package locks
 
 import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/integration/server"
 )
 
 // A lease that runs out is a loss, with a next holder and without; what is given back is none.
@@ -55,10 +63,47 @@ func TestALossIsCountedOnce(t *testing.T) {
 	require.Empty(t, series.Look(ctx, Filter{}).Errors)
 	gone := connected(t)
 	gone.Close()
-	view.redis = append(view.redis, gone)
+	view.Add(gone)
 	call("break", "lock:broken", "REASON", "it hangs")
 	for range 2 {
 		require.NotEmpty(t, series.Look(ctx, Filter{}).Errors)
 		require.Equal(t, 1, series.Lost[CauseBroken].Count)
 	}
+}
+
+// A name moved from a server that is a replica now: what it has is not believed, and the next look is at the other one.
+func TestADemotedServerIsLeft(t *testing.T) {
+	d := server.Replicated(t, 1, server.Owned())
+	d.Load(t)
+	var at atomic.Pointer[server.Node]
+	at.Store(d.Nodes()[0])
+	option := d.ClientOption()
+	option.DialCtxFn = func(ctx context.Context, _ string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		return dialer.DialContext(ctx, "tcp", at.Load().Addr)
+	}
+	redis, err := rueidis.NewClient(option)
+	require.NoError(t, err)
+	t.Cleanup(redis.Close)
+	view, err := Open(redis, "lock:")
+	require.NoError(t, err)
+	t.Cleanup(view.Close)
+	do := func(n *server.Node, words ...string) {
+		_, err := n.Do(t.Context(), words...)
+		require.NoError(t, err, words)
+	}
+	do(d.Nodes()[0], "FCALL", "holdfast_acquire", "1", "lock:a", "owner", "600000")
+	do(d.Nodes()[0], "WAIT", "1", "0")
+	series := Series{View: view, Within: time.Minute}
+	require.Empty(t, series.Look(t.Context(), Filter{}).Errors)
+	at.Store(d.Nodes()[1])
+	host, port, err := net.SplitHostPort(d.Nodes()[1].Addr)
+	require.NoError(t, err)
+	do(d.Nodes()[1], "REPLICAOF", "NO", "ONE")
+	do(d.Nodes()[0], "REPLICAOF", host, port)
+	require.Contains(t, fmt.Sprint(series.Look(t.Context(), Filter{}).Errors), "this is a replica now")
+	require.Eventually(t, func() bool {
+		look := series.Look(t.Context(), Filter{})
+		return len(look.Errors) == 0 && len(look.Locks) == 1
+	}, time.Minute, 10*time.Millisecond)
+	require.Zero(t, series.Lost[CauseExpired].Count)
 }

@@ -124,7 +124,7 @@ func parseWaiter(entry string, now time.Time) (Waiter, bool) {
 // remember adds to a lock what its key keeps and no call says: a minimum that its holder does not need
 // yet, that there is a value, and the record of a break. Of a quorum it is what lasts longest.
 func (v *View) remember(ctx context.Context, l *Lock, now time.Time) {
-	for _, redis := range v.redis {
+	for _, redis := range v.servers() {
 		got, err := fields(ctx, redis, v.Key(l.Name), "owner", "state", "value")
 		if err != nil {
 			continue // who holds it is known all the same

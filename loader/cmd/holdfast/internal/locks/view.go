@@ -6,10 +6,12 @@ package locks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -23,8 +25,10 @@ import (
 type View struct {
 	Client *client.Client
 	prefix string
-	redis  []rueidis.Client // one of each deployment
-	need   int              // so many of them must answer
+	need   int // so many servers must answer
+
+	mu    sync.Mutex
+	redis []rueidis.Client // one of each deployment
 }
 
 // Open looks through a client of one deployment, which stays the caller's. With an empty prefix a
@@ -51,6 +55,19 @@ func config(prefix string) client.Config {
 	return client.Config{Prefix: prefix, NoPrefix: prefix == "", Logger: slog.New(slog.DiscardHandler)}
 }
 
+// Add looks at one more server of a quorum, which has begun to answer. It stays the caller's.
+func (v *View) Add(redis rueidis.Client) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.redis = append(v.redis, redis)
+}
+
+func (v *View) servers() []rueidis.Client {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.redis
+}
+
 // Close ends what Open began. The clients stay open.
 func (v *View) Close() { v.Client.Close() }
 
@@ -59,12 +76,12 @@ func (v *View) Key(name string) string { return v.prefix + name }
 
 // Slot is the hash slot of a lock in a Cluster; ok is false elsewhere.
 func (v *View) Slot(name string) (slot uint16, ok bool) {
-	return cluster.Slot(v.Key(name)), v.redis[0].Mode() == rueidis.ClientModeCluster
+	return cluster.Slot(v.Key(name)), v.servers()[0].Mode() == rueidis.ClientModeCluster
 }
 
 // Now is the time by the clock of a server, or by this machine's if none says.
 func (v *View) Now(ctx context.Context) time.Time {
-	for _, redis := range v.redis {
+	for _, redis := range v.servers() {
 		now, err := redis.Do(ctx, redis.B().Time().Build()).AsIntSlice()
 		if err == nil && len(now) == 2 {
 			return time.Unix(now[0], now[1]*int64(time.Microsecond))
@@ -75,7 +92,7 @@ func (v *View) Now(ctx context.Context) time.Time {
 
 // Nodes are clients of all servers that it is connected to.
 func (v *View) Nodes() (all []rueidis.Client) {
-	for _, redis := range v.redis {
+	for _, redis := range v.servers() {
 		all = slices.AppendSeq(all, maps.Values(redis.Nodes()))
 	}
 	return all
@@ -83,17 +100,36 @@ func (v *View) Nodes() (all []rueidis.Client) {
 
 // primary is a server that has keys.
 type primary struct {
-	addr string
-	node rueidis.Client // nil: there is no connection to it
+	addr  string
+	node  rueidis.Client // nil: there is no connection to it
+	alone bool           // nobody says so but the server itself
+}
+
+// still returns an error where a server that is no Cluster's is a replica now. It ends the connection: the next
+// one may lead to its successor, by a name or an address that moved.
+func (p primary) still(ctx context.Context) error {
+	if !p.alone {
+		return nil
+	}
+	said, err := p.node.Do(ctx, p.node.B().Arbitrary("HELLO").Build()).AsMap() // needs no permission
+	if err != nil {
+		return err
+	}
+	role := said["role"]
+	if text, _ := role.ToString(); text == "master" {
+		return nil
+	}
+	_ = p.node.Do(ctx, p.node.B().Arbitrary("QUIT").Build()).Error() // the answer may not come any more
+	return errors.New("this is a replica now, and what it has may be old")
 }
 
 // primaries are the servers that share the keys of the deployment, or of all servers of a quorum.
 func (v *View) primaries(ctx context.Context) ([]primary, error) {
 	var all []primary
-	for _, redis := range v.redis {
+	for _, redis := range v.servers() {
 		if redis.Mode() != rueidis.ClientModeCluster {
 			for _, addr := range slices.Sorted(maps.Keys(redis.Nodes())) {
-				all = append(all, primary{addr, redis})
+				all = append(all, primary{addr, redis, redis.Mode() == rueidis.ClientModeStandalone})
 				break // a client of one server, or of the primary that sentinels name
 			}
 			continue
@@ -105,7 +141,7 @@ func (v *View) primaries(ctx context.Context) ([]primary, error) {
 		connected := redis.Nodes()
 		for _, n := range nodes {
 			if n.Role == cluster.Primary && len(n.Slots) > 0 {
-				all = append(all, primary{n.Addr, connected[n.Addr]})
+				all = append(all, primary{addr: n.Addr, node: connected[n.Addr]})
 			}
 		}
 	}
