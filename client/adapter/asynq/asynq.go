@@ -74,10 +74,10 @@ const (
 // blocks until the lock is given on. If the lock is lost, or Redis cannot be reached, Run shuts the scheduler down
 // and campaigns again.
 //
-// Errors: those of create and Start, after a resignation, so that another process can lead. If they have one cause
-// for all, as a PeriodicTaskManager whose database is away, Run ends in each process, one after the other: call it
-// again after a pause, or end the process. And
-// client.ErrClosed and client.ErrInvalid, because no campaign can be won with them.
+// Errors: client.ErrClosed and client.ErrInvalid, because no campaign can be won with them; and those of create
+// and Start, after a resignation, so that another process can lead. If these have one cause for all, as a
+// PeriodicTaskManager whose database is away, Run ends in each process, one after the other: call it again after
+// a pause, or end the process.
 func Run(
 	ctx context.Context, c *client.Client, name string, create func() (Scheduler, error), opts ...client.Option,
 ) error {

@@ -30,7 +30,8 @@ const (
 	// Longer: a look at a silent primary lasts until its connection ends, and rueidis follows no sentinel
 	// meanwhile. So it is some 9 s late with a failover in that time.
 	refreshSentinels = 15 * time.Second
-	sentinelPause    = time.Second
+	// Between two dials to a sentinel: see pace.
+	sentinelPause = time.Second
 	// Connections are renewed no more often: the new ones may lead to a replica again. Longer than a
 	// connect, shorter than a lease.
 	renewPause = time.Second
@@ -50,7 +51,8 @@ type Invalidated = func([]rueidis.RedisMessage)
 //   - ClusterOption.ShardsRefreshInterval 5 s and Sentinel.TopologyRefreshInterval 15 s where they are 0
 //   - Sentinel.Dialer with the Timeout and the KeepAlive of Dialer where they are 0
 //   - SendToReplicas is not asked about SSUBSCRIBE
-//   - connections are counted in wires
+//   - connections are counted in wires, which dial a sentinel once a second, and know it by the Resolver of
+//     Sentinel.Dialer, which is a copy
 //   - client-side caching in mode OPTIN NOLOOP, unless DisableCache, AlwaysRESP2 or
 //     ClientTrackingOptions say otherwise; invalidated is then called beside OnInvalidations
 func Adapt(option rueidis.ClientOption, wires *Wires, invalidated Invalidated) (

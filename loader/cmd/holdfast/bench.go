@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/functions"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/bench"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/locks"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/rights"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/terminal"
 )
@@ -194,7 +195,7 @@ func (a *app) surroundings(ctx context.Context, w where) (surroundings, error) {
 	}
 	var libraries []string
 	for _, node := range view.Nodes() { // one that does not answer adds nothing: what that means for locks is measured
-		if said, err := hello(ctx, node); err == nil {
+		if said, err := locks.Hello(ctx, node); err == nil {
 			at.Servers = append(at.Servers, printable(said["server"]+" "+said["version"]))
 		}
 		library, err := node.Do(ctx, node.B().Fcall().Function(functions.ReadVersion).Numkeys(0).Build()).ToString()

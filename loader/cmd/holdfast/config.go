@@ -168,8 +168,13 @@ func (c *config) option(addrs ...string) rueidis.ClientOption {
 	var again func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error)
 	if file := c.given.passwordFile; file != "" && c.master == "" { // rueidis would give it to sentinels, too
 		again = func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
-			password, err := secret("", file) // it may have been changed since
-			return rueidis.AuthCredentials{Username: c.user, Password: password}, err
+			now := rueidis.AuthCredentials{Username: c.user, Password: c.password}
+			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() { // a pipe is read once
+				if changed, err := secret("", file); err == nil {
+					now.Password = changed
+				}
+			}
+			return now, nil
 		}
 	}
 	return rueidis.ClientOption{

@@ -199,6 +199,14 @@ func TestRunReadsAPasswordAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return strings.Contains(do("CLIENT", "LIST"), "user=app") }, soon, pollEvery)
 	r.finish()
+
+	// but a pipe, as of --password-file <(...), once
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	r = begin(t, where, "--user", "app", "--password-file", pipe, "b", "--", "echo", "ran")
+	require.NoError(t, os.WriteFile(pipe, []byte("new"), 0o600))
+	r.hear("ran")
+	require.Equal(t, 0, r.code())
 }
 
 // A holder looks at its lock after a second. Its next renewal is 200 s away.

@@ -129,15 +129,13 @@ func (a *app) quorum(ctx context.Context, prefix string) (*locks.View, func(), e
 			redis.Close()
 		}
 	}
-	var away []string
-	var dial func(context.Context, string) (rueidis.Client, error)
+	var away []int
 	for i, addr := range a.cfg.addrs {
 		options[i].DisableRetry = true
-		dial = loader.Dialer(options[i])
-		redis, err := dial(ctx, addr)
+		redis, err := loader.Dialer(options[i])(ctx, addr)
 		if err != nil {
 			fmt.Fprintf(a.stderr, "holdfast %s: %s: %v\n", a.cfg.command, addr, a.cfg.explainConnect(err))
-			away = append(away, addr)
+			away = append(away, i)
 			continue
 		}
 		answering = append(answering, redis)
@@ -148,13 +146,14 @@ func (a *app) quorum(ctx context.Context, prefix string) (*locks.View, func(), e
 		return nil, nil, err
 	}
 	ended, end := context.WithCancel(context.Background())
-	for _, addr := range away {
+	for _, i := range away {
 		go func() {
 			for ended.Err() == nil {
-				if redis, err := dial(ended, addr); err == nil {
+				if redis, err := loader.Dialer(options[i])(ended, a.cfg.addrs[i]); err == nil {
 					view.Add(redis)
 					<-ended.Done()
 					redis.Close()
+					return
 				}
 				select {
 				case <-time.After(meetEvery):

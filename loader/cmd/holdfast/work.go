@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/holdfast-go/holdfast/loader"
+	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/locks"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/sentinels"
 )
 
@@ -108,22 +109,11 @@ func greet(ctx context.Context, cfg *config, addr string) (map[string]string, er
 		return nil, cfg.explainConnect(err)
 	}
 	defer client.Close()
-	said, err := hello(ctx, client)
+	said, err := locks.Hello(ctx, client)
 	if err != nil {
 		return nil, cfg.explainConnect(err)
 	}
 	return said, nil
-}
-
-// hello asks what a server is: its mode is "standalone", "cluster" or "sentinel", its role "master" or
-// "replica". HELLO needs no permission.
-func hello(ctx context.Context, redis rueidis.Client) (map[string]string, error) {
-	reply, err := redis.Do(ctx, redis.B().Arbitrary("HELLO").Build()).AsMap()
-	said := map[string]string{}
-	for name, value := range reply {
-		said[name], _ = value.ToString() // numbers and lists stay out
-	}
-	return said, err
 }
 
 // explainConnect adds to the error of a connection what can be done about it. A sentinel's reply

@@ -71,7 +71,8 @@ func TestALossIsCountedOnce(t *testing.T) {
 	}
 }
 
-// A name moved from a server that is a replica now: what it has is not believed, and the next look is at the other one.
+// A name moved from a server that is a replica now: what it has is not believed, and the next look is at the
+// other one.
 func TestADemotedServerIsLeft(t *testing.T) {
 	d := server.Replicated(t, 1, server.Owned())
 	d.Load(t)

@@ -111,16 +111,23 @@ func (p primary) still(ctx context.Context) error {
 	if !p.alone {
 		return nil
 	}
-	said, err := p.node.Do(ctx, p.node.B().Arbitrary("HELLO").Build()).AsMap() // needs no permission
-	if err != nil {
+	said, err := Hello(ctx, p.node)
+	if err != nil || said["role"] == "master" {
 		return err
-	}
-	role := said["role"]
-	if text, _ := role.ToString(); text == "master" {
-		return nil
 	}
 	_ = p.node.Do(ctx, p.node.B().Arbitrary("QUIT").Build()).Error() // the answer may not come any more
 	return errors.New("this is a replica now, and what it has may be old")
+}
+
+// Hello asks what a server is: its mode is "standalone", "cluster" or "sentinel", its role "master" or
+// "replica". HELLO needs no permission.
+func Hello(ctx context.Context, redis rueidis.Client) (map[string]string, error) {
+	reply, err := redis.Do(ctx, redis.B().Arbitrary("HELLO").Build()).AsMap()
+	said := map[string]string{}
+	for name, value := range reply {
+		said[name], _ = value.ToString() // numbers and lists stay out
+	}
+	return said, err
 }
 
 // primaries are the servers that share the keys of the deployment, or of all servers of a quorum.
