@@ -5,6 +5,7 @@ package client_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -160,6 +161,27 @@ func TestWithoutPermissionForTracking(t *testing.T) {
 	require.NoError(t, l.Release(background))
 	c.Close()
 	require.Equal(t, 1, strings.Count(log.String(), "no client-side caching"), log.String())
+}
+
+// Where that permission is taken away later, rueidis makes no connection, and calls say why until it is back.
+func TestThePermissionForTrackingIsTakenAway(t *testing.T) {
+	r, user := raw(t), "tracked"
+	rules := func(rules ...string) {
+		require.NoError(t, r.Do(background, r.B().AclSetuser().Username(user).Rule(rules...).Build()).Error())
+	}
+	rules("on", ">secret", "~*", "&*", "+@all")
+	t.Cleanup(func() { _ = r.Do(background, r.B().AclDeluser().Username(user).Build()).Error() })
+	c, err := client.Open(rueidis.ClientOption{InitAddress: []string{address}, Username: user, Password: "secret"}, client.Config{})
+	require.NoError(t, err)
+	defer c.Close()
+	work := func() error { return c.Do(background, t.Name(), func(context.Context) error { return nil }) }
+	require.NoError(t, work())
+	rules("-client|tracking")
+	require.NoError(t, r.Do(background, r.B().ClientKill().User(user).Build()).Error())
+	eventually(t, "it is said", func() bool { return errors.Is(work(), client.ErrDenied) })
+	require.ErrorContains(t, work(), "NOPERM")
+	rules("+client|tracking")
+	eventually(t, "it works again", func() bool { return work() == nil })
 }
 
 // That a server remembers too little for the Guard of one call says nothing about a call without.

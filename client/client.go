@@ -136,7 +136,10 @@ func (c *Client) start() {
 
 // Redis returns the rueidis client, for commands of the caller's own; nil if there are several. Do
 // not close one that Open made. From here on calls for locks cost a goroutine each, because other
-// commands may fill its connections.
+// commands may fill its connections. For subscriptions, large values and writes to the keys of locks take
+// another client: a handler that is slow delays the answers to renewals, a connection that has subscribed may
+// not be sent more than client-output-buffer-limit pubsub at a time (32 MB by default), and a change by this
+// client is no news to it.
 func (c *Client) Redis() rueidis.Client {
 	if c.lost != nil {
 		c.lost.Store(fcall.Shared)

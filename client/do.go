@@ -14,8 +14,9 @@ import (
 // panics. fn's error is returned untouched; fn is not run when the lock was not acquired, and that
 // error is returned instead.
 //
-// When fn returned nil but the lock was lost meanwhile, Do returns the *LostError, also when that
-// shows only at the Release: fn's work may have run beside another holder. A Release that the
+// When the lock was lost meanwhile, Do returns the *LostError, beside fn's error if there is one, also when
+// that shows only at the Release: fn's work may have run beside another holder. So fn may return what it got
+// from a query that ended with its context. A Release that the
 // server did not answer is only logged: fn's work was done under the lock, and the lease ends it.
 // Do returns when ctx has ended and fn has returned, see [Lock.Release].
 func (c *Client) Do(ctx context.Context, name string, fn func(context.Context) error, opts ...Option) error {
@@ -29,7 +30,7 @@ func (c *Client) TryDo(ctx context.Context, name string, fn func(context.Context
 	return err
 }
 
-// Value is Do for a function with a result: it returns fn's value and error untouched. With the
+// Value is Do for a function with a result: it returns fn's value, and errors as Do. With the
 // *LostError of a lock that was lost it returns fn's value too.
 func Value[T any](ctx context.Context, c *Client, name string, fn func(context.Context) (T, error), opts ...Option) (value T, err error) {
 	lock, err := c.Acquire(ctx, name, opts...)
@@ -53,14 +54,20 @@ func run[T any](ctx context.Context, lock *Lock, fn func(context.Context) (T, er
 		released := lock.Release(ctx)
 		var lost *LostError
 		if errors.As(released, &lost) {
-			if err == nil {
-				err = opError("do", lock.Name(), lost)
-			}
+			err = beside(err, opError("do", lock.Name(), lost))
 		} else if released != nil {
 			lock.client.events.unreleased(lock.Name(), released)
 		}
 	}()
 	return fn(lock.Context())
+}
+
+// beside is err, of a function, and that its lock was lost.
+func beside(err, lost error) error {
+	if err == nil {
+		return lost
+	}
+	return fmt.Errorf("%w: %w", err, lost)
 }
 
 // Wrap makes a function that holds a lock while it runs, the lock named by its argument: what

@@ -4,6 +4,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -45,8 +46,8 @@ func TestATryBesideAHandOverSaysWhoHasIt(t *testing.T) {
 	require.NoError(t, (<-next).Release(t.Context()))
 }
 
-// DoAll says what Do says when the client closes under its function.
-func TestDoAllSaysThatTheClientWasClosed(t *testing.T) {
+// Do and DoAll say that the lock was lost, beside what the function says, which got context.Canceled for that.
+func TestALossIsSaidBesideTheFunctionsError(t *testing.T) {
 	do := map[string]func(c *client.Client, fn func(context.Context) error) error{
 		"Do": func(c *client.Client, fn func(context.Context) error) error { return c.Do(t.Context(), t.Name(), fn) },
 		"DoAll": func(c *client.Client, fn func(context.Context) error) error {
@@ -55,14 +56,28 @@ func TestDoAllSaysThatTheClientWasClosed(t *testing.T) {
 	}
 	for name, do := range do {
 		t.Run(name, func(t *testing.T) {
-			c := opened(t)
-			err := do(c, func(context.Context) error {
-				c.Close()
-				return nil
-			})
-			var lost *client.LostError
-			require.ErrorAs(t, err, &lost)
-			require.ErrorIs(t, err, client.ErrClosed)
+			own := errors.New("own")
+			require.Equal(t, own, do(opened(t), func(context.Context) error { return own }), "untouched")
+			for _, of := range []func(context.Context) error{
+				func(context.Context) error { return nil },
+				func(ctx context.Context) error { return fmt.Errorf("%w: %w", own, ctx.Err()) },
+			} {
+				c := opened(t)
+				var said error
+				err := do(c, func(ctx context.Context) error {
+					c.Close()
+					<-ctx.Done()
+					said = of(ctx)
+					return said
+				})
+				var lost *client.LostError
+				require.ErrorAs(t, err, &lost)
+				require.ErrorIs(t, err, client.ErrClosed)
+				if said != nil {
+					require.ErrorIs(t, err, said)
+					require.ErrorIs(t, err, context.Canceled)
+				}
+			}
 		})
 	}
 }

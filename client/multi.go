@@ -134,8 +134,8 @@ func (c *Client) DoAll(ctx context.Context, names []string, fn func(context.Cont
 				c.events.unreleased(s.all[i].Name(), e)
 			}
 		}
-		if lost := worst(released); err == nil && isLost(lost) {
-			err = lost
+		if lost := worst(released); isLost(lost) {
+			err = beside(err, lost)
 		}
 	}()
 	return fn(s.Context())

@@ -27,16 +27,15 @@ type Run struct {
 //
 // It does not wait: it returns when fn has run, or at once if that is not this process's to do. When
 // another process has run it in this interval, and the server was heard within the last second, Once
-// returns from memory. Call it more often than the interval: a ticker as slow as every would miss
-// every second interval when it is a moment early.
+// returns from memory. On a schedule, every is a little shorter than its period: a ticker as slow as every
+// would miss every second interval when it is a moment early. Else call it much more often.
 //
 // The interval is from 10 ms to a year (8760 h). The lease is Config.Lease, but no longer than every;
 // MinHold has no effect. What ends the interval early lets fn run again: see docs/guarantees.md for
 // what a failover can lose. fn's context is that of the lock. Each name is for Once alone, with one
 // every. With WithLimit fn runs so many times in an interval; WithShared and WithOwner are ErrArgument.
 //
-// Errors: fn's, untouched; *LostError if fn returned nil and the lock was lost meanwhile: fn may have
-// run twice; else as TryAcquire, but for ErrBusy: that another one has the interval is no error.
+// Errors: fn's, and *LostError if the lock was lost meanwhile, as Do: fn may have run twice; else as TryAcquire, but for ErrBusy: that another one has the interval is no error.
 func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn func(context.Context) error, opts ...Option) (Run, error) {
 	lock, err := c.TryAcquire(ctx, name, WithOptions(opts...), WithoutReentry(), func(s *settings) {
 		// The server keeps the lock for the interval, whatever becomes of this process.

@@ -26,6 +26,8 @@ import (
 //     to do without): a primary that fell silent, or whose failover was not heard of, is left for the new one
 //   - Sentinel.Dialer with the Timeout and the KeepAlive of Dialer where they are 0: a sentinel that fell
 //     silent is not listened to for ever
+//   - ConnWriteTimeout 10 s where it is 0: rueidis makes it ten times Dialer.KeepAlive, which is its ping. What a
+//     silent server costs is said for a KeepAlive of a second, its default; with a negative one there is no ping
 //   - a sentinel is dialed once a second: rueidis would do so without a pause while there is no primary
 //   - client-side caching in mode OPTIN NOLOOP, unless DisableCache, AlwaysRESP2 or
 //     ClientTrackingOptions say otherwise

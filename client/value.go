@@ -44,7 +44,7 @@ const (
 // with its own options and its own fn, and the others wait for it: so fn must not ask for its own name. If that
 // one finds no server, they fail with it.
 //
-// Errors: fn's, untouched; ErrArgument if its value is too long; *LostError, together with the value, if the
+// Errors: fn's; ErrArgument if its value is too long; *LostError, together with the value or fn's error, if the
 // lock was lost while fn ran, and another fn may have run too; else as Acquire. The caller may change the bytes
 // that it gets.
 func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration, fn func(context.Context) ([]byte, error), opts ...Option) ([]byte, error) {

@@ -13,9 +13,7 @@ import (
 // What can be wrong, for errors.Is. Load, Verify and Unload return a *NodeError with one of them
 // for each node concerned.
 var (
-	// ErrDowngrade: the node runs a newer library. The error is a *VersionError.
-	ErrDowngrade = errors.New("the server runs a newer library")
-	// ErrContract: the node runs a library of an older contract, whose callers do not understand the
+	// ErrContract: the node runs a library of another contract, whose callers do not understand the
 	// one offered. The error is a *VersionError.
 	ErrContract = errors.New("the server runs a library of another contract, whose callers and locks do not go with this one")
 	// ErrForeign: another library has our name, or registers a function of ours. The error is a
@@ -52,18 +50,15 @@ func (e *NodeError) Error() string { return e.Addr + ": " + e.Op + ": " + e.Err.
 // Unwrap returns the reason.
 func (e *NodeError) Unwrap() error { return e.Err }
 
-// VersionError says which versions are concerned.
-type VersionError struct {
-	Err              error // ErrDowngrade or ErrContract
-	Running, Offered string
-}
+// VersionError says which versions are concerned. It is an ErrContract.
+type VersionError struct{ Running, Offered string }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("%v: %s; refusing to load %s over it without force", e.Err, e.Running, e.Offered)
+	return fmt.Sprintf("%v: %s; refusing to load %s over it without force", ErrContract, e.Running, e.Offered)
 }
 
-// Unwrap returns Err.
-func (e *VersionError) Unwrap() error { return e.Err }
+// Unwrap returns ErrContract.
+func (e *VersionError) Unwrap() error { return ErrContract }
 
 // ForeignError says who has what is ours. It is an ErrForeign.
 type ForeignError struct {

@@ -70,7 +70,7 @@ func ExampleVerify() {
 	// Output: run: holdfast load
 }
 
-// Going back to an older version is refused unless it is forced.
+// A newer library stays, because it serves older clients. Force goes back.
 func ExampleOptions_rollBack() {
 	servers := redis(server.KindSingle)
 	defer servers.Close()
@@ -86,14 +86,11 @@ func ExampleOptions_rollBack() {
 	}
 
 	older := source("2.0.0-rc.1") // functions/holdfast.lua of an earlier release
-	_, err = loader.Load(ctx, client, loader.Options{Source: older})
-	var downgrade *loader.VersionError
-	if errors.As(err, &downgrade) {
-		fmt.Println("refused:", downgrade.Running == functions.Version, downgrade.Offered)
-	}
-	report, err := loader.Load(ctx, client, loader.Options{Source: older, Force: true})
+	report, err := loader.Load(ctx, client, loader.Options{Source: older})
+	fmt.Println(report.Nodes[0].Action, report.Nodes[0].After == functions.Version, err)
+	report, err = loader.Load(ctx, client, loader.Options{Source: older, Force: true})
 	fmt.Println(report.Nodes[0].Action, err)
 	// Output:
-	// refused: true 2.0.0-rc.1
+	// newer true <nil>
 	// downgraded <nil>
 }

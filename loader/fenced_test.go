@@ -86,9 +86,7 @@ func TestTheFencedLibraryIsNotDowngraded(t *testing.T) {
 
 	opt.Source = fencedSource(olderFenced)
 	_, err = loader.Load(ctx, client, opt)
-	var downgrade *loader.VersionError
-	require.ErrorAs(t, err, &downgrade)
-	require.Equal(t, loader.VersionError{Err: loader.ErrDowngrade, Running: functions.FencedVersion, Offered: olderFenced}, *downgrade)
+	require.NoError(t, err)
 	requireFenced(t, d, functions.FencedSource)
 	opt.Force = true
 	report, err = loader.Load(ctx, client, opt)

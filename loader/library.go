@@ -52,7 +52,7 @@ func (l library) contract(offered library) error {
 	if major(l.version) == major(offered.version) {
 		return nil
 	}
-	return &VersionError{ErrContract, l.version, offered.version}
+	return &VersionError{l.version, offered.version}
 }
 
 // differs compares what a node has with what it should have: Unchanged and nil if they are the
@@ -68,11 +68,11 @@ func (l library) differs(want library) (Action, error) {
 		return Unchanged, nil
 	}
 	err := fmt.Errorf("%w: it is %s, it should be %s", ErrDiffers, l.version, want.version)
+	if contract := l.contract(want); contract != nil {
+		err = fmt.Errorf("%w: %w", ErrDiffers, contract)
+	}
 	switch compareVersions(l.version, want.version) {
 	case -1:
-		if contract := l.contract(want); contract != nil {
-			err = fmt.Errorf("%w: %w", ErrDiffers, contract)
-		}
 		return Outdated, err
 	case 1:
 		return Newer, err

@@ -23,7 +23,7 @@ type Options struct {
 	// DryRun looks and decides, but writes nothing. The report says what would be done.
 	DryRun bool
 
-	// Force loads over a newer library, over one of an older contract (another major number), and
+	// Force loads over a newer library, over one of another contract (another major number), and
 	// over another library under our name, and deletes other libraries that register a function of
 	// ours. Unload with Force deletes what has our name even
 	// if it is not Holdfast.
@@ -54,10 +54,10 @@ type Options struct {
 }
 
 // Load brings the library to every primary of the client's deployment and blocks until every node
-// has it, replicas too.
+// has it, replicas too. Where a newer one is, that stays: it serves what the one offered does. So a service that
+// loads when it starts can be rolled back.
 //
-// It first looks at all primaries. If one of them refuses (ErrDowngrade, ErrContract,
-// ErrForeign), nothing is written anywhere. Then it writes to all primaries whose code differs, at once. A primary that
+// It first looks at all primaries. If one of them refuses (ErrContract, ErrForeign), nothing is written anywhere. Then it writes to all primaries whose code differs, at once. A primary that
 // fails does not stop the others: an upgrade within a major number is compatible with its callers,
 // so a mixture of versions is safe until Load is called again. If a primary was demoted meanwhile, its
 // successor is loaded, once, and so is a primary that joined meanwhile. Finally Load looks at every node.
@@ -82,9 +82,9 @@ func Unload(ctx context.Context, client rueidis.Client, opt Options) (Report, er
 	return change(ctx, client, opt, func(offered library) task { return unloading{offered.id, opt.Force} })
 }
 
-// Verify looks at every node and returns an error that wraps ErrDiffers for each that does not run
-// exactly the library of Options.Source: missing (a primary that joined the cluster later, for
-// example), older, newer, changed, or not ours. It also looks at settings by which servers can lose
+// Verify looks at every node and returns an error that wraps ErrDiffers for each that runs neither
+// the library of Options.Source nor a newer one of its contract: missing (a primary that joined the cluster later, for
+// example), older, of another contract, changed, or not ours. It also looks at settings by which servers can lose
 // locks (NodeReport.Risks), which are no error. It writes nothing and waits for no replica. The
 // report has an entry for every node, also when an error is returned.
 //
@@ -110,7 +110,7 @@ func Verify(ctx context.Context, client rueidis.Client, opt Options) (Report, er
 			defer cancel()
 			m.Risks = risks(ctx, client, m.node)
 		}
-		action, err := found.differs(run.offered)
+		action, err := loading{offered: run.offered}.check(found)
 		m.settle(action, "verify", err)
 	})
 	return run.finish()

@@ -75,12 +75,19 @@ func TestUpgradeAndRollBack(t *testing.T) {
 
 		opt.Source = source(older)
 		report, err = loader.Load(ctx, client, opt)
-		require.ErrorIs(t, err, loader.ErrDowngrade)
-		var downgrade *loader.VersionError
-		require.ErrorAs(t, err, &downgrade)
-		require.Equal(t, loader.VersionError{Err: loader.ErrDowngrade, Running: functions.Version, Offered: older}, *downgrade)
-		require.Equal(t, repeat(primaries, loader.Refused, replicas, loader.HeldBack), actions(report))
+		require.NoError(t, err, "the newer one serves those who load the older one")
+		newer := repeat(primaries+replicas, loader.Newer, 0, "")
+		require.Equal(t, newer, actions(report))
+		require.False(t, report.Changed())
 		requireEverywhere(t, d, functions.Source)
+		report, err = loader.Verify(ctx, client, opt)
+		require.NoError(t, err)
+		require.Equal(t, newer, actions(report))
+		opt.DryRun = true
+		report, err = loader.Load(ctx, client, opt)
+		require.NoError(t, err)
+		require.Equal(t, newer, actions(report))
+		opt.DryRun = false
 
 		opt.Force = true
 		report, err = loader.Load(ctx, client, opt)
@@ -144,9 +151,24 @@ func TestDryRunWritesNothing(t *testing.T) {
 	requireEverywhere(t, d, functions.Source)
 }
 
-// Callers of an older contract would not understand the library: it is not put over theirs unless
+// Where one primary has a newer library, the others get the one that is offered.
+func TestANewerLibraryHoldsNobodyBack(t *testing.T) {
+	d := server.Cluster(t)
+	client, opt := connect(t, d)
+	opt.Source = source(older)
+	put(t, d.Nodes()[1], functions.Source)
+	report, err := loader.Load(ctx, client, opt)
+	require.NoError(t, err)
+	require.Equal(t, loader.Newer, entry(t, report, d.Nodes()[1]).Action)
+	for _, i := range []int{0, 2} {
+		require.Equal(t, loader.Loaded, entry(t, report, d.Nodes()[i]).Action)
+		require.True(t, codeOf(t, d.Nodes()[i], functions.Library) == opt.Source)
+	}
+}
+
+// Callers of another contract would not understand the library: it is not put over theirs unless
 // that is forced.
-func TestAnOlderContractIsRefused(t *testing.T) {
+func TestAnotherContractIsRefused(t *testing.T) {
 	d := server.Single(t, server.Owned())
 	client, opt := connect(t, d)
 	old := source("1.99.0")
@@ -156,8 +178,7 @@ func TestAnOlderContractIsRefused(t *testing.T) {
 	var contract *loader.VersionError
 	require.ErrorAs(t, err, &contract)
 	require.ErrorIs(t, err, loader.ErrContract)
-	require.NotErrorIs(t, err, loader.ErrDowngrade)
-	require.Equal(t, loader.VersionError{Err: loader.ErrContract, Running: "1.99.0", Offered: functions.Version}, *contract)
+	require.Equal(t, loader.VersionError{Running: "1.99.0", Offered: functions.Version}, *contract)
 	require.Equal(t, []loader.Action{loader.Refused}, actions(report))
 	requireEverywhere(t, d, old)
 	_, err = loader.Verify(ctx, client, opt)
@@ -179,7 +200,7 @@ func TestOneRefusalHoldsAllBack(t *testing.T) {
 	put(t, d.Nodes()[1], source("9.0.0"))
 	before := codes(t, d)
 	report, err := loader.Load(ctx, client, opt)
-	require.ErrorIs(t, err, loader.ErrDowngrade)
+	require.ErrorIs(t, err, loader.ErrContract)
 	require.Equal(t, loader.Refused, entry(t, report, d.Nodes()[1]).Action)
 	require.Equal(t, loader.HeldBack, entry(t, report, d.Nodes()[0]).Action, "%+v", report)
 	require.Equal(t, loader.HeldBack, entry(t, report, d.Nodes()[2]).Action)

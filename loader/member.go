@@ -141,7 +141,7 @@ func (r *run) confirm(ctx context.Context, m *member, job task) {
 		m.settle(m.tried, job.op(), nil) // what is found counts, even if the reply was lost
 		m.Detail = m.note
 	case err == nil:
-		m.settle(Unchanged, job.op(), nil)
+		m.settle(action, job.op(), nil)
 	case m.Action == Refused:
 		m.settle(Refused, job.op(), m.failed)
 	case m.failed != nil && !errors.Is(m.failed, ErrDown):

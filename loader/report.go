@@ -27,7 +27,7 @@ const (
 const (
 	Missing  Action = "missing"  // the node has no library
 	Outdated Action = "outdated" // an older one
-	Newer    Action = "newer"    // a newer one
+	Newer    Action = "newer"    // a newer one. That is no error, if it is of the same contract
 	Differs  Action = "differs"  // other code of the same version
 	Foreign  Action = "foreign"  // another library has our name, or registers a function of ours
 	Present  Action = "present"  // it should have been unloaded
@@ -35,7 +35,7 @@ const (
 
 // Why nothing was done.
 const (
-	Refused    Action = "refused"     // NodeReport.Err wraps ErrDowngrade, ErrContract or ErrForeign
+	Refused    Action = "refused"     // NodeReport.Err wraps ErrContract or ErrForeign
 	HeldBack   Action = "held back"   // another node refused, so nothing was written here either
 	NotChecked Action = "not checked" // NodeReport.Detail says why the node was not asked
 	Failed     Action = "failed"      // NodeReport.Err says why

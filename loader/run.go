@@ -84,7 +84,8 @@ func (r *run) hold(nodes []cluster.Node, job task, refused bool) {
 		case m.blind != nil:
 			m.unseen(job.op(), m.blind)
 		case !differs(job, m.first) && !m.Action.changed():
-			m.settle(Unchanged, job.op(), nil)
+			action, _ := job.check(m.first)
+			m.settle(action, job.op(), nil)
 		case refused:
 			m.settle(HeldBack, job.op(), nil)
 			m.Detail = "another node refused, so nothing was written"
@@ -138,7 +139,7 @@ func (r *run) writeOne(ctx context.Context, m *member, job task) {
 		m.Action, m.failed = action, err
 		return
 	}
-	if action == Unchanged {
+	if !action.changed() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.opt.Timeout)

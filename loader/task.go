@@ -16,15 +16,14 @@ import (
 // task is what a change brings about at each primary.
 type task interface {
 	op() string
-	// decide says what is to be done where found stands: Unchanged for nothing, Refused with the
+	// decide says what is to be done where found stands: Unchanged or Newer for nothing, Refused with the
 	// reason.
 	decide(found library) (Action, error)
 	// write does it. It returns what people should know of it, if it is done.
 	write(ctx context.Context, node rueidis.Client, at cluster.Node, found library) (note string, err error)
 	// leaves is the version that a node has afterwards, "" for none.
 	leaves() string
-	// check compares what a node has afterwards with what it should have: Unchanged and nil if it
-	// is so.
+	// check compares what a node has afterwards with what it should have: nil if that will do.
 	check(found library) (Action, error)
 }
 
@@ -48,17 +47,17 @@ func (l loading) decide(found library) (Action, error) {
 	case found.code == l.offered.code && len(found.others) == 0:
 		return Unchanged, nil
 	}
+	if err := found.contract(l.offered); err != nil && !l.force {
+		return Refused, err
+	}
 	switch compareVersions(found.version, l.offered.version) {
 	case -1:
-		if err := found.contract(l.offered); err != nil && !l.force {
-			return Refused, err
-		}
 		return Upgraded, nil
 	case 1:
-		if !l.force {
-			return Refused, &VersionError{ErrDowngrade, found.version, l.offered.version}
+		if l.force {
+			return Downgraded, nil
 		}
-		return Downgraded, nil
+		return Newer, nil
 	}
 	return Replaced, nil
 }
@@ -98,7 +97,14 @@ func (l loading) write(ctx context.Context, node rueidis.Client, at cluster.Node
 	return forgotten(lost), nil
 }
 
-func (l loading) check(found library) (Action, error) { return found.differs(l.offered) }
+// check takes a newer library of the contract for the one offered, unless that was to go over it.
+func (l loading) check(found library) (Action, error) {
+	action, err := found.differs(l.offered)
+	if action == Newer && !l.force && found.contract(l.offered) == nil {
+		err = nil
+	}
+	return action, err
+}
 
 func restore(ctx context.Context, adapter rueidiscompat.Cmdable, deleted []other) error {
 	var failed []error

@@ -19,7 +19,7 @@ import (
 
 // The code of docs/client.md that other tests run in a longer form: here it is compiled as it stands there.
 func jobs(ctx context.Context, c *client.Client, report, work, transfer func(context.Context) error) error {
-	// At most once an hour on the whole fleet, however short the work is, and whatever the clocks say.
+	// Called each hour by every process: one of them runs it, however short the work is, and whatever the clocks say.
 	run, err := c.Once(ctx, "hourly report", 59*time.Minute, report)
 	fmt.Println(run.Ran, run.By, run.End, err) // whether it ran here, who has the interval, when to ask again
 
@@ -44,19 +44,21 @@ func shared(ctx context.Context, c *client.Client, fetch func(context.Context) (
 	return token, err
 }
 
-func beside(ctx context.Context, c *client.Client, read, write func(context.Context) error) (*client.Lock, error) {
+func beside(ctx context.Context, c *client.Client, resize func(context.Context, int) error, read, write func(context.Context) error) error {
 	// At most four workers on all hosts together; the slot, 1 to 4, is no other one's meanwhile.
-	lock, err := c.Acquire(ctx, "thumbnails", client.WithLimit(4))
+	err := c.Do(ctx, "thumbnails", func(ctx context.Context) error {
+		return resize(ctx, client.Slot(ctx))
+	}, client.WithLimit(4))
 	if err != nil {
-		return nil, err
+		return err
 	}
 
 	// Readers read together; a writer, without the option, waits for them, and they for it.
 	err = c.Do(ctx, "prices", read, client.WithShared())
 	if err != nil {
-		return lock, err
+		return err
 	}
-	return lock, c.Do(ctx, "prices", write)
+	return c.Do(ctx, "prices", write)
 }
 
 func byURL(ctx context.Context) (*client.Client, error) {
@@ -115,15 +117,20 @@ func evenWithout(ctx context.Context, c *client.Client, name string, work func(c
 	return err
 }
 
-// migrate is what pg_try_advisory_lock was for.
+// migrate waits for another process that migrates already: work finds nothing to do then.
 func migrate(ctx context.Context, c *client.Client, work func(context.Context) error) error {
+	return c.Do(ctx, "migrate", work)
+}
+
+// skip is what pg_try_advisory_lock was for: work that need not be done when another process does it.
+func skip(ctx context.Context, c *client.Client, name string, work func(context.Context) error) error {
 	ran := false
-	err := c.TryDo(ctx, "migrate", func(ctx context.Context) error {
+	err := c.TryDo(ctx, name, func(ctx context.Context) error {
 		ran = true
 		return work(ctx)
 	})
 	if !ran && errors.Is(err, client.ErrBusy) {
-		return nil // another process migrates
+		return nil // another process does it
 	}
 	return err
 }
@@ -156,7 +163,7 @@ func TestTheRecipesRun(t *testing.T) {
 	require.True(t, did)
 
 	require.NoError(t, migrate(ctx, c, func(context.Context) error {
-		return migrate(t.Context(), c, func(context.Context) error { return errors.New("both migrate") })
+		return skip(t.Context(), c, "migrate", func(context.Context) error { return errors.New("both migrate") })
 	}))
 
 	inside := false

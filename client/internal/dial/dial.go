@@ -85,6 +85,8 @@ func Adapt(option rueidis.ClientOption, wires *Wires, invalidated Invalidated) (
 	sentinels := &option.Sentinel.Dialer
 	sentinels.Timeout = cmp.Or(sentinels.Timeout, option.Dialer.Timeout, rueidis.DefaultDialTimeout)
 	sentinels.KeepAlive = cmp.Or(sentinels.KeepAlive, option.Dialer.KeepAlive, rueidis.DefaultTCPKeepAlive)
+	// It would be ten times KeepAlive, which is rueidis' ping: five minutes of a silent server with one of 30 s.
+	option.ConnWriteTimeout = cmp.Or(option.ConnWriteTimeout, rueidis.DefaultTCPKeepAlive*10)
 	if theirs := option.SendToReplicas; theirs != nil {
 		// rueidis counts SSUBSCRIBE as a read, but a primary does not see the subscribers of its
 		// replicas, so it would not hand a lock over to them. Unnecessary once rueidis asks about

@@ -115,7 +115,7 @@ func TestAdapt(t *testing.T) {
 	require.NoError(t, err)
 	defer redis.Close()
 	mine := rueidis.ClientOption{PipelineMultiplex: 2, MaxFlushDelay: time.Second, ReadBufferEachConn: 1, WriteBufferEachConn: 2, ConnLifetime: time.Hour,
-		Dialer: net.Dialer{Timeout: time.Hour, KeepAlive: time.Second}, Sentinel: rueidis.SentinelOption{Dialer: net.Dialer{KeepAlive: time.Minute}},
+		Dialer: net.Dialer{Timeout: time.Hour, KeepAlive: time.Minute}, Sentinel: rueidis.SentinelOption{Dialer: net.Dialer{KeepAlive: time.Minute}},
 		SendToReplicas: func(rueidis.Completed) bool { return true }, ClusterOption: rueidis.ClusterOption{MaxMovedRedirections: 3, ShardsRefreshInterval: time.Hour}}
 	option, caching := Adapt(mine, NewWires(), nil)
 	require.True(t, caching)
@@ -128,6 +128,7 @@ func TestAdapt(t *testing.T) {
 	require.Equal(t, 3, option.ClusterOption.MaxMovedRedirections)
 	require.Equal(t, []time.Duration{time.Hour, time.Minute}, []time.Duration{option.Sentinel.Dialer.Timeout, option.Sentinel.Dialer.KeepAlive})
 	require.Equal(t, time.Hour, option.ClusterOption.ShardsRefreshInterval)
+	require.Equal(t, 10*time.Second, option.ConnWriteTimeout, "whatever KeepAlive is")
 	require.Equal(t, refreshSentinels, option.Sentinel.TopologyRefreshInterval)
 	require.False(t, option.SendToReplicas(redis.B().Ssubscribe().Channel("x").Build()))
 	require.True(t, option.SendToReplicas(redis.B().Get().Key("x").Build()))

@@ -125,6 +125,10 @@ func Classify(ctx context.Context, err error) error {
 	if rueidis.IsParseErr(err) || rueidis.IsRedisNil(err) { // an answer, but not one of ours
 		return malformed(err)
 	}
+	if errors.Is(err, rueidis.ErrNoCache) { // of a connection that was to be made
+		text, _, _ := strings.Cut(err.Error(), "\n")
+		return &Refusal{ErrDenied, text}
+	}
 	answer, ok := rueidis.IsRedisErr(err)
 	if !ok {
 		return unanswered(err)

@@ -44,7 +44,8 @@ const exitCodes = `Exit codes:
   2  wrong usage
   3  verify: not every node has this library. acl --check: rights are missing. doctor: something is found.
      bench: calls failed
-  4  refused, and nothing was written. load, unload: there is a newer library, or another one with our names.
+  4  refused, and nothing was written. load, unload: there is a library of another contract, or
+     another one with our names.
      break: the answer was no, or the lock changed hands before it
   5  nobody has the lock (inspect, break)
   130  interrupted

@@ -274,9 +274,19 @@ func TestSeveralServers(t *testing.T) {
 func TestRefusalAndForce(t *testing.T) {
 	t.Parallel()
 	d := server.Single(t, server.Owned())
-	newer := strings.Replace(functions.Source, "local VERSION = '"+functions.Version+"'", "local VERSION = '99.0.0'", 1)
-	_, err := d.Nodes()[0].Do(context.Background(), "FUNCTION", "LOAD", newer)
-	require.NoError(t, err)
+	bring := func(version string) {
+		_, err := d.Nodes()[0].Do(context.Background(), "FUNCTION", "LOAD", "REPLACE", otherVersion(version))
+		require.NoError(t, err)
+	}
+	contract, _, _ := strings.Cut(functions.Version, ".")
+	bring(contract + ".999.0")
+	for _, command := range []string{"load", "verify"} { // of a release that is rolled back
+		r := holdfast(t, nil, command, "--addr", d.Addrs()[0])
+		require.Equal(t, 0, r.code, r)
+		require.Contains(t, r.out, " newer ")
+		require.Contains(t, r.out, contract+".999.0")
+	}
+	bring("99.0.0")
 	r := holdfast(t, nil, "load", "--addr", d.Addrs()[0])
 	require.Equal(t, 4, r.code, r)
 	require.Contains(t, r.out, "99.0.0")

@@ -85,8 +85,7 @@ func (o *output) codeOf(err error) int {
 		return exitOK
 	case differs && o.cfg.command == "verify":
 		return exitDiffers
-	case !differs && (errors.Is(err, loader.ErrDowngrade) || errors.Is(err, loader.ErrContract) ||
-		errors.Is(err, loader.ErrForeign)):
+	case !differs && (errors.Is(err, loader.ErrContract) || errors.Is(err, loader.ErrForeign)):
 		return exitRefused
 	}
 	return exitFailed
@@ -123,7 +122,7 @@ func (o *output) finish(code int) {
 		fmt.Fprintf(o.stderr, "holdfast %s: failed; running it again is safe\n", o.cfg.command)
 	case o.cfg.command == "version":
 	case o.cfg.command == "verify":
-		fmt.Fprintf(o.stdout, "%s %s is on %s\n", library.name, library.version, o.all())
+		fmt.Fprintf(o.stdout, "%s %s is on %s\n", library.name, o.served(library.version), o.all())
 	case !report.Changed():
 		fmt.Fprintln(o.stdout, "nothing to change")
 	case o.cfg.dryRun:
@@ -131,12 +130,12 @@ func (o *output) finish(code int) {
 	case o.cfg.command == "unload":
 		fmt.Fprintf(o.stdout, "%s is gone from %s\n", library.name, o.all())
 	default:
-		fmt.Fprintf(o.stdout, "%s %s is on %s\n", library.name, library.version, o.all())
+		fmt.Fprintf(o.stdout, "%s %s is on %s\n", library.name, o.served(library.version), o.all())
 	}
 }
 
-// advice says what to do about the differences that verify found. Load would refuse what is newer
-// or another's, and it writes to primaries only.
+// advice says what to do about the differences that verify found. Load would refuse what is of another
+// contract or another's, and it writes to primaries only.
 func (o *output) advice() string {
 	found := map[loader.Action]bool{}
 	replicas, contract := true, false
@@ -149,15 +148,20 @@ func (o *output) advice() string {
 	switch {
 	case found[loader.Foreign]:
 		return "another's library has its names: \"holdfast load --force\" replaces that"
-	case found[loader.Newer]:
-		return "a newer one is there: use the holdfast command of that release, " +
-			"or \"holdfast load --force\" goes back to this one"
 	case contract:
-		return "an older contract is there: \"holdfast load --force\" ends it, when nobody uses it any more"
+		return "another contract is there: \"holdfast load --force\" ends it, when nobody uses it any more"
 	case replicas:
 		return "the primaries have it: see why the replicas do not follow them"
 	}
 	return "\"holdfast load\" brings it"
+}
+
+// served is the version that the nodes have.
+func (o *output) served(version string) string {
+	if slices.ContainsFunc(o.nodes, func(n loader.NodeReport) bool { return n.Action == loader.Newer }) {
+		return version + " or newer"
+	}
+	return version
 }
 
 // all names the nodes that were looked at, and those that were not.

@@ -12,7 +12,7 @@ func verifyCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "verify",
 		GroupID: groupDeploy,
-		Short:   "Check that every node has the library, and name settings that can lose locks",
+		Short:   "Check that every node has the library or a newer one, and name settings that can lose locks",
 		Long: `Verify looks at every node, replicas too, and compares its library with the one in this command. It also names
 settings by which a server can lose locks. It writes nothing.
 
