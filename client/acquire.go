@@ -62,11 +62,21 @@ func (c *Client) acquire(ctx context.Context, name string, wait bool, opts []Opt
 	if wait {
 		op = "acquire"
 	}
-	w, l, err := c.begin(ctx, op, name, opts)
-	if l != nil || err != nil {
-		return l, nil, err
+	w, err := c.want(ctx, name, opts)
+	if err == nil && !c.inflight.enter() {
+		err = context.Cause(c.leaving)
+	}
+	if err != nil {
+		return nil, nil, opError(op, name, err)
 	}
 	defer c.inflight.leave()
+	if outer := w.outer(ctx); outer != nil {
+		l, err = w.reenter(ctx, outer)
+		return l, nil, opError("re-enter", name, err)
+	}
+	if err = w.begun(ctx); err != nil {
+		return nil, nil, opError(op, name, err)
+	}
 	if wait {
 		return w.wait(ctx)
 	}
@@ -121,27 +131,6 @@ func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 	return c.observed(ctx, name, false, opts)
 }
 
-// begin is the beginning of a call for a lock. One that re-enters is done with that. Otherwise, and without
-// an error, the call is in flight.
-func (c *Client) begin(ctx context.Context, op, name string, opts []Option) (w want, again *Lock, err error) {
-	if w, err = c.want(ctx, name, opts); err == nil && !c.inflight.enter() {
-		err = context.Cause(c.leaving)
-	}
-	if err != nil {
-		return w, nil, opError(op, name, err)
-	}
-	if outer := w.outer(ctx); outer != nil {
-		op = "re-enter"
-		again, err = w.reenter(ctx, outer)
-	} else {
-		err = w.begun(ctx)
-	}
-	if again != nil || err != nil {
-		c.inflight.leave()
-	}
-	return w, again, opError(op, name, err)
-}
-
 // want is what one call wants.
 type want struct {
 	client *Client
@@ -178,12 +167,7 @@ func (w *want) request() queue.Request {
 }
 
 // begun is the error of a call whose contexts had ended before it began.
-func (w *want) begun(ctx context.Context) error {
-	if err := begun(ctx); err != nil || w.set.parent == nil {
-		return err
-	}
-	return begun(w.set.parent)
-}
+func (w *want) begun(ctx context.Context) error { return cmp.Or(begun(ctx), begun(w.parent)) }
 
 // outer is the lock of this name that ctx was taken under, if it is to be re-entered.
 func (w *want) outer(ctx context.Context) *holding.Holder {
@@ -290,7 +274,7 @@ func (w *want) reenter(ctx context.Context, t *holding.Holder) (*Lock, error) {
 	if wants.Replicas > has.Replicas {
 		return nil, fmt.Errorf("%w: the lock to re-enter was taken with Replicas %d, not %d", ErrArgument, has.Replicas, wants.Replicas)
 	}
-	if wants.Guard > 0 && (has.Guard == 0 || wants.Longest > has.Longest) {
+	if wants.Guard > has.Guard {
 		return nil, fmt.Errorf("%w: the lock to re-enter was taken with less Guard, or none", ErrArgument)
 	}
 	if err := cmp.Or(w.client.keeper.Check(t, time.Now()), t.Cause(), w.begun(ctx)); err != nil {

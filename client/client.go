@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/client/internal/assembly"
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/client/internal/holding"
 	"github.com/holdfast-go/holdfast/client/internal/inbox"
@@ -23,7 +22,6 @@ import (
 	"github.com/holdfast-go/holdfast/client/internal/queue"
 	"github.com/holdfast-go/holdfast/client/internal/replicas"
 	"github.com/holdfast-go/holdfast/client/internal/tracking"
-	"github.com/holdfast-go/holdfast/cluster"
 	"github.com/redis/rueidis"
 )
 
@@ -36,7 +34,6 @@ type Client struct {
 	redis    rueidis.Client // nil: several servers
 	lost     *atomic.Uint32 // connections, see fcall.Config; nil: not known
 	backend  fcall.Backend
-	slotted  bool // Cluster
 
 	cache  *tracking.Cache
 	inbox  *inbox.Inbox // nil: several servers
@@ -51,7 +48,7 @@ type Client struct {
 	stop     context.CancelCauseFunc
 	leaving  context.Context // ends with that, or with ErrShutdown before
 	leave    context.CancelCauseFunc
-	parts    assembly.Parts
+	end      func() // of connections, at the end of Close; nil: they stay the caller's
 
 	identity string        // 'host:pid:id', the head of every owner string
 	id       string        // 96 random bits
@@ -77,7 +74,7 @@ func New(redis rueidis.Client, cfg Config) (*Client, error) {
 	if redis == nil {
 		return nil, fmt.Errorf("holdfast: new: %w: redis must not be nil", ErrArgument)
 	}
-	c, err := build(cfg, assembly.Parts{})
+	c, err := build(cfg, false)
 	if err != nil {
 		return nil, fmt.Errorf("holdfast: new: %w", err)
 	}
@@ -85,24 +82,25 @@ func New(redis rueidis.Client, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Assemble is for package quorum, which makes the Backend of several servers.
-func Assemble(cfg Config, parts assembly.Parts) (*Client, error) {
-	c, err := build(cfg, parts)
+// Assemble is for package quorum, which makes the Backend of several servers. Calls that somebody waits for end
+// with closing; end ends the rest, and blocks until that is done.
+func Assemble(cfg Config, backend func(closing context.Context) fcall.Backend, end func()) (*Client, error) {
+	c, err := build(cfg, true)
 	if err != nil {
 		return nil, err
 	}
-	c.backend = parts.Backend
+	c.backend, c.end = backend(c.closing), end
 	c.start()
 	return c, nil
 }
 
 // build makes the parts of a Client that know no server.
-func build(cfg Config, parts assembly.Parts) (*Client, error) {
-	set, err := cfg.complete(parts.Backend != nil)
+func build(cfg Config, voting bool) (*Client, error) {
+	set, err := cfg.complete(voting)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{settings: set, parts: parts, cache: tracking.New()}
+	c := &Client{settings: set, cache: tracking.New()}
 	c.events.log, c.events.observer = set.Logger, set.Observer
 	c.identify()
 	c.closing, c.stop = context.WithCancelCause(context.Background())
@@ -114,22 +112,21 @@ func build(cfg Config, parts assembly.Parts) (*Client, error) {
 // connected begins to use one deployment. ended is that of fcall.Config. demoted is called when its server
 // turns out to be a replica.
 func (c *Client) connected(redis rueidis.Client, ended *atomic.Uint32, demoted func()) {
-	c.redis, c.lost, c.slotted = redis, ended, redis.Mode() == rueidis.ClientModeCluster
-	c.cache.Slotted = c.slotted
+	c.redis, c.lost, c.cache.Slotted = redis, ended, redis.Mode() == rueidis.ClientModeCluster
 	c.backend = replicas.New(fcall.New(fcall.Config{Redis: redis, AutoLoad: c.settings.AutoLoad, Closing: c.closing,
 		Heard: c.heard, Changed: c.cache.Changed, Untracked: c.untracked, Demoted: demoted, Ended: ended}))
-	c.inbox = inbox.New(inbox.Config{Redis: redis, Slotted: c.slotted, Prefix: c.settings.Prefix, ID: c.id,
+	c.inbox = inbox.New(inbox.Config{Redis: redis, Slotted: c.cache.Slotted, Prefix: c.settings.Prefix, ID: c.id,
 		Unclaimed: c.unclaimed, Refused: c.events.unsubscribed})
 	c.start()
 }
 
 // start makes the parts that need calls.
 func (c *Client) start() {
-	c.keeper = keeper.New(keeper.Config{Backend: c.backend, Cache: c.cache, Slot: c.slot, Closed: ErrClosed,
+	c.keeper = keeper.New(keeper.Config{Backend: c.backend, Cache: c.cache, Closed: ErrClosed,
 		OnEnded: c.events.ended, OnGone: func(h *holding.Holding) { c.queues.Lost(h) },
 		OnRenewed: c.events.renewed, OnUnanswered: c.events.unanswered})
 	c.events.failing = c.keeper.Failing
-	c.queues = queue.New(queue.Config{Backend: c.backend, Keeper: c.keeper, Inbox: c.inbox, Slot: c.slot, Owner: c.owner,
+	c.queues = queue.New(queue.Config{Backend: c.backend, Keeper: c.keeper, Inbox: c.inbox, Owner: c.owner,
 		HoldID: c.holdID, Jitter: c.jitter, Closing: c.leaving, LostError: newLostError,
 		Answered: c.events.answered, Unheard: c.events.unheard})
 }
@@ -151,14 +148,6 @@ func (c *Client) Redis() rueidis.Client {
 func (c *Client) heard() {
 	c.cache.Heard()
 	c.events.answered()
-}
-
-// slot is where a lock's messages come from: its hash slot in Cluster, and one for all elsewhere.
-func (c *Client) slot(key string) uint16 {
-	if c.slotted {
-		return cluster.Slot(key)
-	}
-	return 0
 }
 
 // key is the Redis key of a lock.

@@ -22,9 +22,6 @@ func (c *Client) Close() {
 	patience, cancel := context.WithTimeout(context.Background(), closeWait)
 	defer cancel()
 	c.stop(ErrClosed)
-	if c.parts.Stop != nil {
-		c.parts.Stop(ErrClosed)
-	}
 	c.keeper.Desert() // before it waits for calls that may have no answer
 	c.inflight.close(patience)
 	c.keeper.Close(patience)
@@ -32,8 +29,8 @@ func (c *Client) Close() {
 		c.inbox.Close(patience)
 	}
 	c.events.close(patience)
-	if c.parts.Close != nil {
-		c.parts.Close()
+	if c.end != nil {
+		c.end()
 	}
 }
 

@@ -160,7 +160,7 @@ func (s *settings) complete() error {
 		return err
 	}
 	t := lease.Terms{Length: s.Lease, RenewEvery: cmp.Or(s.RenewEvery, s.Lease/3), MaxRenewals: s.MaxRenewals, MaxHold: s.MaxHold,
-		Grace: cmp.Or(s.Grace, s.Lease/3), MinHold: s.MinHold, Guard: s.Guard, Longest: cmp.Or(s.Guard, maxLease),
+		Grace: cmp.Or(s.Grace, s.Lease/3), MinHold: s.MinHold, Guard: s.Guard,
 		Replicas: s.Replicas, Label: s.Label, Valued: s.valued, Crowd: s.crowd,
 		TTL: fcall.TTL(s.Lease), GuardText: fcall.TTL(s.Guard), MinHoldText: fcall.TTL(s.MinHold)}
 	if s.NoRenewal {

@@ -198,8 +198,8 @@ func (l *Lock) RenewFor(ctx context.Context, d time.Duration) error {
 
 func (l *Lock) renew(ctx context.Context, d time.Duration) error {
 	c, h := l.client, l.holder.Holding
-	if d != 0 && (d < minLease || d > h.Terms.Longest) {
-		return fmt.Errorf("%w: the lease must be from %v to %v, not %v", ErrArgument, minLease, h.Terms.Longest, d)
+	if longest := cmp.Or(h.Terms.Guard, maxLease); d != 0 && (d < minLease || d > longest) {
+		return fmt.Errorf("%w: the lease must be from %v to %v, not %v", ErrArgument, minLease, longest, d)
 	}
 	if err := cmp.Or(l.state(time.Now()), begun(ctx)); err != nil {
 		return err

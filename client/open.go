@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/holdfast-go/holdfast/client/internal/assembly"
 	"github.com/holdfast-go/holdfast/client/internal/dial"
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/redis/rueidis"
@@ -50,7 +49,7 @@ func Open(option rueidis.ClientOption, cfg Config) (*Client, error) {
 //
 // Errors: as Open, and those of a context that had ended, or was cancelled, as TryAcquire.
 func OpenContext(ctx context.Context, option rueidis.ClientOption, cfg Config) (*Client, error) {
-	c, err := build(cfg, assembly.Parts{})
+	c, err := build(cfg, false)
 	if err == nil {
 		err = begun(ctx)
 	}
@@ -64,14 +63,8 @@ func OpenContext(ctx context.Context, option rueidis.ClientOption, cfg Config) (
 		}
 		return nil, fmt.Errorf("holdfast: open: %w", err)
 	}
-	c.parts.Close = func() { dial.End(redis.Close, closeWait/2, wires) }
-	c.connected(redis, wires.Ended(), func() {
-		// A name in the DNS, or a proxy, may lead to the primary. In a Cluster, or behind Sentinel, rueidis
-		// finds it.
-		if redis.Mode() == rueidis.ClientModeStandalone {
-			wires.Renew()
-		}
-	})
+	c.end = func() { dial.End(redis.Close, closeWait/2, wires) }
+	c.connected(redis, wires.Ended(), wires.Renew)
 	c.cache.Switch(caching)
 	if refused != nil {
 		c.events.noTracking(refused)

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/client/internal/dial"
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/redis/rueidis"
@@ -30,9 +29,7 @@ func (s *servers) use(m *member, redis rueidis.Client) {
 	cfg := fcall.Config{Redis: redis, AutoLoad: s.autoLoad, Closing: s.done, Heard: m.heard, Changed: func(string, bool) {},
 		Untracked: func(error) {}, Demoted: func() {}}
 	if m.wires != nil {
-		if cfg.Ended = m.wires.Ended(); redis.Mode() == rueidis.ClientModeStandalone {
-			cfg.Demoted = m.wires.Renew // a name in the DNS, or a proxy, may lead to the primary
-		}
+		cfg.Ended, cfg.Demoted = m.wires.Ended(), m.wires.Renew
 	}
 	m.caller.Store(fcall.New(cfg))
 }
@@ -126,7 +123,6 @@ func (s *servers) independent(redis rueidis.Client, m *member) error {
 // close ends all calls, and the connections that Open made, in bounded time: rueidis waits for the
 // answers of a silent server.
 func (s *servers) close() {
-	s.stop(client.ErrClosed)
 	s.end()
 	var all sync.WaitGroup
 	for _, m := range s.members {

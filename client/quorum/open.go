@@ -17,12 +17,12 @@
 package quorum
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/holdfast-go/holdfast/client"
-	"github.com/holdfast-go/holdfast/client/internal/assembly"
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/redis/rueidis"
 )
@@ -104,7 +104,10 @@ func New(redis []rueidis.Client, cfg client.Config) (_ *client.Client, err error
 }
 
 func (s *servers) assemble(cfg client.Config) (*client.Client, error) {
-	return client.Assemble(cfg, assembly.Parts{Backend: s, Stop: s.stop, Close: s.close})
+	return client.Assemble(cfg, func(closing context.Context) fcall.Backend {
+		s.closing = closing
+		return s
+	}, s.close)
 }
 
 var errCluster = errors.New("is a Cluster, which cannot be a member of a quorum")

@@ -90,7 +90,6 @@ type servers struct {
 	connecting sync.WaitGroup
 
 	closing context.Context // ends the calls of Do, by its cause
-	stop    context.CancelCauseFunc
 	done    context.Context // ends the rest
 	end     context.CancelFunc
 }
@@ -101,13 +100,16 @@ func newServers(members int, cfg client.Config) *servers {
 	for range members {
 		s.members = append(s.members, &member{})
 	}
-	s.closing, s.stop = context.WithCancelCause(context.Background())
+	s.closing = context.Background() // until it has a Client
 	s.done, s.end = context.WithCancel(context.Background())
 	return s
 }
 
 // Voting returns true.
 func (s *servers) Voting() bool { return true }
+
+// Slot returns 0.
+func (s *servers) Slot(string) uint16 { return 0 }
 
 // Do makes one call.
 func (s *servers) Do(ctx context.Context, call fcall.Call) (fcall.Reply, error) {

@@ -145,9 +145,9 @@ func (w *Wires) Close() {
 	w.Renew()
 }
 
-// End closes clients by fn, and their wires where rueidis waits for the answers of a silent server: in
+// End closes a client by fn, and its wires where rueidis waits for the answers of a silent server: in
 // twice patience at the most.
-func End(fn func(), patience time.Duration, of ...*Wires) {
+func End(fn func(), patience time.Duration, w *Wires) {
 	closed := make(chan struct{})
 	go func() {
 		fn()
@@ -158,8 +158,6 @@ func End(fn func(), patience time.Duration, of ...*Wires) {
 		case <-closed:
 		case <-time.After(patience):
 		}
-		for _, w := range of {
-			w.Close()
-		}
+		w.Close()
 	}
 }

@@ -115,4 +115,6 @@ type Backend interface {
 	// Voting reports whether several servers decide: then there is no line to stand in, no message
 	// and no tracking.
 	Voting() bool
+	// Slot is where a key's messages come from: its hash slot in a Cluster, and one for all elsewhere.
+	Slot(key string) uint16
 }

@@ -27,7 +27,7 @@ type Config struct {
 	// again when a call is done that was given up. tracked: the server tells of the next change of the key.
 	Changed   func(key string, tracked bool)
 	Untracked func(error) // CLIENT CACHING YES failed with this error of rueidis; the call did not
-	Demoted   func()      // the server is a replica
+	Demoted   func()      // the one server is a replica
 
 	// Ended counts the connections of Redis that have ended, if it has one for each node, with room for
 	// 1,024 calls, which nobody else uses. From Shared on, and where it is nil, that is not so.
@@ -61,6 +61,14 @@ func New(cfg Config) *Caller {
 
 // Voting returns false: one deployment decides.
 func (c *Caller) Voting() bool { return false }
+
+// Slot returns the slot of a key in a Cluster, else 0.
+func (c *Caller) Slot(key string) uint16 {
+	if len(c.healthy) == 1 {
+		return 0
+	}
+	return cluster.Slot(key)
+}
 
 // Do makes one call.
 func (c *Caller) Do(ctx context.Context, call Call) (Reply, error) {

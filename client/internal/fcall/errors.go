@@ -125,15 +125,12 @@ func Classify(ctx context.Context, err error) error {
 	if rueidis.IsParseErr(err) || rueidis.IsRedisNil(err) { // an answer, but not one of ours
 		return malformed(err)
 	}
-	if errors.Is(err, rueidis.ErrNoCache) { // of a connection that was to be made
-		text, _, _ := strings.Cut(err.Error(), "\n")
-		return &Refusal{ErrDenied, text}
-	}
-	answer, ok := rueidis.IsRedisErr(err)
-	if !ok {
+	text, _, refused := strings.Cut(err.Error(), "\n")
+	if answer, ok := rueidis.IsRedisErr(err); ok {
+		text = answer.Error()
+	} else if !refused || !errors.Is(err, rueidis.ErrNoCache) { // of a connection that was to track keys
 		return unanswered(err)
 	}
-	text := answer.Error()
 	for _, r := range refusals {
 		if strings.HasPrefix(text, r.begins) {
 			err = &Refusal{r.kind, text}

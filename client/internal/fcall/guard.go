@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
-
-	"github.com/holdfast-go/holdfast/cluster"
 )
 
 // rueidis does not always return when a context ends: while a connection is being made, and while
@@ -47,19 +45,11 @@ func (c *Caller) health(key string) (at *atomic.Uint32, now uint32) {
 	if c.Ended == nil {
 		return nil, 0
 	}
-	return &c.healthy[c.slot(key)], c.Ended.Load() + 1
-}
-
-// slot is that of the key in a Cluster, else 0.
-func (c *Caller) slot(key string) uint16 {
-	if len(c.healthy) == 1 {
-		return 0
-	}
-	return cluster.Slot(key)
+	return &c.healthy[c.Slot(key)], c.Ended.Load() + 1
 }
 
 // group counts those of the calls that were given up that are about slots near that of the key.
-func (c *Caller) group(key string) *atomic.Int64 { return &c.given[c.slot(key)>>groupBits] }
+func (c *Caller) group(key string) *atomic.Int64 { return &c.given[c.Slot(key)>>groupBits] }
 
 // abandon notes that n more calls were given up.
 func (c *Caller) abandon(key string, n int64) {

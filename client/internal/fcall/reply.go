@@ -24,7 +24,8 @@ func (c *Caller) Decode(ctx context.Context, call *Call, result rueidis.RedisRes
 	if errors.Is(err, ErrBusy) || errors.Is(err, ErrArgument) {
 		c.Heard()
 	}
-	if refuses(err, readOnly) {
+	// A name in the DNS, or a proxy, may lead to the primary. In a Cluster, or behind Sentinel, rueidis finds it.
+	if refuses(err, readOnly) && c.Redis.Mode() == rueidis.ClientModeStandalone {
 		c.Demoted()
 	}
 	return Reply{}, err
@@ -94,9 +95,7 @@ func (d *decoder) array(call *Call) (r Reply) {
 	default:
 		r = Reply{Yes: true, Fence: d.integer(1), Top: d.integer(1)}
 		n := d.integer(2)
-		if call.Hold != "" {
-			r.Holds = n
-		} else {
+		if call.Hold == "" { // else it is the owner's holds
 			r.Top += n - 1
 		}
 		d.wrong = d.wrong || r.Fence < 1 || n < 1 || r.Top < r.Fence

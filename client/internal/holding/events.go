@@ -62,7 +62,7 @@ func (h *Holding) Step(now time.Time) (lease.Action, *Ending) {
 	defer h.mu.Unlock()
 	action := h.Lease.Step(now)
 	if action == lease.Renew && h.abandoned() {
-		h.Lease.Abandon(now)
+		h.Lease.Stop(now.Add(h.Terms.Grace))
 	}
 	if why, ends := endings[action]; ends {
 		if h.Lease.State() == lease.Over {
@@ -121,7 +121,7 @@ func (h *Holding) Halt(why error) *Ending {
 	if h.Lease.State() > lease.Held || h.abandoned() {
 		return nil
 	}
-	h.Lease.Halt()
+	h.Lease.Stop(time.Time{})
 	e := h.end(why, "")
 	h.holder.shown, e.Shown, h.holder.lost = e.Shown, false, nil // its release, or a loss, is yet to come
 	return e

@@ -123,7 +123,7 @@ func TestTheFirstCauseStays(t *testing.T) {
 		require.False(t, e.First || e.Shown)
 		require.ErrorIs(t, e.Cause, ErrTaken)
 		action, e := h.Step(until(h))
-		require.Equal(t, lease.GiveBack, action)
+		require.Equal(t, lease.Expire, action)
 		require.False(t, e.First)
 		require.ErrorIs(t, holder.Show(), ErrTaken)
 		require.Nil(t, h.Lose(ErrBroken, "", (*lease.Lease).Refuse), "nobody wants it any more")

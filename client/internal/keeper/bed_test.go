@@ -47,6 +47,9 @@ type server struct {
 	until     time.Time // the end of the lease
 }
 
+// Slot is that of no Cluster.
+func (s *server) Slot(string) uint16 { return 0 }
+
 func (s *server) Do(ctx context.Context, c fcall.Call) (fcall.Reply, error) {
 	o := s.Send(ctx, []fcall.Call{c})[0]
 	return o.Reply, o.Err
@@ -179,7 +182,7 @@ func in(t *testing.T, test func(t *testing.T, b *bed)) {
 			defer b.mu.Unlock()
 			change()
 		}
-		b.Keeper = New(Config{Backend: b.server, Cache: tracking.New(), Slot: func(string) uint16 { return 0 }, Closed: errClosed,
+		b.Keeper = New(Config{Backend: b.server, Cache: tracking.New(), Closed: errClosed,
 			OnEnded: func(e *holding.Ending) {
 				note(func() {
 					if e.First {

@@ -27,7 +27,6 @@ import (
 type Config struct {
 	Backend fcall.Backend
 	Cache   *tracking.Cache
-	Slot    func(key string) uint16
 	Closed  error // the cause of contexts that end by Close
 
 	// OnEnded: a holder's time is over. The contexts of its work have ended.

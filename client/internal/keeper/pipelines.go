@@ -52,9 +52,9 @@ func (k *Keeper) Ask(r *Ride) {
 
 // send queues a sending about a key; launch sends it, if not now.
 func (k *Keeper) send(key string, replicas int, now bool, s sending) {
-	p, at := &k.pipelines, lane{k.Slot(key) >> slotBits, bits.Len64(uint64(s.length / time.Millisecond)), replicas, s.holding != nil}
+	p, at := &k.pipelines, lane{k.Backend.Slot(key) >> slotBits, bits.Len64(uint64(s.length / time.Millisecond)), replicas, s.holding != nil}
 	if s.apart || s.ride != nil { // whose late answer nobody would hear of
-		at.slots = ^k.Slot(key) // none of the others
+		at.slots = ^k.Backend.Slot(key) // none of the others
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

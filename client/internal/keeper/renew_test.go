@@ -72,10 +72,15 @@ func TestFailing(t *testing.T) {
 	})
 }
 
+// byLength has a slot for each length of a key.
+type byLength struct{ fcall.Backend }
+
+func (byLength) Slot(key string) uint16 { return uint16(len(key)) }
+
 // Neighbouring slots share a pipeline, and their locks are at two nodes, perhaps, of which one is silent.
 func TestASilentNodeLeavesTheLocksOfOthers(t *testing.T) {
 	in(t, func(t *testing.T, b *bed) {
-		b.Slot = func(key string) uint16 { return uint16(len(key)) }
+		b.Backend = byLength{b.server}
 		_, work, _ := b.hold(b.Context(), terms)
 		ref := &holding.Ref{Context: t.Context(), Cancel: func(error) {}}
 		h := holding.New(holding.Grant{Key: "lock:neighbour", Owner: "owner", Terms: terms, First: token, Top: token,
@@ -366,7 +371,7 @@ func until(h *holding.Holding) time.Time {
 func TestAQuestionOutlastsItsWaitForReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := answersAfter{time.Second}
-		k := New(Config{Backend: late, Slot: func(string) uint16 { return 0 }})
+		k := New(Config{Backend: late})
 		answered := make(chan error, 1)
 		k.Ask(&Ride{Call: fcall.Call{Verb: fcall.Wait, Key: "x", Replicas: 1, ReplicaWait: time.Second}, Length: time.Second,
 			Answered: func(o fcall.Outcome, _ time.Time) { answered <- o.Err }})
@@ -381,6 +386,7 @@ type answersAfter struct{ time.Duration }
 func (b answersAfter) Do(context.Context, fcall.Call) (fcall.Reply, error) { panic("not called") }
 func (b answersAfter) Version(context.Context) (string, error)             { panic("not called") }
 func (b answersAfter) Voting() bool                                        { return false }
+func (b answersAfter) Slot(string) uint16                                  { return 0 }
 
 func (b answersAfter) Send(ctx context.Context, calls []fcall.Call) []fcall.Outcome {
 	o := make([]fcall.Outcome, len(calls))

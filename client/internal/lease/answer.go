@@ -134,19 +134,11 @@ func (l *Lease) Pass(now time.Time) bool {
 	return true
 }
 
-// Abandon reports at now that the context of the work is over, and nobody has released the lock: it is
-// given back after the grace.
-func (l *Lease) Abandon(now time.Time) {
+// Stop reports that the work is to end: its context is over, or the client shuts down. The lock is given back
+// at that time; at the zero one by its release, and is renewed until then, however long that takes.
+func (l *Lease) Stop(giveAt time.Time) {
 	if l.state <= Held {
-		l.stop(now.Add(l.terms.Grace))
-	}
-}
-
-// Halt reports that the client shuts down: the lease is renewed until the work has been released, however
-// long that takes.
-func (l *Lease) Halt() {
-	if l.state <= Held {
-		l.stop(time.Time{})
+		l.state, l.limitAt = Stopping, giveAt
 	}
 }
 

@@ -22,12 +22,11 @@
 //	Refuse      Refused           Refused           Refused          Refused          Over
 //	Pass        Confirming        Held              no               no               no
 //	Extend      Confirming        Held              Stopping         no               no
-//	Abandon     Stopping          Stopping          Stopping         Refused          Over
-//	Halt        Stopping          Stopping          Stopping         Refused          Over
+//	Stop        Stopping          Stopping          Stopping         Refused          Over
 //	End         Over [release]    Over [release]    Over [release]   Over [undo]      Over
 //	limit       Stopping [stop]   Stopping [stop]   -                -                -
 //	grace       -                 -                 Over [GiveBack]  -                -
-//	deadline    Over [Expire]     Over [Expire]     Over [Expire]    Over [GiveBack]  -
+//	deadline    Over [Expire]     Over [Expire]     Over [Expire]    Over [Expire]    -
 //
 // End is for the last holder, when it has left, or for a client that closes. Where the grant is passed on,
 // Pass comes in its place. Extend in Stopping is for a shutdown. Limit, grace and deadline are times: Step
@@ -58,7 +57,6 @@ type Terms struct {
 
 	MinHold time.Duration // how long the key keeps the lock from others; 0: as long as it is held
 	Guard   time.Duration // how long the server's memory must be unbroken before it grants; 0: any
-	Longest time.Duration // the longest lease that may be asked for later
 
 	// Who else may have it meanwhile. 0: nobody; n: limited holders, n in all; Shared: those that share it
 	Crowd int
@@ -99,10 +97,10 @@ const (
 	Renew                  // send a renewal for Length
 	Verify                 // send a renewal for the shortest time: a look has found another holder
 	Look                   // ask who has the lock: its key may have changed
-	Expire                 // the lease is over by this process's clock: end the work, and give back
+	Expire                 // the lease is over by this process's clock: end the work if that goes on, and give back
 	StopMaxHold            // the work has lasted for MaxHold: end it
 	StopMaxRenewals        // MaxRenewals are used up: end the work
-	GiveBack               // the grace is over, or what a refused holder never released: give back
+	GiveBack               // the grace is over: give back
 )
 
 // Lease is one lease. The zero value is not usable: see New and Provisional.
@@ -208,19 +206,17 @@ func (l *Lease) Due() time.Time {
 // Step returns what is due at now, and notes that it is under way. Call it until it returns None.
 func (l *Lease) Step(now time.Time) Action {
 	l.wake(now)
-	switch before := l.state; {
-	case before == Over:
+	switch {
+	case l.state == Over:
 	case Past(now, l.until):
-		if l.state = Over; before == Refused {
-			return GiveBack
-		}
+		l.state = Over
 		return Expire
-	case before == Refused:
-	case due(now, l.limitAt) && before == Stopping:
+	case l.state == Refused:
+	case due(now, l.limitAt) && l.state == Stopping:
 		l.state = Over
 		return GiveBack
 	case due(now, l.limitAt):
-		l.stop(now.Add(l.terms.Grace))
+		l.Stop(now.Add(l.terms.Grace))
 		return StopMaxHold
 	case !l.asking && l.doubted:
 		l.take(0, false)
@@ -247,7 +243,7 @@ func (l *Lease) wake(now time.Time) {
 func (l *Lease) renew(now time.Time) Action {
 	if most := l.terms.MaxRenewals; most > 0 && l.renewals >= most && l.state == Held {
 		l.renewAt = time.Time{}
-		l.stop(earlier(now.Add(l.terms.Grace), l.until.Add(-Margin(l.length))))
+		l.Stop(earlier(now.Add(l.terms.Grace), l.until.Add(-Margin(l.length))))
 		return StopMaxRenewals
 	}
 	l.take(l.length, false)
@@ -258,5 +254,3 @@ func (l *Lease) renew(now time.Time) Action {
 func (l *Lease) take(length time.Duration, byHand bool) {
 	l.asking, l.asked, l.byHand, l.news = true, length, byHand, false
 }
-
-func (l *Lease) stop(giveAt time.Time) { l.state, l.limitAt = Stopping, giveAt }

@@ -39,6 +39,6 @@ func table(t *testing.T) map[string][]cell {
 		require.Len(t, row, int(Over)+1, line)
 		rows[fields[0]] = row
 	}
-	require.Len(t, rows, 12)
+	require.Len(t, rows, 11)
 	return rows
 }

@@ -154,11 +154,7 @@ func (t *walk) tick(w *world) {
 		case Expire:
 			t.check("deadline", before, after, true, "Expire")
 		case GiveBack:
-			row := "grace"
-			if before == Refused {
-				row = "deadline"
-			}
-			t.check(row, before, after, true, "GiveBack")
+			t.check("grace", before, after, true, "GiveBack")
 		}
 	}
 }
@@ -192,8 +188,8 @@ var events = []struct {
 	{"Pass", nil, func(_ *walk, w *world) bool { return w.lease.Pass(w.now) }},
 	{"Extend", nil, func(t *walk, w *world) bool { return t.extend(w, 4*tick) }},
 	{"Extend", nil, func(t *walk, w *world) bool { return t.extend(w, 2*tick) }},
-	{"Abandon", nil, func(_ *walk, w *world) bool { w.lease.Abandon(w.now); return true }},
-	{"Halt", nil, func(_ *walk, w *world) bool { w.lease.Halt(); return true }},
+	{"Stop", nil, func(_ *walk, w *world) bool { w.lease.Stop(w.now.Add(w.lease.terms.Grace)); return true }},
+	{"Stop", nil, func(_ *walk, w *world) bool { w.lease.Stop(time.Time{}); return true }},
 	{"End", nil, func(_ *walk, w *world) bool { w.lease.End(); return true }},
 }
 

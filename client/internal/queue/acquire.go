@@ -48,9 +48,9 @@ func (q *Queues) Acquire(ctx context.Context, r Request) (*holding.Holder, Waite
 	if !w.done {
 		e.await(ctx, w)
 	}
-	holder, waited, own, err := w.holder, w.Waited, w.own, w.err
+	holder, waited, err := w.holder, w.Waited, w.err
 	e.mu.Unlock()
-	if own {
+	if err == errOwn {
 		r.alone = true
 		return q.Acquire(ctx, r)
 	}
@@ -80,12 +80,9 @@ func (e *entry) waiter(ctx context.Context, r *Request) *Waiter {
 	if e.machine.State() != Absent {
 		w = &Waiter{}
 	}
-	if w.Request = *r; !r.Try && e.Inbox != nil { // does a message tell of the lock, that was refused just now?
-		e.remember(func(refused map[string]time.Duration) {
-			at, known := refused[e.key]
-			w.Hot = known && e.now()-at < memory && e.Inbox.Channel(e.Slot(e.key)) != ""
-		})
-	}
+	w.Request = *r
+	at := time.Duration(e.refusal().Load())
+	w.Hot = !r.Try && e.Inbox != nil && at > 0 && e.now()-at < memory
 	if at, ok := ctx.Deadline(); ok {
 		w.Until = max(1, at.Sub(time.Now().Add(-e.now()))) // born may be by a wall clock that was set since
 	}

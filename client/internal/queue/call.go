@@ -57,7 +57,7 @@ func (e *entry) claimed(a Action) *inbox.Claim {
 	}
 	if e.claim == nil {
 		owner, _ := e.ids(a.Owner)
-		e.claim = e.Inbox.Claim(e.Slot(e.key), owner, func(g inbox.Grant) { e.receive(owner, g) })
+		e.claim = e.Inbox.Claim(e.Backend.Slot(e.key), owner, func(g inbox.Grant) { e.receive(owner, g) })
 	}
 	return e.claim
 }
@@ -163,12 +163,7 @@ func (e *entry) no(a Action, r fcall.Reply) Kind {
 		e.look = lookPause
 	}
 	e.last = &r
-	e.remember(func(refused map[string]time.Duration) {
-		if len(refused) >= mostRefused {
-			clear(refused)
-		}
-		refused[e.key] = e.now()
-	})
+	e.refusal().Store(int64(e.now()))
 	if a.Op == Wait {
 		a.Waiter.Position = int(max(0, r.Waiters))
 	}

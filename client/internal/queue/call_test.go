@@ -213,10 +213,10 @@ func TestWhatARefusedCallLeftIsGivenBack(t *testing.T) {
 
 // begun is a queue that a Waiter has entered. Its mutex is held: the test makes the calls.
 func begun(backend fcall.Backend, r *Request) (*entry, *Waiter) {
-	q := New(Config{Backend: backend, Owner: func(string) string { return "own" }, Slot: func(string) uint16 { return 0 },
+	q := New(Config{Backend: backend, Owner: func(string) string { return "own" },
 		Jitter: func(time.Duration) time.Duration { return 0 }, Answered: func() {},
 		LostError: func(_ *holding.Holder, why error, _ string) error { return why }})
-	q.Keeper = keeper.New(keeper.Config{Backend: backend, Cache: tracking.New(), Slot: q.Slot,
+	q.Keeper = keeper.New(keeper.Config{Backend: backend, Cache: tracking.New(),
 		OnEnded: func(*holding.Ending) {}, OnGone: func(*holding.Holding) {}})
 	e := q.enter(r)
 	w := e.waiter(context.Background(), r)
@@ -242,6 +242,8 @@ type slow struct {
 }
 
 func (s *slow) Voting() bool { return false }
+
+func (s *slow) Slot(string) uint16 { return 0 }
 
 func (s *slow) Do(context.Context, fcall.Call) (fcall.Reply, error) {
 	s.ran = time.Now().Add(5 * time.Millisecond)
@@ -288,6 +290,8 @@ type records struct {
 }
 
 func (r *records) Voting() bool { return false }
+
+func (r *records) Slot(string) uint16 { return 0 }
 
 func (r *records) Send(_ context.Context, calls []fcall.Call) []fcall.Outcome {
 	for _, c := range calls {

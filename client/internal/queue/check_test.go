@@ -93,7 +93,7 @@ func (w *world) do(p int, before State, e Event, a Action) {
 		if i := slices.IndexFunc(w.rep[p].all(), func(r note) bool { return r.no == a.No }); i >= 0 {
 			w.rep[p].cut(uint8(i))
 		}
-	case Serve, Fail, Own:
+	case Serve, Fail:
 		if w.w[id] != waiting {
 			w.fail("told twice")
 		}
@@ -101,7 +101,7 @@ func (w *world) do(p int, before State, e Event, a Action) {
 		switch {
 		case a.Op == Serve:
 			w.tell(p, id, c.owner, c.token)
-		case a.Op == Own:
+		case a.Err == errOwn:
 		case a.Err == fcall.ErrBusy && e.Kind == Enter && e.Waiter.Fresh:
 			w.fail("a fresh answer from memory")
 		case a.Err == fcall.ErrBusy && before != Held && e.Kind != No && w.now-w.heard[p] >= 1:

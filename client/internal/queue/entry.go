@@ -52,7 +52,6 @@ type ended struct {
 	Waited
 	turn   chan struct{} // closed when done; nil: nobody blocks
 	done   bool
-	own    bool
 	holder *holding.Holder
 	err    error
 }
@@ -101,9 +100,6 @@ func (e *entry) step(now time.Time, ev Event) {
 			e.serve(a, now)
 		case Fail:
 			e.fail(a.Waiter, a.Err)
-		case Own:
-			a.Waiter.own = true
-			a.Waiter.finish()
 		}
 	}
 	state := e.machine.State()

@@ -81,7 +81,7 @@ func (m *Machine) enter(w *Waiter) {
 	case held && !w.Fresh: // from memory. An outage is not that
 		m.fail(w, fcall.ErrBusy)
 	default:
-		m.do(Action{Op: Own, Waiter: w})
+		m.fail(w, errOwn)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
@@ -18,8 +19,7 @@ import (
 type Config struct {
 	Backend   fcall.Backend
 	Keeper    *keeper.Keeper
-	Inbox     *inbox.Inbox // nil: there are no messages, and waiters poll
-	Slot      func(key string) uint16
+	Inbox     *inbox.Inbox              // nil: there are no messages, and waiters poll
 	Owner     func(label string) string // a fresh owner string
 	HoldID    func() string             // a fresh id of a hold
 	Jitter    func(time.Duration) time.Duration
@@ -38,35 +38,30 @@ type Queues struct {
 	born   time.Time
 	seed   maphash.Seed
 	shards [shards]shard
+
+	refusals [mostRefused]atomic.Int64
 }
 
 type shard struct {
-	mu      sync.Mutex
-	keys    map[string]*entry        // nil: of an entry of its own
-	refused map[string]time.Duration // when a key was refused last
+	mu   sync.Mutex
+	keys map[string]*entry // nil: of an entry of its own
 }
 
 // New returns Queues with nobody in them.
 func New(cfg Config) *Queues {
 	q := &Queues{Config: cfg, born: time.Now().Add(-1), seed: maphash.MakeSeed()}
 	for i := range q.shards {
-		q.shards[i].keys, q.shards[i].refused = map[string]*entry{}, map[string]time.Duration{}
+		q.shards[i].keys = map[string]*entry{}
 	}
 	return q
 }
 
 func (q *Queues) shard(key string) *shard { return &q.shards[maphash.String(q.seed, key)%shards] }
 
-// remember gives do what the shard of the key remembers. That is another one than e's for a queue of one.
-// e.mu is held, and comes first.
-func (e *entry) remember(do func(refused map[string]time.Duration)) {
-	s := e.shard
-	if s.keys == nil {
-		s = e.Queues.shard(e.key)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-	}
-	do(s.refused)
+// refusal is when e's key was refused last, as now; or another one of its hash, which costs a free lock the
+// longer way.
+func (e *entry) refusal() *atomic.Int64 {
+	return &e.refusals[maphash.String(e.seed, e.key)%mostRefused]
 }
 
 // now is the time as the machines take it.

@@ -7,8 +7,8 @@ import "time"
 // The times and bounds of the queues.
 const (
 	shards = 64
-	// Of the keys that were refused, so many are remembered in each shard.
-	mostRefused = 256
+	// So many keys that were refused are remembered.
+	mostRefused = 1024
 
 	// Inside a process a lock is passed on at most so often in a row, and for so long, before other
 	// processes get their turn: a hand-over at the server takes a tenth of that. This is lock cohorting

@@ -71,7 +71,6 @@ const (
 	GiveBack               // what Owner has is to be given back, by the one who released or lost it. Again
 	Serve                  // Waiter has the lock: Owner, Token to Top. First, Terms, Again
 	Fail                   // Waiter's call has ended: Err
-	Own                    // Waiter makes a call of its own, with its own owner
 )
 
 // The ends of a waiter's call, beside fcall.ErrBusy and fcall.ErrUnreachable.
@@ -79,6 +78,7 @@ var (
 	ErrTimeout = errors.New("the wait is over") // its context or its deadline
 	ErrClosed  = errors.New("closing")
 	errRefused = errors.New("the answer was an error")
+	errOwn     = errors.New("a call of its own is needed, with an owner of its own")
 )
 
 // Action is what Machine.Step wants done.
@@ -97,7 +97,7 @@ type Action struct {
 }
 
 // Waiter is a goroutine that waits for the lock. Request, Until and Hot are set before it enters; after
-// Serve, Fail or Own the Machine knows it no more.
+// Serve or Fail the Machine knows it no more.
 type Waiter struct {
 	Request
 	Until time.Duration // its deadline, as Event.Now; 0: none

@@ -129,7 +129,7 @@ func (p *puppet) play(c cue) (acts []act) {
 			p.no, x.fresh = a.No, p.owners > last
 		case queue.Undo:
 			x.other = a.Owner == "another"
-		case queue.Serve, queue.Fail, queue.Own:
+		case queue.Serve, queue.Fail:
 			p.waiters = slices.DeleteFunc(p.waiters, func(w *queue.Waiter) bool { return w == a.Waiter })
 		}
 		acts = append(acts, x)
