@@ -104,7 +104,7 @@ func (t *turn) value() {
 		o.released(m.holder)
 		o.locked(func() { m.failed = err != nil })
 	}
-	if own != nil && err != own {
+	if own != nil && !errors.Is(err, own) {
 		o.breaks(t.name, 7, "the fn of %s returned %v, and OnceValue %v", t.who, own, err)
 	} else if own == nil && (m == nil || !deaf) {
 		o.done(c, err)
