@@ -141,7 +141,7 @@ type want struct {
 }
 
 func (c *Client) want(ctx context.Context, name string, opts []Option) (want, error) {
-	w := want{client: c, name: name, set: c.settings}
+	w := want{client: c, name: name, set: c.settings, parent: ctx}
 	var err error
 	if w.key, err = c.key(name); err != nil {
 		return w, err
@@ -167,7 +167,12 @@ func (w *want) request() queue.Request {
 }
 
 // begun is the error of a call whose contexts had ended before it began.
-func (w *want) begun(ctx context.Context) error { return cmp.Or(begun(ctx), begun(w.parent)) }
+func (w *want) begun(ctx context.Context) error {
+	if err := begun(ctx); err != nil || w.set.parent == nil {
+		return err
+	}
+	return begun(w.set.parent)
+}
 
 // outer is the lock of this name that ctx was taken under, if it is to be re-entered.
 func (w *want) outer(ctx context.Context) *holding.Holder {

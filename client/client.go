@@ -60,14 +60,15 @@ type Client struct {
 // New returns a Client over a rueidis client that stays the caller's: Close does not close it. It
 // sends no command; a library that is missing on the server is reported by the first call.
 //
-// Every setting of rueidis works, and these are what Open would set: PipelineMultiplex -1, or else
-// a late call can overtake the one that undoes it; AlwaysPipelining, or else a call can fail because
-// its connection ended before it; no ConnLifetime, which would repeat commands that must not be; no
+// Every setting of rueidis works, and these are what Open would set: PipelineMultiplex -1, or else a late
+// call can overtake the one that undoes it; AlwaysPipelining, or else a call can fail because its
+// connection ended before it; no ConnLifetime, which would repeat commands that must not be; no
 // SendToReplicas for SSUBSCRIBE, or else waiting means polling; ClusterOption.ShardsRefreshInterval, or
-// else a primary that fell silent is left late; Timeout and KeepAlive of Sentinel.Dialer, or else a sentinel
-// that fell silent is listened to for ever. A failover that no sentinel told of is heard of with
-// Sentinel.TopologyRefreshInterval, but then rueidis v1.0.78 dials sentinels without a pause while there is
-// no primary. Without Open there is no client-side caching.
+// else a primary that fell silent is left late; Timeout and KeepAlive of Sentinel.Dialer, or else a
+// sentinel that fell silent is listened to for ever; ConnWriteTimeout, or else it is ten times
+// Dialer.KeepAlive. A failover that no sentinel told of is heard of with Sentinel.TopologyRefreshInterval,
+// but then rueidis v1.0.78 dials sentinels without a pause while there is no primary. Without Open there is
+// no client-side caching.
 //
 // Errors: ErrArgument for a bad Config.
 func New(redis rueidis.Client, cfg Config) (*Client, error) {

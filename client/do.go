@@ -11,11 +11,11 @@ import (
 )
 
 // Do runs fn while holding the lock: Acquire, fn under the lock's context, Release, also when fn
-// panics. fn's error is returned untouched; fn is not run when the lock was not acquired, and that
-// error is returned instead.
+// panics. fn's error is returned untouched, unless the lock was lost; fn is not run when the lock was not
+// acquired, and that error is returned instead.
 //
-// When the lock was lost meanwhile, Do returns the *LostError, beside fn's error if there is one, also when
-// that shows only at the Release: fn's work may have run beside another holder. So fn may return what it got
+// When the lock was lost meanwhile, Do returns a *LostError, beside fn's error if that is none, also when
+// it shows only at the Release: fn's work may have run beside another holder. So fn may return what it got
 // from a query that ended with its context. A Release that the
 // server did not answer is only logged: fn's work was done under the lock, and the lease ends it.
 // Do returns when ctx has ended and fn has returned, see [Lock.Release].
@@ -62,10 +62,13 @@ func run[T any](ctx context.Context, lock *Lock, fn func(context.Context) (T, er
 	return fn(lock.Context())
 }
 
-// beside is err, of a function, and that its lock was lost.
+// beside is err, of a function, and that its lock was lost, unless err says that of a lock already.
 func beside(err, lost error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return lost
+	case isLost(err):
+		return err
 	}
 	return fmt.Errorf("%w: %w", err, lost)
 }

@@ -15,7 +15,8 @@ import (
 )
 
 // The kinds of errors. Every error of this package is exactly one of them, or context.Canceled when
-// the caller's own context was cancelled. The number is what a web handler answers.
+// the caller's own context was cancelled; that of a function which failed under a lock that was lost is
+// ErrLost beside what it is. The number is what a web handler answers.
 var (
 	// ErrBusy (409): another has the lock, and the call did not want to wait, or the line is full.
 	ErrBusy = fcall.ErrBusy

@@ -13,10 +13,10 @@
 // functions.FencedSource. Each call is about the one in Options.Source, and leaves the other alone.
 //
 // It overwrites only what is Holdfast's, not newer, and of the same contract: the major number of a
-// version is that of the contract, and callers of one do not understand another. If a node has a
-// newer library, one of an older contract, another library under our name, or another library that
-// registers a function of ours, the loader refuses before it has written to any node. Options.Force
-// overrides that. FUNCTION FLUSH is never sent.
+// version is that of the contract, and callers of one do not understand another. A newer library of the
+// contract stays. If a node has one of another contract, another library under our name, or another library
+// that registers a function of ours, the loader refuses before it has written to any node. Options.Force
+// overrides both. FUNCTION FLUSH is never sent.
 //
 // The user needs +role +function|list +function|load, +fcall +time +info to carry the memory of guarded locks
 // over, in a cluster +cluster|nodes too, and

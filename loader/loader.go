@@ -44,7 +44,7 @@ type Options struct {
 	Also []cluster.Node
 
 	// Source is the library to load, verify or unload: functions.Source, functions.FencedSource, or
-	// an older version of one of them to roll back. Each is looked after for itself: what is done to
+	// an older version of one of them, to roll back with Force. Each is looked after for itself: what is done to
 	// one leaves the other as it is. Default: functions.Source.
 	Source string
 

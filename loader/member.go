@@ -137,7 +137,7 @@ func (r *run) confirm(ctx context.Context, m *member, job task) {
 	switch {
 	case err == nil && followed && (m.tried == "" || m.failed != nil):
 		m.settle(Followed, job.op(), nil)
-	case err == nil && m.tried != "":
+	case err == nil && m.tried != "" && action != Newer: // which another loader brought
 		m.settle(m.tried, job.op(), nil) // what is found counts, even if the reply was lost
 		m.Detail = m.note
 	case err == nil:

@@ -69,6 +69,16 @@ func (in *Inbox) channel(slot uint16) string {
 	return in.Prefix + "{" + cluster.TagFor(slot) + "}" + name
 }
 
+// Channel is where messages for the slot are received now, as far as is known; "": nowhere.
+func (in *Inbox) Channel(slot uint16) string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if s := in.subs[slot]; s != nil {
+		return s.state.Channel
+	}
+	return ""
+}
+
 // listen returns the slot's subscription and starts it if need be. in.mu is held.
 func (in *Inbox) listen(slot uint16) *subscription {
 	if s := in.subs[slot]; s != nil {

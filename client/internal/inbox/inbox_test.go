@@ -109,29 +109,19 @@ func bubble(t *testing.T, slotted bool, test func(t *testing.T, in *Inbox, s *st
 
 func deaf(Grant) {}
 
-// known is where messages for the slot are received; "": nowhere.
-func known(in *Inbox, slot uint16) string {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if s := in.subs[slot]; s != nil {
-		return s.state.Channel
-	}
-	return ""
-}
-
 func ready(c *Claim, patience time.Duration) *State { return c.Ready(context.Background(), patience) }
 
 func TestAClaimIsReadyWhenItsChannelIs(t *testing.T) {
 	bubble(t, false, func(t *testing.T, in *Inbox, s *station) {
-		require.Empty(t, known(in, 0))
+		require.Empty(t, in.Channel(0))
 		c := in.Claim(0, "a", deaf)
 		state := ready(c, time.Minute)
 		require.Equal(t, "lock:inbox:id", state.Channel)
 		require.False(t, state.Stale())
-		require.Equal(t, state.Channel, known(in, 0))
+		require.Equal(t, state.Channel, in.Channel(0))
 		c.Drop()
 		time.Sleep(time.Hour)
-		require.NotEmpty(t, known(in, 0), "the only channel is kept")
+		require.NotEmpty(t, in.Channel(0), "the only channel is kept")
 		require.Len(t, s.seen(), 1)
 	})
 }
@@ -204,7 +194,7 @@ func TestUnheardSubscribesAnew(t *testing.T) {
 		old := ready(c, time.Minute)
 		c.Unheard(old)
 		other.Unheard(old)
-		require.Empty(t, known(in, 0))
+		require.Empty(t, in.Channel(0))
 		time.Sleep(time.Second)
 		require.Len(t, s.seen(), 2)
 		require.True(t, old.Stale(), "all waiters ask again")
@@ -223,19 +213,19 @@ func TestASlotThatRestsIsGivenUp(t *testing.T) {
 		require.Equal(t, uint16(7), cluster.Slot(channel))
 		require.NotEqual(t, channel, ready(eight, time.Minute).Channel)
 		time.Sleep(time.Hour)
-		require.Equal(t, channel, known(in, 7))
+		require.Equal(t, channel, in.Channel(7))
 		seven.Drop()
 		eight.Drop()
 		time.Sleep(idleSlot - time.Second)
 		again := in.Claim(7, "b", deaf)
 		time.Sleep(2 * time.Second)
 		s.seen()
-		require.Empty(t, known(in, 8))
-		require.Equal(t, channel, known(in, 7), "it is used again")
+		require.Empty(t, in.Channel(8))
+		require.Equal(t, channel, in.Channel(7), "it is used again")
 		again.Drop()
 		time.Sleep(idleSlot + 1)
 		s.seen()
-		require.Empty(t, known(in, 7))
+		require.Empty(t, in.Channel(7))
 		require.Empty(t, in.subs)
 	})
 }

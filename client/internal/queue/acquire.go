@@ -82,7 +82,7 @@ func (e *entry) waiter(ctx context.Context, r *Request) *Waiter {
 	}
 	w.Request = *r
 	at := time.Duration(e.refusal().Load())
-	w.Hot = !r.Try && e.Inbox != nil && at > 0 && e.now()-at < memory
+	w.Hot = !r.Try && e.Inbox != nil && at > 0 && e.now()-at < memory && e.Inbox.Channel(e.Backend.Slot(e.key)) != ""
 	if at, ok := ctx.Deadline(); ok {
 		w.Until = max(1, at.Sub(time.Now().Add(-e.now()))) // born may be by a wall clock that was set since
 	}

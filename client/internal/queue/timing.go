@@ -8,7 +8,7 @@ import "time"
 const (
 	shards = 64
 	// So many keys that were refused are remembered.
-	mostRefused = 1024
+	mostRefused = 4096
 
 	// Inside a process a lock is passed on at most so often in a row, and for so long, before other
 	// processes get their turn: a hand-over at the server takes a tenth of that. This is lock cohorting

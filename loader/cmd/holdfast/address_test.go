@@ -148,10 +148,10 @@ func TestVerifyAdvises(t *testing.T) {
 	require.Contains(t, verify(), load)
 
 	do(primary, "FUNCTION", "LOAD", "REPLACE", otherVersion("1.9.0"))
-	require.Contains(t, verify(), "another contract is there: \"holdfast load --force\"")
+	require.Contains(t, verify(), "an older contract is there: \"holdfast load --force\"")
 
 	do(primary, "FUNCTION", "LOAD", "REPLACE", otherVersion("99.0.0"))
-	require.Contains(t, verify(), "another contract is there: \"holdfast load --force\"")
+	require.Contains(t, verify(), "a newer contract is there: use the holdfast command of that release")
 
 	do(primary, "FUNCTION", "LOAD", "REPLACE", "#!lua name=holdfast\nredis.register_function('mine', function() end)")
 	said := verify()

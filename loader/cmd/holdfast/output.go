@@ -148,8 +148,11 @@ func (o *output) advice() string {
 	switch {
 	case found[loader.Foreign]:
 		return "another's library has its names: \"holdfast load --force\" replaces that"
+	case contract && found[loader.Newer]:
+		return "a newer contract is there: use the holdfast command of that release, " +
+			"or \"holdfast load --force\" goes back, when nobody uses that one any more"
 	case contract:
-		return "another contract is there: \"holdfast load --force\" ends it, when nobody uses it any more"
+		return "an older contract is there: \"holdfast load --force\" ends it, when nobody uses it any more"
 	case replicas:
 		return "the primaries have it: see why the replicas do not follow them"
 	}

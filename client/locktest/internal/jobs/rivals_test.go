@@ -404,7 +404,7 @@ var scenarios = []struct {
 		}
 		mine := errors.New("of the caller's own")
 		err := x.a.Do(ctx, "x", func(context.Context) error { x.s.Delete("x"); return mine })
-		require.True(x, err == mine, "the lock was lost too: %v", err)
+		require.True(x, errors.Is(err, mine) && errors.Is(err, client.ErrLost), "%v", err)
 	}},
 	{`Laravel-throttle/testItLocksTasksWhenNoSlotAvailable testItFailsImmediatelyOrRetriesForAWhileBasedOnAGivenTimeout
 		testAcquireSetsDecaysAtAndRemaining testTooManyAttemptsReportsCorrectly testAcquireResetsAfterDecay testClearResetsLimiter`, func(x scene) {
