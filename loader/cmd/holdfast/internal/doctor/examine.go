@@ -169,8 +169,12 @@ func (e *examination) reach(r loader.NodeReport) bool {
 	answers := r.Err == nil || errors.Is(r.Err, loader.ErrPermission) || errors.Is(r.Err, loader.ErrUnsupported)
 	switch {
 	case errors.Is(r.Err, loader.ErrDown), r.Action == loader.NotChecked && r.Detail == loader.ErrDown.Error():
-		e.find("node-down", r.Addr, "start the "+string(r.Role)+" again, or remove it: CLUSTER FORGET at every "+
-			"other node, or SENTINEL RESET at every sentinel", "the Cluster, or the sentinels, mark the %s as failed", r.Role)
+		mend := "start the primary again" // to forget it would keep its replica from being promoted
+		if r.Role == cluster.Replica {
+			mend = "start the replica again. If it is gone for good: CLUSTER FORGET at every other node; or, while the " +
+				"primary answers, SENTINEL RESET at one sentinel after the other, 30 s apart"
+		}
+		e.find("node-down", r.Addr, mend, "the Cluster, or the sentinels, mark the %s as failed", r.Role)
 		return false
 	case r.Action == loader.Failed && !answers && r.Role == cluster.Primary:
 		e.report.Errors = append(e.report.Errors, r.Err)
