@@ -26,7 +26,7 @@ type Info struct {
 	// servers it can be above the holder's token, when some of them were replaced meanwhile, or are late
 	Fence     int64
 	Remaining time.Duration // of the lease; negative: it has none. If several have it, the first ends no earlier
-	Waiters   int           // places in line; goroutines of one process share one
+	Waiters   int           // places in line; goroutines of one process share one, and have none while it has the lock
 	Age       time.Duration // 0 from Inspect; how old a cached answer is
 	// Why others do not get the lock, in a word of functions/README.md: "held"; "limited" or "shared",
 	// several have it; "kept", nobody works under it, and MinHold keeps it for Remaining, Holder had

@@ -22,8 +22,12 @@
 // # Concurrency
 //
 // Tests may run in parallel: each Server is a world of its own. The methods of a Server may be
-// called by several goroutines, but those that can end the test (they say 'fails the test') only
-// by the one that runs the test, as with t.Fatal. Methods do not block unless they say so.
+// called by several goroutines, but those that can end the test only by the one that runs the test of New,
+// as with t.Fatal: they say 'fails the test', and all that take a lock's name, Failover, Forget and Restore do
+// so for a bad argument, or while the Server is stopped or full. Methods do not block unless they say so.
+//
+// In a bubble all is in memory. A goroutine that waits for a real socket, as of httptest.NewServer or of a
+// database, stops its time, and the test hangs without a message: call ServeHTTP with a recorder.
 //
 // # Guarded locks
 //

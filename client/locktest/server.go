@@ -45,7 +45,8 @@ type Server struct {
 }
 
 // New starts a Server for the time of the test: the test's cleanup closes the Server and its
-// clients, and no goroutine is left after it. In a synctest bubble, tb is that of the bubble.
+// clients, and no goroutine is left after it: what looks for those is a cleanup from before New, as deferred
+// calls run while the Server does. In a synctest bubble, tb is that of the bubble.
 func New(tb testing.TB) *Server {
 	tb.Helper()
 	s := &Server{Prefix: "lock:", tb: tb, clients: map[*client.Client]string{}, changed: make(chan struct{})}

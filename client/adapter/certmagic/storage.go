@@ -17,9 +17,8 @@
 //
 // # When Redis cannot be reached
 //
-// No certificate is obtained or renewed: Lock and TryLock return client.ErrUnreachable, and certmagic
-// tries again later. A process that waits in line rides out an outage of up to one lease. Certificates
-// that are there are served; certmagic takes no lock for that.
+// No certificate is obtained or renewed: Lock tries until its context ends, and TryLock returns
+// client.ErrUnreachable. Certificates that are there are served; certmagic takes no lock for that.
 //
 // # When a lock is lost
 //
@@ -84,16 +83,29 @@ func (s *Storage) String() string {
 	return fmt.Sprintf("Holdfast's locks over %T", s.Storage)
 }
 
-// Lock waits in line for the lock until ctx ends.
+// outagePause is between two tries of Lock while Redis cannot be reached.
+const outagePause = time.Second
+
+// Lock waits in line for the lock until ctx ends. It rides out outages, however long: certmagic does not
+// repeat what failed for want of a lock.
 //
-// Errors: as client.Acquire.
+// Errors: as client.Acquire; client.ErrUnreachable only when ctx ends in an outage.
 func (s *Storage) Lock(ctx context.Context, name string) error {
-	lock, err := s.client.Acquire(ctx, "certmagic:"+name, s.opts...)
-	if err != nil {
-		return err
+	for {
+		lock, err := s.client.Acquire(ctx, "certmagic:"+name, s.opts...)
+		if err == nil {
+			s.add(name, lock)
+			return nil
+		}
+		if !errors.Is(err, client.ErrUnreachable) {
+			return err
+		}
+		select {
+		case <-time.After(outagePause):
+		case <-ctx.Done():
+			return err
+		}
 	}
-	s.add(name, lock)
-	return nil
 }
 
 // TryLock takes the lock if it is free. It returns false if another has it.

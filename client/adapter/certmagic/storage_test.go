@@ -248,11 +248,20 @@ func TestRedisCannotBeReached(t *testing.T) {
 		s := locktest.New(t)
 		st := storage(t, s)
 		s.Stop()
-		if err := st.Lock(t.Context(), name); !errors.Is(err, client.ErrUnreachable) {
+		short, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := st.Lock(short, name); !errors.Is(err, client.ErrUnreachable) {
 			t.Errorf("Lock returned %v", err)
 		}
 		if ok, err := st.TryLock(t.Context(), name); ok || !errors.Is(err, client.ErrUnreachable) {
 			t.Errorf("TryLock returned %v, %v", ok, err)
+		}
+		time.AfterFunc(time.Hour, s.Start)
+		if err := st.Lock(t.Context(), name); err != nil {
+			t.Errorf("Lock did not wait for the end of the outage: %v", err)
+		}
+		if err := st.Unlock(t.Context(), name); err != nil {
+			t.Error(err)
 		}
 	})
 }
