@@ -62,12 +62,13 @@ func run[T any](ctx context.Context, lock *Lock, fn func(context.Context) (T, er
 	return fn(lock.Context())
 }
 
-// beside is err, of a function, and that its lock was lost, unless err says that of a lock already.
+// beside is err, of a function, and that its lock was lost, unless err says as much already: of a client that
+// closes, and of a lock that was lost then, the second counts.
 func beside(err, lost error) error {
 	switch {
 	case err == nil:
 		return lost
-	case isLost(err):
+	case isLost(err) && (errors.Is(err, ErrLost) || !errors.Is(lost, ErrLost)):
 		return err
 	}
 	return fmt.Errorf("%w: %w", err, lost)

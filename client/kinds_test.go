@@ -48,23 +48,25 @@ func TestATryBesideAHandOverSaysWhoHasIt(t *testing.T) {
 
 // Do and DoAll say that the lock was lost, beside what the function says, which got context.Canceled for that.
 func TestALossIsSaidBesideTheFunctionsError(t *testing.T) {
-	do := map[string]func(c *client.Client, fn func(context.Context) error) error{
-		"Do": func(c *client.Client, fn func(context.Context) error) error { return c.Do(t.Context(), t.Name(), fn) },
-		"DoAll": func(c *client.Client, fn func(context.Context) error) error {
-			return c.DoAll(t.Context(), []string{t.Name() + "2"}, fn)
+	do := map[string]func(c *client.Client, name string, fn func(context.Context) error) error{
+		"Do": func(c *client.Client, name string, fn func(context.Context) error) error {
+			return c.Do(t.Context(), name, fn)
+		},
+		"DoAll": func(c *client.Client, name string, fn func(context.Context) error) error {
+			return c.DoAll(t.Context(), []string{name}, fn)
 		},
 	}
 	for name, do := range do {
 		t.Run(name, func(t *testing.T) {
 			own := errors.New("own")
-			require.Equal(t, own, do(opened(t), func(context.Context) error { return own }), "untouched")
-			for _, of := range []func(context.Context) error{
+			require.Equal(t, own, do(opened(t), t.Name(), func(context.Context) error { return own }), "untouched")
+			for i, of := range []func(context.Context) error{
 				func(context.Context) error { return nil },
 				func(ctx context.Context) error { return fmt.Errorf("%w: %w", own, ctx.Err()) },
 			} {
 				c := opened(t)
 				var said error
-				err := do(c, func(ctx context.Context) error {
+				err := do(c, fmt.Sprint(t.Name(), i), func(ctx context.Context) error { // Close leaves it to its lease
 					c.Close()
 					<-ctx.Done()
 					said = of(ctx)
@@ -80,6 +82,33 @@ func TestALossIsSaidBesideTheFunctionsError(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A lock that is lost while its client goes is lost, whatever the function, or another lock, says.
+func TestALossWhileTheClientGoes(t *testing.T) {
+	t.Run("shutdown", func(t *testing.T) {
+		c, other := opened(t), opened(t)
+		err := c.Do(t.Context(), t.Name(), func(ctx context.Context) error {
+			go func() { _ = c.Shutdown(context.Background()) }()
+			<-ctx.Done()
+			_, err := other.Break(t.Context(), t.Name(), "enough")
+			require.NoError(t, err)
+			return context.Cause(ctx)
+		})
+		require.ErrorIs(t, err, client.ErrShutdown)
+		require.ErrorIs(t, err, client.ErrLost)
+	})
+	t.Run("close", func(t *testing.T) {
+		c := opened(t)
+		err := c.DoAll(t.Context(), []string{t.Name() + "a", t.Name() + "b"}, func(ctx context.Context) error {
+			_, err := c.Break(t.Context(), t.Name()+"b", "enough")
+			require.NoError(t, err)
+			<-ctx.Done()
+			c.Close()
+			return nil
+		})
+		require.ErrorIs(t, err, client.ErrLost)
+	})
 }
 
 // A wait ends with the context that the lock would have. Its deadline is not the cancellation of anybody.

@@ -67,8 +67,9 @@ func (c *lockContext) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
-	if c.lock.client.keeper.Check(c.lock.holder, time.Now()) != nil {
-		return context.Canceled // the context is being cancelled
+	if cause := c.lock.client.keeper.Check(c.lock.holder, time.Now()); cause != nil {
+		c.lock.ref.Cancel(cause) // it is being cancelled: who asks next for the cause has it
+		return context.Canceled
 	}
 	if c.under != nil {
 		return c.under.Err()
@@ -160,7 +161,7 @@ func (l *Lock) Fence() int64 { return l.holder.Fence }
 func (l *Lock) Slot() int { return l.holder.Slot }
 
 // Remaining is how long this process may still count on the lock if it is not renewed; 0 when it is
-// lost or released.
+// lost or released. MaxHold can end it earlier, and so can Grace, once the context of its call is over.
 func (l *Lock) Remaining() time.Duration {
 	now := time.Now()
 	if l.state(now) != nil {
@@ -180,7 +181,8 @@ func (l *Lock) state(now time.Time) error {
 }
 
 // Renew starts the lease anew. It blocks until the server has answered or ctx ends, and first for a
-// renewal that is under way. It is needed only without automatic renewal.
+// renewal that is under way. It is needed only without automatic renewal, which pauses until it returns: give
+// ctx a deadline well below the lease. An answer that comes later does not count.
 //
 // Errors: *LostError if the lock is lost (the context has ended then), ErrNotHeld after Release,
 // ErrUnreachable when the server did not answer: the lock is then held for as long as Remaining

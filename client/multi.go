@@ -26,8 +26,8 @@ type Locks struct {
 // The locks have one context, which ends when the first of them does. An Acquire of each of the
 // names under it re-enters that lock.
 //
-// To hold one lock and wait for another one without AcquireAll can still end in a circle: then MaxWait
-// or the context ends it.
+// To hold one lock and wait for others, by AcquireAll too, can still end in a circle, also if it is one of
+// these names: then MaxWait or the context ends it.
 //
 // Errors: as Acquire, for the lock that could not be acquired; the *LostError of one that was lost
 // while it waited for the next, also by MaxHold; ErrArgument for no names. After an error none of
@@ -106,7 +106,7 @@ func (s *Locks) release(ctx context.Context) []error {
 
 func worst(released []error) (err error) {
 	for _, e := range released {
-		if err == nil || isLost(e) && !isLost(err) {
+		if err == nil || isLost(e) && !isLost(err) || errors.Is(e, ErrLost) && !errors.Is(err, ErrLost) {
 			err = e
 		}
 	}

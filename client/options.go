@@ -36,7 +36,8 @@ func WithGiveUpEarly() Option { return func(s *settings) { s.GiveUpEarly = true 
 
 // WithPolling makes Acquire try that often, interval apart, instead of waiting in line. One try is
 // TryAcquire with WithFreshAnswer. With 0 tries it waits in line, as without it. Fewer are ErrArgument, and
-// with tries so is an interval that is not positive.
+// with tries so is an interval that is not positive. A try that fails otherwise than by ErrBusy is the last
+// one: it rides out no outage.
 func WithPolling(tries int, interval time.Duration) Option {
 	return func(s *settings) { s.tries, s.interval = tries, interval }
 }

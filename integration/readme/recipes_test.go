@@ -34,7 +34,7 @@ func jobs(ctx context.Context, c *client.Client, report, work, transfer func(con
 		fmt.Println(info.Holder, err)
 	}
 
-	// All or none, in any order, without deadlock; one context for all of them.
+	// All or none, in any order, without deadlock if no other lock is held; one context for all of them.
 	return c.DoAll(ctx, []string{"account:1", "account:2"}, transfer)
 }
 

@@ -8,9 +8,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifndef CLOCK_BOOTTIME /* it goes on while the machine is suspended */
+#define CLOCK_BOOTTIME CLOCK_MONOTONIC
+#endif
 static long long now(void) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(CLOCK_BOOTTIME, &t);
   return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
 }
 static long long least(long long a, long long b) { return a < b ? a : b; }
@@ -113,7 +116,7 @@ static int acquire(struct holdfast *l, long long until) {
     if (!code) answered = now();
     if (!code && reply[0] == 0) hear(l, reply, until);
     if (code == HOLDFAST_REFUSED || (code && now() >= least(until, answered + l->lease))) return code;
-    if (code) code = reply[0] = poll(NULL, 0, 100); /* 0: ask again */
+    if (code) poll(NULL, 0, 100), code = 0, reply[0] = 0; /* ask again */
   }
   return code;
 }

@@ -5,7 +5,7 @@ const { createClient } = require("redis");
 const { withLock } = require("./holdfast.js");
 
 async function main() {
-  const client = createClient({ url: process.argv[2] ?? "redis://127.0.0.1:6379" });
+  const client = createClient({ url: process.argv[2] ?? "redis://127.0.0.1:6379", disableOfflineQueue: true });
   client.on("error", (err) => console.error(err.message)); // it connects again by itself
   await client.connect();
   for (let i = 0; i < 10; i++) {

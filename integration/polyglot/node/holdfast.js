@@ -10,7 +10,8 @@
  * Or `await using lock = await acquire(client, "order:42")`. The key is "lock:order:42", as the Go client's. Timers
  * renew the lock, and abort the signal when it is lost, before the lease can end. After code that blocks the event loop
  * look at lock.lost, which asks the clock. Waiters are told by SSUBSCRIBE, on a connection of their own. node-redis has
- * it from 4.6 on; with an older one they poll.
+ * it from 4.6 on; with an older one they poll. Give the client disableOfflineQueue: true, or a write of yours that waits
+ * for a connection is sent after the lock was lost.
  *
  * With { limit: n } the lock is taken beside at most n - 1 others that take it with a limit, with { shared: true } beside
  * all that share it. lock.slot is then a number from 1 on that no other holder has.
@@ -61,7 +62,7 @@ async function acquire(client, name, { lease = 30_000, wait = Infinity, signal, 
  * aborts when it is lost. */
 class Lock {
   #abort = new AbortController();
-  #state = { ends: 0, over: false, released: null, grant: 0, sub: null, channel: [], wake: () => {} };
+  #state = { ends: 0, wall: 0, over: false, released: null, grant: 0, sub: null, channel: [], wake: () => {} };
   constructor(client, key, lease, beside) {
     const patience = Math.min(2000, Math.max(500, lease / 5)); // ms to an answer
     const host = hostname().replace(/[^!-9;-~]/g, "-");
@@ -71,7 +72,8 @@ class Lock {
   get signal() { return this.#abort.signal; }
   /** Whether the lock was lost before its release: asks the clock too. */
   get lost() {
-    if (!this.#state.over && performance.now() >= this.#state.ends) this.#lose("the lease has ended");
+    const { over, ends, wall } = this.#state; // performance.now() stands still while the machine is suspended
+    if (!over && (performance.now() >= ends || Date.now() >= wall)) this.#lose("the lease has ended");
     return this.signal.aborted;
   }
   /** Gives the lock back. Rejects with LostError if it was lost before that. A repeat gives the same answer. */
@@ -87,15 +89,17 @@ class Lock {
   #lose(why) { this.#abort.abort(new LostError(`${this.key}: ${why}`)); }
   /** Resolves to an array: a token or 1, or a refusal: 0, pttl_ms, owner, waiters or position, why ... */
   async #call(name, ...args) {
-    const sent = performance.now(), stop = new AbortController();
+    const sent = performance.now(), date = Date.now(), stop = new AbortController();
     const words = ["FCALL", "holdfast_" + name, "1", this.key, this.owner, ...args.map(String)];
-    const sending = this.client.sendCommand(words, { signal: stop.signal, abortSignal: stop.signal });
+    const sending = this.client.sendCommand(words, { signal: stop.signal, abortSignal: stop.signal, typeMapping: {} });
     const reply = [].concat(await within(this.patience, sending).finally(() => stop.abort())); // not sent after a reconnection
+    if (!Number.isSafeInteger(reply[0])) throw new Error(`not a reply of the library: ${reply}`);
     if (reply[0] !== 0 && args.length) { // the lease counts from before the request, less a margin for other clocks
-      this.#state.ends = sent + this.lease * 0.99 - 2;
+      const good = this.lease * 0.99 - 2;
+      Object.assign(this.#state, { ends: sent + good, wall: date + good });
       if (reply.length > 1) [, this.token, this.slot] = reply; // beside others: 1, token, slot
       else [this.token] = reply;
-      setTimeout(() => this.lost, this.#state.ends - performance.now() + 1).unref();
+      setTimeout(() => this.lost, Math.min(this.#state.ends - performance.now() + 1, 2 ** 31 - 1)).unref();
     }
     return reply;
   }

@@ -49,7 +49,7 @@ final class Lock {
     public int $token = 0;
     public int $slot = 0;
     private int $pid;
-    private array $state = ['ends' => 0, 'due' => 0, 'over' => false, 'gone' => null]; // gone: why it is lost
+    private array $state = ['ends' => 0, 'wall' => 0, 'due' => 0, 'over' => false, 'gone' => null]; // gone: why it is lost
     private $line = null, $stream = null, $channel = [];
     public function __construct(private object $redis, public readonly string $key, private float $lease,
         private array $beside = []) {
@@ -60,13 +60,14 @@ final class Lock {
     }
     /** Says whether the lock was lost before its release: true before the lease can end at the server. */
     public function lost(): bool {
-        if (!$this->state['over'] && now() >= $this->state['ends']) $this->state['gone'] ??= 'the lease has ended';
+        $late = now() >= $this->state['ends'] || microtime(true) >= $this->state['wall']; // now() stands still in a suspend
+        if (!$this->state['over'] && $late) $this->state['gone'] ??= 'the lease has ended';
         return $this->state['gone'] !== null;
     }
     /** Renews the lock, once a third of the lease has passed. Throws Lost if it is lost. */
     public function renew(): void {
         $last = $this->state['ends'] - $this->lease / 3; // a call that has no answer ends before the lease
-        if (!$this->lost() && now() >= $this->state['due'] && now() < $last) {
+        if (getmypid() === $this->pid && !$this->lost() && now() >= $this->state['due'] && now() < $last) { // no child of fork
             $this->state['due'] = now() + $this->lease / 20; // to try again after an error
             try {
                 $this->state['gone'] = $this->call('renew', 'FENCE', $this->token)[4] ?? null;
@@ -111,7 +112,7 @@ final class Lock {
         $takes = in_array($function, ['acquire', 'wait', 'renew']);
         if ($function === 'acquire' || $function === 'wait') array_push($args, ...$this->beside);
         if ($takes) array_unshift($args, (int) round($this->lease * 1000));
-        [$sent, $words] = [now(), ['FCALL', "holdfast_$function", 1, $this->key, $this->owner, ...$args]];
+        [$sent, $date, $words] = [now(), microtime(true), ['FCALL', "holdfast_$function", 1, $this->key, $this->owner, ...$args]];
         $native = $this->redis instanceof \Redis;
         try {
             $db = $native ? $this->redis->getDbNum() : 0;
@@ -127,6 +128,7 @@ final class Lock {
         if ($reply[0] !== 0 && $takes) { // the lease counts from before the request, less a margin for other clocks
             [$this->token, $this->slot] = count($reply) > 1 ? [$reply[1], $reply[2]] : [$reply[0], $this->slot]; // 1, token, slot
             $this->state['ends'] = $sent + $this->lease * 0.99 - 0.002;
+            $this->state['wall'] = $date + $this->lease * 0.99 - 0.002;
             $this->state['due'] = $sent + $this->lease / 3;
         }
         return $reply;

@@ -23,13 +23,18 @@ import re
 import secrets
 import socket
 import threading
+import time
 from contextlib import contextmanager, suppress
-from time import monotonic, sleep
+from time import sleep
 
 from redis.exceptions import ConnectionError, RedisError, ResponseError, TimeoutError
 
 HOST = re.sub("[^!-9;-~]", "-", socket.gethostname())
 UNKNOWN = (ConnectionError, TimeoutError, OSError)  # the call may have run
+
+
+def monotonic():  # goes on while the machine is suspended, where there is such a clock
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class Busy(Exception):
@@ -76,7 +81,9 @@ def once_value(redis, name, every, make, *, lease=30.0, wait=None):
         with lock(redis, name, lease=lease, wait=wait, _value=True) as mine:
             began = monotonic()
             value = make()
-            mine._end = ("finish", value, round(max(2, every - monotonic() + began) * 1000))  # 2 s: for those who wait
+            if not isinstance(value, bytes) or len(value) > 65536:
+                raise ValueError("make must return bytes, 65536 at most")
+            mine._end = ("finish", value, round(min(31536000, max(2, every - monotonic() + began)) * 1000))  # 2 s: for those who wait
     except _Done as done:
         return done.args[0]
     except (RedisError, OSError):  # of finish: it is made, though it may not be kept
@@ -120,6 +127,8 @@ class Lock:
         return self._redis.execute_command(*words, NEVER_DECODE=True)  # an owner may be any bytes
 
     def _heard(self, reply, sent, args):
+        if type(reply[0] if isinstance(reply, list) and reply else reply) is not int:
+            raise ConnectionError(f"not a reply of the library, but perhaps another call's: {reply!r}")
         if isinstance(reply, list) and reply[0] == 0 and reply[4] == b"done":
             raise _Done(reply[5])
         if isinstance(reply, list) and reply[0] == 0:  # a refusal: 0, pttl_ms, owner, waiters or position, why ...
@@ -135,10 +144,14 @@ class Lock:
 
     def _repeat(self, *call):
         try:
-            return self._call(*call) if os.getpid() == self._pid else [1]  # a child of fork gives nothing back
+            return self._done(call, self._call(*call)) if os.getpid() == self._pid else [1]  # a child of fork gives nothing back
         except UNKNOWN:  # by the same owner it is safe; the first release may have done what the second cannot
             reply = self._call(*call)
             return [1] if call[0] == "release" else reply
+
+    def _done(self, call, reply):  # a RedisCluster repeats a release whose reply was lost by itself
+        again = call[0] == "release" and not hasattr(self._redis, "connection_pool")
+        return [1] if again and reply[0] == 0 and not reply[4].startswith("broken") else reply
 
     def _keep(self):
         pause = self._ttl / 3000

@@ -6,17 +6,17 @@
 
 A task renews the lock. If it is lost, the block is cancelled before the lease can end, and raises holdfast.Lost. What
 blocks the event loop is not cancelled: call lock.check() behind it, which asks the clock. A wait that is cancelled leaves
-the line. Waiters poll. A RedisCluster of redis.asyncio will do too.
+the line. Waiters poll. A RedisCluster of redis.asyncio will do too. Not with redis-py 4.4.0 to 4.5.3: a call that is cancelled leaves its
+reply to the next one there.
 """
 import asyncio
 from contextlib import asynccontextmanager, suppress
 from random import uniform
-from time import monotonic
 
 from redis.exceptions import RedisError
 
 import holdfast
-from holdfast import UNKNOWN
+from holdfast import UNKNOWN, monotonic
 
 
 @asynccontextmanager
@@ -64,7 +64,7 @@ class Lock(holdfast.Lock):
 
     async def _repeat(self, *call):
         try:
-            return await self._call(*call)
+            return self._done(call, await self._call(*call))
         except UNKNOWN:  # by the same owner it is safe; the first release may have done what the second cannot
             reply = await self._call(*call)
             return [1] if call[0] == "release" else reply

@@ -60,11 +60,14 @@ module Holdfast
     def check = (raise Lost, "#{@key}: #{@gone}" if lost?)
 
     private
-    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    # The clock goes on while the machine is suspended, where there is such a one.
+    CLOCK = defined?(Process::CLOCK_BOOTTIME) ? Process::CLOCK_BOOTTIME : Process::CLOCK_MONOTONIC
+    def now = Process.clock_gettime(CLOCK)
     # Returns an array: a token or 1, or a refusal: 0, pttl_ms, owner, waiters or position, why ...
     def call(redis, function, *args)
       sent = now
       reply = [*redis.call("FCALL", "holdfast_#{function}", 1, @key, @owner, *args)]
+      raise IOError, "not a reply of the library: #{reply}" unless reply[0].is_a?(Integer)
       return reply if reply[0] == 0 || args.empty?
       @token, @slot = reply.size > 1 ? reply[1, 2] : [reply[0], @slot] # beside others it is 1, token, slot
       # The lease counts from before the request, less a margin for clocks that differ.
@@ -145,7 +148,7 @@ module Holdfast
       while @line && now < ends
         kind, _, text = message([ends - now, 0.001].max)
         token, _, _, _, whose = text.b.split(" ", 5) if kind == "smessage"
-        return if whose == "#{@owner} #{@key}" && token.to_i > fence # an older one is void
+        return if whose == "#{@owner} #{@key}".b && token.to_i > fence # an older one is void
       end
       sleep [ends - now, 0].max
     end

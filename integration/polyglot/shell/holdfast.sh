@@ -8,7 +8,8 @@
 # Waits in line for WAIT_MS at most (default: for ever, 0: not at all) by asking every 0.3 s or so. The key is
 # "lock:LOCK", as the Go client's. The command finds its fencing token in HOLDFAST_TOKEN. The lock is renewed three times
 # in a lease (default and advice: 30000 ms; 3000 at least). If it is lost the command gets SIGTERM before the lease
-# can end. Exits as the command does, or with 75 (busy), 70 (lost), 69 (no answer, or an error reply).
+# can end: the command itself, not what it has started, so a script ends with exec. "holdfast run" ends the whole group.
+# Exits as the command does, or with 75 (busy), 70 (lost), 69 (no answer, or an error reply).
 # -n takes the lock beside at most LIMIT - 1 others that give a limit, -s beside all that share it. HOLDFAST_SLOT is then
 # a number from 1 on that no other holder has; else it is 0.
 # REDIS_CLI is how to reach the server, for example 'redis-cli -h db.example -p 6380'; its password goes into REDISCLI_AUTH
