@@ -35,15 +35,16 @@ const (
 //
 // The value stands in Redis in clear text, and has at most 64 KiB. It is gone early if the key is: after a
 // break (holdfast break), a deletion, an eviction, or a failover that loses it. The next call that asks the
-// server makes another one. Clients that have it in memory go on with it until its interval ends, and no longer
-// than the every of the call that brought it, unless a call has WithFreshAnswer. If the server cannot keep it (maxmemory, or no answer
-// until the lease ends), the client whose fn made it has it all the same, and the next one that asks runs its own.
+// server makes another one. Clients that have it in memory go on with it until its interval ends, and no
+// longer than the every of the call that brought it, unless a call has WithFreshAnswer. If the server
+// cannot keep it (maxmemory, or no answer until the lease ends), the client whose fn made it has it all the
+// same, and the next one that asks runs its own.
 //
-// Use such a name for nothing but OnceValue, with one every: the interval is that of the process that makes the
-// value. It is not possible on a quorum, nor with WithOwner, WithLimit,
-// WithShared or WithPolling; MinHold and GiveUpEarly have no effect. Of several calls in one process one asks,
-// with its own options and its own fn, and the others wait for it: so fn must not ask for its own name. If that
-// one finds no server, they fail with it.
+// Use such a name for nothing but OnceValue, with one every: the interval is that of the process that makes
+// the value. It is not possible on a quorum, nor with WithOwner, WithLimit, WithShared or WithPolling;
+// MinHold and GiveUpEarly have no effect. Of several calls in one process one asks, with its own options
+// and its own fn, and the others wait for it: so fn must not ask for its own name. If that one finds no
+// server, they fail with it.
 //
 // Errors: fn's; ErrArgument if its value is too long; *LostError, together with the value or fn's error, if the
 // lock was lost while fn ran, and another fn may have run too; else as Acquire. The caller may change the bytes
