@@ -53,7 +53,7 @@ func (m *model) wait(w *world, c call) any {
 
 func (m *model) knownFence() any {
 	if !m.held && !m.kept && m.broken == nil && len(m.line) == 0 {
-		return between{0, m.floor}
+		return between{0, max(m.floor, m.fence)} // a reload has lowered the floor, and the key may have the token still
 	}
 	if m.fence == 0 {
 		return token
