@@ -1049,7 +1049,8 @@ local function acquire(key, args, v, hold, waits)
   local at = ask.MAXWAIT and lock.closed > ask.MAXWAIT and -1 or 0
   if waits and not reply and not lock.foreign
     and (lock.ends > 0 or lock.taken > 0 or ms(us) < lock.kept or has_line(lock)) then
-    lock.guard = longest_guard(lock, guard, w.ttl)
+    local longest = longest_guard(lock, guard, w.ttl)
+    lock.writes, lock.guard = lock.writes or longest > lock.guard, longest -- a grant may have written all
     at = n and position(lock, n) or queue(lock, us, w, ask.MAXWAIT)
   end
   commit(lock, us)

@@ -315,3 +315,21 @@ func TestAnAnswerThatIsNotTracked(t *testing.T) {
 	require.NoError(t, second(c.Do(t.Context(), about(t, Inspect, tracked))))
 	require.Equal(t, 1, changed)
 }
+
+// Who waits already may ask for a guard later, also in the call that hands the lock to another one.
+func TestAWaitersGuardIsKeptBesideAGrant(t *testing.T) {
+	c := connect(t, loaded(t).Addrs()[0], nil)
+	as := func(verb Verb, owner string, change func(*Call)) Reply {
+		r, err := c.Do(t.Context(), about(t, verb, func(c *Call) { c.Owner = owner }, change))
+		require.NoError(t, err)
+		return r
+	}
+	plain := func(*Call) {}
+	as(Acquire, "holder", plain)
+	as(Wait, "limited", func(c *Call) { c.Crowd = 2 })
+	as(Wait, "guarded", plain)
+	key := about(t, Wait).Key
+	require.NoError(t, c.Redis.Do(t.Context(), c.Redis.B().Hset().Key(key).FieldValue().FieldValue("until", "1").Build()).Error())
+	require.Equal(t, functions.WhyLimited, as(Wait, "guarded", func(c *Call) { c.Guard = TTL(functions.MaxTTL * time.Millisecond) }).Why)
+	require.Equal(t, functions.WhySettling, as(Wait, "third", func(c *Call) { c.Crowd = 3 }).Why)
+}
