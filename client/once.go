@@ -35,7 +35,8 @@ type Run struct {
 // what a failover can lose. fn's context is that of the lock. Each name is for Once alone, with one
 // every. With WithLimit fn runs so many times in an interval; WithShared and WithOwner are ErrArgument.
 //
-// Errors: fn's, and *LostError if the lock was lost meanwhile, as Do: fn may have run twice; else as TryAcquire, but for ErrBusy: that another one has the interval is no error.
+// Errors: fn's, and *LostError if the lock was lost meanwhile, as Do: fn may have run twice; else as
+// TryAcquire, but for ErrBusy: that another one has the interval is no error.
 func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn func(context.Context) error, opts ...Option) (Run, error) {
 	lock, err := c.TryAcquire(ctx, name, WithOptions(opts...), WithoutReentry(), func(s *settings) {
 		// The server keeps the lock for the interval, whatever becomes of this process.

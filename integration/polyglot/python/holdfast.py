@@ -83,7 +83,8 @@ def once_value(redis, name, every, make, *, lease=30.0, wait=None):
             value = make()
             if not isinstance(value, bytes) or len(value) > 65536:
                 raise ValueError("make must return bytes, 65536 at most")
-            mine._end = ("finish", value, round(min(31536000, max(2, every - monotonic() + began)) * 1000))  # 2 s: for those who wait
+            keep = min(31536000, max(2, every - monotonic() + began))  # 2 s: for those who wait
+            mine._end = ("finish", value, round(keep * 1000))
     except _Done as done:
         return done.args[0]
     except (RedisError, OSError):  # of finish: it is made, though it may not be kept

@@ -6,8 +6,8 @@
 
 A task renews the lock. If it is lost, the block is cancelled before the lease can end, and raises holdfast.Lost. What
 blocks the event loop is not cancelled: call lock.check() behind it, which asks the clock. A wait that is cancelled leaves
-the line. Waiters poll. A RedisCluster of redis.asyncio will do too. Not with redis-py 4.4.0 to 4.5.3: a call that is cancelled leaves its
-reply to the next one there.
+the line. Waiters poll. A RedisCluster of redis.asyncio will do too. Not with redis-py 4.4.0 to 4.5.3: there a call that
+is cancelled leaves its reply to the next one.
 """
 import asyncio
 from contextlib import asynccontextmanager, suppress

@@ -20,7 +20,8 @@ func (n *node) replication(context.Context) {
 	}
 	// The field is there only while the setting is on.
 	if good := number(n.info, "min_slaves_good_slaves"); good >= 0 && good < want {
-		n.find("min-replicas-unmet", "bring the replicas back. Only if no other server was promoted (ROLE): "+configSet("min-replicas-to-write", "0"),
+		n.find("min-replicas-unmet",
+			"bring the replicas back. Only if no other server was promoted (ROLE): "+configSet("min-replicas-to-write", "0"),
 			"min-replicas-to-write is %d, and %d replicas are near enough", want, good)
 	}
 	if n.info["connected_slaves"] == "0" && (n.inCluster() || n.of.Master != "") && n.info["role"] == "master" {
