@@ -50,6 +50,7 @@ type Invalidated = func([]rueidis.RedisMessage)
 //   - ClusterOption.MaxMovedRedirections 16 where it is 0
 //   - ClusterOption.ShardsRefreshInterval 5 s and Sentinel.TopologyRefreshInterval 15 s where they are 0
 //   - Sentinel.Dialer with the Timeout and the KeepAlive of Dialer where they are 0
+//   - ConnWriteTimeout 10 s where it is 0
 //   - SendToReplicas is not asked about SSUBSCRIBE
 //   - connections are counted in wires, which dial a sentinel once a second, and know it by the Resolver of
 //     Sentinel.Dialer, which is a copy

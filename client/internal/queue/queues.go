@@ -39,7 +39,7 @@ type Queues struct {
 	seed   maphash.Seed
 	shards [shards]shard
 
-	refusals [mostRefused]atomic.Int64
+	refusals [mostRefused]atomic.Int64 // see refusal
 }
 
 type shard struct {
