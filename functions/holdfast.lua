@@ -111,14 +111,15 @@ end
 
 local function owner_arg(value) return text_arg(value, 'owner', 1, MAX_BYTES) end
 
--- Leases and guards come in few lengths: the first 1000 of up to seven digits are checked once. The
--- plain cases know no others.
+-- Leases and guards come in few lengths: 1000 of up to seven digits are checked once, and then others.
+-- The plain cases know no others.
 local known_ttl, ttls = {}, 0
 local function ttl_arg(value, name)
   local ttl = known_ttl[value]
   if not ttl then
     ttl = integer_arg(value, name or 'ttl_ms', MAX_TTL_MS)
-    if ttls < 1000 and #value <= 7 then known_ttl[value], ttls = ttl, ttls + 1 end
+    if ttls == 1000 then known_ttl, ttls = {}, 0 end
+    if #value <= 7 then known_ttl[value], ttls = ttl, ttls + 1 end
   end
   return ttl
 end
@@ -596,7 +597,7 @@ local function sweep(lock, us)
     if n >= lock.tail then return end
     local waiter, behind = look(lock, n)
     if waiter and is_dead(lock, waiter, us) then unlink(lock, n, waiter.owner) end
-    n = behind
+    n = max(behind, lock.head) -- that may have gone further with the holes behind it
   end
 end
 
@@ -671,13 +672,13 @@ local function holders(lock, from, to)
 end
 
 -- Ends those whose lease is over, when there can be one: so many by one call, and the next goes on.
-local function settle_crowd(lock, us)
+local function settle_crowd(lock, us, most)
   local now, ended = ms(us), 0
   if lock.taken == 0 or now < lock.first then return end
   lock.first, lock.final = MAX_MS, 0
   for _, h in ipairs(holders(lock, 1, MAX_HOLDERS)) do
     local over = h.owner == '' and h.kept or h.ends
-    if now >= over and ended < STEPS then
+    if now >= over and ended < (most or STEPS) then
       ended = ended + 1
       end_slot(lock, h, us)
     else
@@ -788,44 +789,47 @@ local function grant_text(key, fence, ends, tokens, owner)
   return #key <= MAX_BYTES and text .. ' ' .. key or text
 end
 
--- Tells holders, or waiters, to look at their lock.
-local function look_all(who)
-  for _, h in ipairs(who) do
-    if h.owner ~= '' and h.channel ~= '' and #h.channel <= MAX_BYTES then
-      try('SPUBLISH', h.channel, 'look ' .. h.owner)
-    end
-  end
+-- Tells a holder, or a waiter, to look at its lock. Reports whether it hears that at this server.
+local function tell(h)
+  return h.owner ~= '' and h.channel ~= '' and #h.channel <= MAX_BYTES
+    and (tonumber(try('SPUBLISH', h.channel, 'look ' .. h.owner)) or 0) > 0
 end
 
--- The next in line is to ask: after a long turn, and where turns are long, because a dead one before it
--- would keep the lock; and when the lock is free, and nobody gets it yet.
-local function tell_next(lock)
-  local waiter, behind = look(lock, lock.head)
-  look_all({ waiter or (look(lock, behind)) })
+-- The first in line who hears is to ask, or the first of so many: after a long turn, and where turns are
+-- long, because a dead one before it would keep the lock; when the lock is free, and nobody gets it yet;
+-- and where one call cannot serve all.
+local function tell_next(lock, most)
+  local n, told = lock.head, 0
+  for _ = 1, most and 2 * most or STEPS do -- a waiter has one run of holes before it at most
+    if n >= lock.tail or told == (most or 1) then return end
+    local waiter, behind = look(lock, n)
+    if waiter and tell(waiter) then told = told + 1 end
+    n = behind
+  end
 end
 
 -- Writes the lock, then tells who got it. An error of SPUBLISH (a channel of another slot, or one
 -- that this caller may not use) told nobody: the lock goes on. An answer, even 0, told somebody.
 local function commit(lock, us, grants)
   save(lock, us, grants)
+  local long = lock.tell and max(lock.held or 0, lock.turn) > LONG_TURN_US
   while lock.tell do
-    local tell, refused = lock.tell, false
+    local granted, refused = lock.tell, false
     lock.tell = nil
     for n = 0, #lock.slots do -- 0: it has the lock alone
-      local h = tell[n]
+      local h = granted[n]
       local text = h and grant_text(lock.key, h.fence, h.ends, h.slot or h.top - h.fence + 1, h.owner)
       if h and type(try('SPUBLISH', h.told, text)) ~= 'number' then
         refused = true
         if h ~= lock then end_slot(lock, h, us) end
       end
     end
-    if not refused then
-      if max(lock.held or 0, lock.turn) > LONG_TURN_US then tell_next(lock) end
-      return
+    if refused then
+      pass_on(lock, us)
+      save(lock, us)
     end
-    pass_on(lock, us)
-    save(lock, us)
   end
+  if long or lock.steps >= STEPS then tell_next(lock) end
 end
 
 -- A lease that has ended is passed on before anything else.
@@ -867,8 +871,8 @@ end
 -- To one who thinks that the lock is its own: it hears that it was broken, while that is known.
 local function disown(lock, us, owner, fence)
   local reply = refuse(lock, us)
-  if ms(us) < lock.recorded and (not fence and owner == lock.victim
-    or fence and (fence == lock.broken or lock.victim == ALL and fence < lock.broken)) then
+  if ms(us) < lock.recorded and (fence and fence == lock.broken or not fence and owner == lock.victim
+    or lock.victim == ALL and (fence or 0) < lock.broken) then
     reply[5] = lock.reason == '' and 'broken' or 'broken ' .. lock.reason
   end
   return reply
@@ -1382,7 +1386,7 @@ end
 local FINISH = form(3, 'owner value keep_ms [FENCE token]')
 local function holdfast_finish(key, args)
   options(args, FINISH)
-  local owner, value, keep = owner_arg(args[1]), args[2], ttl_arg(args[3], 'keep_ms')
+  local owner, value, keep = owner_arg(args[1]), args[2], integer_arg(args[3], 'keep_ms', MAX_TTL_MS)
   if #value > MAX_VALUE then fail('HFARG value must have 0 to ' .. MAX_VALUE .. ' bytes') end
   local lock, us, fence = read(key), clock(), ask.FENCE
   settle(lock, us)
@@ -1400,12 +1404,7 @@ local function holdfast_finish(key, args)
   put(lock, 'value', digits(lock.fence) .. ' ' .. value)
   pass_on(lock, us)
   commit(lock, us, true)
-  local n, hear = lock.head, {}
-  for _ = 1, 6 * STEPS do -- a waiter has one run of holes before it at most
-    if n >= lock.tail or #hear == 3 * STEPS then break end
-    hear[#hear + 1], n = look(lock, n)
-  end
-  look_all(hear)
+  tell_next(lock, 3 * STEPS)
   return 1
 end
 
@@ -1432,7 +1431,7 @@ local function holdfast_leave(key, args)
     left = give_back(lock, mine, us, hold) ~= nil or left
   end
   commit(lock, us)
-  if left and lock.ends == 0 and has_line(lock) then tell_next(lock) end -- of when to ask
+  if left and lock.ends == 0 and has_line(lock) and lock.steps < STEPS then tell_next(lock) end -- of when to ask
   return left and 1 or disown(lock, us, owner, fence)
 end
 
@@ -1492,7 +1491,7 @@ local function holdfast_break(key, args)
     lock.recorded, lock.writes = 0, true
   end
   commit(lock, us)
-  look_all(victims)
+  for _, h in ipairs(victims) do tell(h) end
   return broken and { 1, owner, fence } or refuse(lock, us)
 end
 
@@ -1508,7 +1507,7 @@ local INSPECT = form(0, 'none')
 local function holdfast_inspect(key, args)
   options(args, INSPECT)
   local lock, us = read(key), clock()
-  settle_crowd(lock, us)
+  settle_crowd(lock, us, MAX_HOLDERS)
   local owner, pttl, why = state_of(lock, us)
   local held = lock.taken > 0 or why == 'held' or why == 'foreign'
   return { held and 1 or 0, owner, held and max(1, lock.holds, lock.taken) or 0,

@@ -50,7 +50,7 @@ func (m *model) release(w *world, c call) any {
 		s.ended = true
 		m.expire()
 		m.serve(w, owner)
-		m.tellNext(w, kept)
+		m.tellNext(w, kept, 1)
 		return 1
 	}
 	at := slices.Index(m.holds, hold)
@@ -64,7 +64,7 @@ func (m *model) release(w *world, c call) any {
 	m.floor = max(m.floor, min(m.fence+m.granted-1, c.number(functions.OptLast)))
 	m.confirm()
 	m.end(w, owner)
-	m.tellNext(w, m.kept)
+	m.tellNext(w, m.kept, 1)
 	if one {
 		return []any{1, 0}
 	}
@@ -141,11 +141,7 @@ func (m *model) finish(w *world, c call) any {
 	}
 	m.kept, m.value = true, &value
 	m.end(w, "")
-	for _, next := range m.line {
-		if w.alive[next.channel] {
-			m.told = append(m.told, tidings{channel: next.channel, text: "look " + next.owner})
-		}
-	}
+	m.tellNext(w, true, 3*steps)
 	return 1
 }
 

@@ -82,7 +82,7 @@ func (m *model) leave(w *world, c call) any {
 		}
 	}
 	if left {
-		m.tellNext(w, !m.held || m.kind != "")
+		m.tellNext(w, !m.held || m.kind != "", 1)
 		return 1
 	}
 	return m.disown(owner, fence)

@@ -85,23 +85,11 @@ func (w *world) expect(c call) any {
 }
 
 func (m *model) expect(w *world, c call) any {
-	switch c.function {
-	case functions.Acquire, functions.AcquireReentrant:
-		return m.acquire(w, c)
-	case functions.Renew:
-		return m.renew(w, c)
-	case functions.Release:
-		return m.release(w, c)
-	case functions.Wait:
-		return m.wait(w, c)
-	case functions.Finish:
-		return m.finish(w, c)
-	case functions.Leave:
-		return m.leave(w, c)
-	case functions.Break:
-		return m.smash(w, c)
-	case functions.Holders:
-		return m.holders()
+	does := map[string]func(*world, call) any{functions.Acquire: m.acquire, functions.AcquireReentrant: m.acquire, functions.Renew: m.renew,
+		functions.Release: m.release, functions.Wait: m.wait, functions.Finish: m.finish, functions.Leave: m.leave, functions.Break: m.smash,
+		functions.Holders: func(*world, call) any { return m.holders() }}
+	if f := does[c.function]; f != nil {
+		return f(w, c)
 	}
 	return m.inspect()
 }
@@ -135,10 +123,12 @@ func (m *model) serve(w *world, caller string) {
 	}
 }
 
-// tellNext tells the first in line when to ask, if nobody gets the lock yet.
-func (m *model) tellNext(w *world, free bool) {
-	if free && len(m.line) > 0 && w.alive[m.line[0].channel] {
-		m.told = append(m.told, tidings{channel: m.line[0].channel, text: "look " + m.line[0].owner})
+// tellNext tells the first in line who hears, or the first of so many, when to ask, if nobody gets the lock yet.
+func (m *model) tellNext(w *world, free bool, most int) {
+	for _, next := range m.line {
+		if free && most > 0 && w.alive[next.channel] {
+			most, m.told = most-1, append(m.told, tidings{channel: next.channel, text: "look " + next.owner})
+		}
 	}
 }
 
@@ -177,7 +167,7 @@ func (m *model) refuse() []any {
 // disown is a refusal of one that thinks that it has the lock.
 func (m *model) disown(owner string, fence int64) []any {
 	reply := slices.Clone(m.refuse())
-	if r := m.broken; r != nil && (fence == r.fence || fence == 0 && owner == r.owner || r.all && fence != 0 && fence < r.fence) {
+	if r := m.broken; r != nil && (fence == r.fence || fence == 0 && owner == r.owner || r.all && fence < r.fence) {
 		reply[4] = functions.WhyBroken
 		if r.reason != "" {
 			reply[4] = functions.WhyBroken + " " + r.reason

@@ -35,6 +35,7 @@ var promises = map[string]func(b *bed, k string){
 	"a join sweeps the head":                   sweepsHead,
 	"a thousand share it":                      thousandShare,
 	"a dead waiter keeps nobody out":           deadHead,
+	"who is behind a hundred hears of it":      behindHundred,
 	"leases end each at its time":              leasesEnd,
 	"100 leases end by a call":                 manyLeasesEnd,
 	"a crowd is only what it says":             slotOfAnother,
