@@ -107,12 +107,12 @@ func (w *want) wait(ctx context.Context) (*Lock, *BusyError, error) {
 	for {
 		t, waited, err := w.ask(ctx, w.request())
 		if err != nil {
-			return nil, w.busy(waited.Behind), w.stopped(ctx, began, waited.Position, w.busy(waited.Last), err)
+			return nil, nil, w.stopped(ctx, began, waited.Position, w.busy(waited.Last), err)
 		}
 		if l, err := w.take(t); l != nil {
-			return l, w.busy(waited.Behind), nil
+			return l, w.busy(waited.Last), nil
 		} else if err != nil {
-			return nil, w.busy(waited.Behind), w.stopped(ctx, began, waited.Position, w.busy(waited.Last), err)
+			return nil, nil, w.stopped(ctx, began, waited.Position, w.busy(waited.Last), err)
 		} // it was lost on the way: stand in line again
 	}
 }
@@ -186,7 +186,7 @@ func (w *want) outer(ctx context.Context) *holding.Holder {
 // try asks once.
 func (w *want) try(ctx context.Context) (*Lock, *BusyError, error) {
 	c, r := w.client, w.request()
-	var question tracking.Question
+	var question *tracking.Question
 	r.Try, r.Fresh = true, w.set.fresh
 	if r.Owner == "" && !w.set.fresh && r.Terms.Replicas == 0 && r.Terms.Crowd == 0 && c.cache.On() {
 		value, age, q := c.cache.Answer(w.key, tracking.Refusal)
@@ -195,7 +195,7 @@ func (w *want) try(ctx context.Context) (*Lock, *BusyError, error) {
 			busy.Remaining -= age
 			return nil, &busy, nil
 		}
-		question, r.Tracked = q, q.Tracked()
+		question, r.Tracked = q, q != nil
 	}
 	sent := time.Now()
 	t, waited, err := w.ask(ctx, r)
@@ -246,7 +246,7 @@ func (w *want) poll(ctx context.Context, began time.Time) (*Lock, *BusyError, er
 			case <-w.client.leaving.Done(): // stopped says so
 			}
 		}
-		return nil, last, w.stopped(ctx, began, 0, last, err)
+		return nil, nil, w.stopped(ctx, began, 0, last, err)
 	}
 }
 

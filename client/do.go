@@ -54,7 +54,7 @@ func run[T any](ctx context.Context, lock *Lock, fn func(context.Context) (T, er
 		released := lock.Release(ctx)
 		var lost *LostError
 		if errors.As(released, &lost) {
-			err = beside(err, opError("do", lock.Name(), lost))
+			err = beside(err, lost)
 		} else if released != nil {
 			lock.client.events.unreleased(lock.Name(), released)
 		}
@@ -62,13 +62,15 @@ func run[T any](ctx context.Context, lock *Lock, fn func(context.Context) (T, er
 	return fn(lock.Context())
 }
 
-// beside is err, of a function, and that its lock was lost, unless err says as much already: of a client that
-// closes, and of a lock that was lost then, the second counts.
+// beside is err, of a function, and that its lock was lost, unless err says as much of that lock already: of a
+// client that closes, and of a lock that was lost then, the second counts.
 func beside(err, lost error) error {
+	var said, ours *LostError
 	switch {
 	case err == nil:
 		return lost
-	case isLost(err) && (errors.Is(err, ErrLost) || !errors.Is(lost, ErrLost)):
+	case errors.As(err, &said) && errors.As(lost, &ours) && said.Name == ours.Name && said.Fence == ours.Fence &&
+		(errors.Is(err, ErrLost) || !errors.Is(lost, ErrLost)):
 		return err
 	}
 	return fmt.Errorf("%w: %w", err, lost)

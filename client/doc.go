@@ -73,7 +73,7 @@ package client
 //   - A message: inbox/message.go, then receive in queue/call.go.
 //   - A reason to end the work: an Action of lease, a line in holding/events.go (endings), a sentinel in
 //     holding/errors.go.
-//   - Times: timing.go of each package.
+//   - Times: timing.go of a package, or the head of a file.
 //
 // Which goroutine: a call for a free lock, and a release, are made by their callers; a wait by one of its own
 // (queue's launch), or behind a release by that one's; renewals, what is undone, and the later questions of
@@ -82,6 +82,6 @@ package client
 // cancelled, and Config's functions of the keeper are called, by any of these.
 //
 // Mutexes that are taken one under the other are taken in this order, and none is held over a call of
-// the server or a channel that can block: a shard of queue, keeper, holding or Undo. Those of inbox, tracking
-// and events are leaves. A lock's context takes all of them when it is asked for its Err, so under a mutex no
-// more than the Done of a context is looked at.
+// the server or a channel that can block: a shard of queue, keeper, holding or Undo. Those of inbox, tracking,
+// pipelines and events are leaves. A lock's context takes all of them when it is asked for its Err, so under a
+// mutex no lock's context is asked for more than its Done.

@@ -56,7 +56,7 @@ func (c *Client) inspect(ctx context.Context, name string, cached bool) (Info, e
 	if err != nil {
 		return Info{}, opError("inspect", name, err)
 	}
-	var question tracking.Question
+	var question *tracking.Question
 	if cached {
 		value, age, _ := c.cache.Answer(key, tracking.State)
 		if value != nil {

@@ -84,6 +84,36 @@ func TestALossIsSaidBesideTheFunctionsError(t *testing.T) {
 	}
 }
 
+// Of two locks that are lost both are said, the outer one too.
+func TestALossOfEachLockIsSaid(t *testing.T) {
+	c, name := opened(t), t.Name()
+	err := c.Do(t.Context(), name+"a", func(ctx context.Context) error {
+		return c.Do(ctx, name+"b", func(context.Context) error {
+			for _, last := range []string{"b", "a"} {
+				_, err := c.Break(t.Context(), name+last, "enough")
+				require.NoError(t, err)
+			}
+			return nil
+		})
+	})
+	require.ErrorContains(t, err, `"`+name+`a": lock lost`)
+	require.ErrorContains(t, err, `"`+name+`b": lock lost`)
+}
+
+// Lead says that the lead was lost too, if its context is over: nobody else will.
+func TestALeadThatIsLostAtItsEnd(t *testing.T) {
+	c, own := opened(t), errors.New("own")
+	ctx, cancel := context.WithCancel(t.Context())
+	err := c.Lead(ctx, t.Name(), func(context.Context) error {
+		cancel()
+		_, err := c.Break(t.Context(), t.Name(), "enough")
+		require.NoError(t, err)
+		return own
+	})
+	require.ErrorIs(t, err, own)
+	require.ErrorIs(t, err, client.ErrBroken)
+}
+
 // A lock that is lost while its client goes is lost, whatever the function, or another lock, says.
 func TestALossWhileTheClientGoes(t *testing.T) {
 	t.Run("shutdown", func(t *testing.T) {

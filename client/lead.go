@@ -33,7 +33,8 @@ const (
 // GiveUpEarly and WithPolling have no effect here. It never re-enters: under the context of a Lock of the
 // same name it waits for that one's end.
 //
-// Errors: what fn returned while it led, untouched; the context's, as Acquire, when ctx, or that of
+// Errors: what fn returned while it led, untouched; if ctx, or that of WithLockContext, ended and the lead was lost
+// before fn returned, the *LostError beside that; the context's, as Acquire, when ctx, or that of
 // WithLockContext, ended between two terms; ErrInvalid and ErrClosed, at once.
 func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context) error, opts ...Option) error {
 	var set settings
@@ -53,6 +54,9 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context)
 			err, lost := run(ctx, lock, func(work context.Context) (error, error) { return fn(work), nil })
 			if lost == nil && !errors.Is(err, ErrResign) { // fn ended the campaign
 				return err
+			}
+			if lost != nil && (ctx.Err() != nil || parent.Err() != nil) {
+				return beside(err, lost)
 			}
 			if outage, pause = nil, shortPause; c.backend.Voting() {
 				pause = votingPause

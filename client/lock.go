@@ -282,6 +282,6 @@ func (l *Lock) decline() {
 	if l.joined {
 		c.queues.GiveUp(l.holder)
 	} else {
-		c.queues.Withdraw(l.holder, left)
+		c.queues.Withdraw(l.holder, left.Cause)
 	}
 }

@@ -23,7 +23,8 @@ type Observer struct {
 	Asked func(ctx context.Context, a Ask)
 	// Acquired: the call returns a Lock. call is its context, and lock that of the Lock. What it
 	// returns is derived from lock by context.WithValue, or lock itself, and becomes the Lock's
-	// context: so work under the lock finds a span there.
+	// context: so work under the lock finds a span there. lock does not carry the Lock yet: Fence of it is not
+	// a.Fence.
 	Acquired func(call, lock context.Context, a Acquisition) context.Context
 	// Refused: the call returns no Lock.
 	Refused func(ctx context.Context, r Refusal)

@@ -4,7 +4,10 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/client/internal/dial"
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
@@ -38,8 +41,8 @@ import (
 // it blocks as rueidis.NewClient does: for Dialer.Timeout (5 s by default) for each address. Close
 // closes that client, and Redis returns it.
 //
-// Errors: ErrArgument for a bad Config, ErrUnreachable when no server answers, ErrDenied when it
-// refuses the credentials.
+// Errors: ErrArgument for a bad Config, or an address that is none (rueidis.ParseURL makes one of a URL),
+// ErrUnreachable when no server answers, ErrDenied when it refuses the credentials.
 func Open(option rueidis.ClientOption, cfg Config) (*Client, error) {
 	return OpenContext(context.Background(), option, cfg)
 }
@@ -58,8 +61,14 @@ func OpenContext(ctx context.Context, option rueidis.ClientOption, cfg Config) (
 	}
 	redis, wires, caching, refused, err := dial.Open(ctx, option, c.cache.Invalidated)
 	if err != nil {
-		if err = fcall.Classify(context.Background(), err); ctx.Err() != nil {
+		var address *net.AddrError
+		switch {
+		case ctx.Err() != nil:
 			err = c.ended(ctx, ctx.Err())
+		case len(option.InitAddress) == 0 || slices.Contains(option.InitAddress, "") || errors.As(err, &address):
+			err = fmt.Errorf("%w: InitAddress: %w", ErrArgument, err)
+		default:
+			err = fcall.Classify(context.Background(), err)
 		}
 		return nil, fmt.Errorf("holdfast: open: %w", err)
 	}

@@ -32,6 +32,11 @@ func TestOpenContext(t *testing.T) {
 	_, err = client.OpenContext(ctx, option, client.Config{})
 	require.ErrorIs(t, err, context.Canceled)
 
+	for _, none := range [][]string{nil, {""}, {"127.0.0.1"}, {"redis://127.0.0.1:1"}} {
+		_, err = client.Open(rueidis.ClientOption{InitAddress: none}, client.Config{})
+		require.ErrorIs(t, err, client.ErrArgument, none)
+	}
+
 	option.InitAddress = []string{address}
 	ctx, cancel = context.WithCancel(t.Context())
 	c, err := client.OpenContext(ctx, option, client.Config{})

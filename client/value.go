@@ -66,7 +66,7 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 		case <-v.ready:
 			if v.err != nil {
 				return nil, v.err
-			} else if v.over(w.set.fresh && v.done.Since.Before(began)) { // fresh: that was asked earlier
+			} else if v.over() || w.set.fresh && v.done.Since.Before(began) { // fresh: that was asked earlier
 				continue
 			}
 			return []byte(v.done.Value), nil
@@ -119,8 +119,9 @@ func KeepFor(ctx context.Context, d time.Duration) {
 // values are those that this client knows, and those that it is asking for.
 type values struct {
 	mu    sync.Mutex
-	keys  map[string]*value
-	bytes int
+	known map[string]*value
+	asked map[string]*value
+	bytes int // of those that are known
 }
 
 // value is written until ready is closed, and not after.
@@ -130,47 +131,47 @@ type value struct {
 	err   error       // of all who wait for it
 }
 
-// join returns the value of a key. mine: the caller is to ask for it, and to finish.
+// join returns the value of a key, or with fresh only one that is being asked for. mine: the caller is to ask for
+// it, and to finish.
 func (s *values) join(key string, fresh bool) (v *value, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if v = s.keys[key]; v != nil {
-		if !v.over(fresh) {
-			return v, false
-		}
-		s.forget(key, v)
+	if v = s.known[key]; v != nil && !fresh && !v.over() {
+		return v, false
 	}
-	v = &value{ready: make(chan struct{}), done: &fcall.Done{}}
-	s.keys[key] = v
-	return v, true
+	if v = s.asked[key]; v == nil {
+		v, mine = &value{ready: make(chan struct{}), done: &fcall.Done{}}, true
+		s.asked[key] = v
+	}
+	return v, mine
 }
 
-// finish tells those who wait. Without a value the next of them asks. If there is too much to remember, some
-// of it is forgotten.
+// finish tells those who wait. Without a value the next of them asks, and what was known stays. If there is too
+// much to remember, some of it is forgotten.
 func (s *values) finish(key string, v *value) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(v.ready)
-	if s.bytes += v.size(key); v.over(false) {
-		s.forget(key, v)
+	if delete(s.asked, key); v.over() {
+		return
 	}
-	for key, v := range s.keys {
-		if s.bytes <= mostValues {
-			break
-		} else if v.over(true) {
-			s.forget(key, v)
+	s.forget(key)
+	s.known[key], s.bytes = v, s.bytes+v.size(key)
+	for key := range s.known {
+		if s.bytes > mostValues {
+			s.forget(key)
 		}
 	}
 }
 
-// over reports whether somebody got the value, and it is not to be counted on any more.
-func (v *value) over(forget bool) bool {
-	return closed(v.ready) && (forget || lease.Past(time.Now(), v.done.Since.Add(v.done.Keep)))
-}
+// over reports whether there is no value, or one that is not to be counted on any more.
+func (v *value) over() bool { return lease.Past(time.Now(), v.done.Since.Add(v.done.Keep)) }
 
 func (v *value) size(key string) int { return len(key) + len(v.done.Value) + 128 }
 
-func (s *values) forget(key string, v *value) {
-	delete(s.keys, key)
-	s.bytes -= v.size(key)
+func (s *values) forget(key string) {
+	if v := s.known[key]; v != nil {
+		delete(s.known, key)
+		s.bytes -= v.size(key)
+	}
 }

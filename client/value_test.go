@@ -282,3 +282,36 @@ func TestAValueThatIsGoodForNoTime(t *testing.T) {
 	require.NoError(t, err)
 	require.LessOrEqual(t, info.Remaining, 2*time.Second, "%+v", info)
 }
+
+// Who asks afresh takes the value from nobody, neither meanwhile nor when it gets none.
+func TestWhoAsksAfreshTakesNoValueAway(t *testing.T) {
+	c, name, own := opened(t), t.Name(), errors.New("own")
+	get := func(fn func(context.Context) ([]byte, error), opts ...client.Option) (string, error) {
+		value, err := c.OnceValue(t.Context(), name, time.Hour, fn, opts...)
+		return string(value), err
+	}
+	known := func(when string) {
+		t.Helper()
+		value, err := get(func(context.Context) ([]byte, error) { return nil, own })
+		require.NoError(t, err, when)
+		require.Equal(t, "one", value, when)
+	}
+	_, err := get(func(context.Context) ([]byte, error) { return []byte("one"), nil })
+	require.NoError(t, err)
+	_, err = c.Break(t.Context(), name, "another one is needed")
+	require.NoError(t, err)
+	_, err = get(func(context.Context) ([]byte, error) {
+		known("meanwhile")
+		return nil, own
+	}, client.WithFreshAnswer())
+	require.ErrorIs(t, err, own)
+	known("after that")
+	value, err := get(func(context.Context) ([]byte, error) { return []byte("two"), nil }, client.WithFreshAnswer())
+	require.NoError(t, err)
+	require.Equal(t, "two", value)
+	value, err = get(nil)
+	require.NoError(t, err)
+	require.Equal(t, "two", value)
+	_, err = c.Break(t.Context(), name, "the end")
+	require.NoError(t, err)
+}

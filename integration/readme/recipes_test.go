@@ -21,9 +21,9 @@ import (
 func jobs(ctx context.Context, c *client.Client, report, work, transfer func(context.Context) error) error {
 	// Called each hour by every process: one of them runs it, however short the work is, and whatever the clocks say.
 	run, err := c.Once(ctx, "hourly report", 59*time.Minute, report)
-	fmt.Println(run.Ran, run.By, run.End, err) // whether it ran here, who has the interval, when to ask again
+	fmt.Println(run.Ran, run.By, run.End, err) // whether it ran here, who has the interval, how long at least
 
-	// Campaign, work while leading, campaign again when the lead is lost. It blocks until work returns.
+	// Campaign, work while leading, campaign again when the lead is lost. It blocks until work returns, or ErrInvalid.
 	err = c.Lead(ctx, "scheduler", work, client.WithLabel("10.1.2.3:8080")) // where the leader can be reached
 	if err != nil {
 		return err

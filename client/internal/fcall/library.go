@@ -121,7 +121,7 @@ func (c *Caller) Explain(err error) error {
 	case c.AutoLoad && !l.other && refuses(err, notFound): // gone again within lookPause
 		refusal.Kind, refusal.Text = ErrUnreachable, refusal.Text+"; it is looked for again in a second"
 	case refuses(err, tooOld):
-		refusal.Text += "; Redis 7.0 or later is needed"
+		refusal.Text += "; Redis 7.0 or later is needed, and a MasterSet with the address of a sentinel"
 	case refusal.Kind == ErrLibrary:
 		// any node of the deployment will do
 		addr := append(slices.Sorted(maps.Keys(c.Redis.Nodes())), "HOST:PORT")[0]

@@ -138,9 +138,7 @@ func (k *Keeper) sooner(due time.Time) {
 
 // Owned returns the Holdings of an owner for a key.
 func (k *Keeper) Owned(key, owner string) (found []*holding.Holding) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, x := range k.queue {
+	for _, x := range k.all() {
 		if h, ok := x.timed.(*holding.Holding); ok && h.Key == key && (owner == "" || h.Owner == owner) {
 			found = append(found, h)
 		}

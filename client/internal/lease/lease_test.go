@@ -141,6 +141,17 @@ func TestLooks(t *testing.T) {
 	require.Equal(t, None, l.Step(at(2100*time.Millisecond)), "it is verified once")
 }
 
+// A verification prolongs nothing, so the next renewal stays where it is.
+func TestAVerificationMovesNoRenewal(t *testing.T) {
+	l := New(minute, start)
+	l.Noticed(at(19 * time.Second))
+	require.Equal(t, Look, l.Step(at(19*time.Second)))
+	l.Looked(false)
+	require.Equal(t, Verify, l.Step(at(19*time.Second)))
+	l.Renewed(at(19 * time.Second))
+	require.Equal(t, Renew, l.Step(at(20*time.Second)))
+}
+
 // Until a look is answered nobody tells of a break: not for long, however long the lease is.
 func TestLooksThatFail(t *testing.T) {
 	l := New(&Terms{Length: time.Hour}, start)

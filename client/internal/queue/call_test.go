@@ -51,8 +51,17 @@ func TestAGrantByANewSubscriptionIsConfirmed(t *testing.T) {
 // that was stepped, or of another primary.
 func TestAGrantByAnotherClockIsConfirmed(t *testing.T) {
 	for until, want := range map[time.Duration]State{lease.Handover: Held, lease.Handover + time.Second: Confirming, time.Hour: Confirming} {
-		e := told(t, until, &inbox.State{Channel: "channel"})
+		e := told(t, 9, until, &inbox.State{Channel: "channel"})
 		require.Equal(t, want, e.machine.State(), until)
+	}
+}
+
+// A token that is ahead of the server's clock, as somebody can write it who may publish there, is the server's
+// when that says so: or else a resource would take no later one for ever.
+func TestAGrantOfATokenThatIsAheadIsConfirmed(t *testing.T) {
+	for ahead, want := range map[time.Duration]State{0: Held, lease.Handover + time.Millisecond: Confirming, 1000 * time.Hour: Confirming} {
+		e := told(t, time.Now().Add(ahead).UnixMicro(), lease.Handover, &inbox.State{Channel: "channel"})
+		require.Equal(t, want, e.machine.State(), ahead)
 	}
 }
 
@@ -62,11 +71,11 @@ func TestAGrantBehindAChangedSubscriptionIsConfirmed(t *testing.T) {
 	close(over)
 	*(*chan struct{})(reflect.ValueOf(state).Elem().FieldByName("over").Addr().UnsafePointer()) = over
 	require.True(t, state.Stale())
-	require.Equal(t, Confirming, told(t, lease.Handover, state).machine.State())
+	require.Equal(t, Confirming, told(t, 9, lease.Handover, state).machine.State())
 }
 
 // told is a queue that a grant until then was handed to, by the clock that the last answer told.
-func told(t *testing.T, until time.Duration, state *inbox.State) *entry {
+func told(t *testing.T, token int64, until time.Duration, state *inbox.State) *entry {
 	t.Helper()
 	terms := &lease.Terms{Length: 30 * time.Second, RenewEvery: 10 * time.Second}
 	now := time.Now()
@@ -76,7 +85,7 @@ func told(t *testing.T, until time.Duration, state *inbox.State) *entry {
 		e.answered(e.machine.call, fcall.Outcome{Reply: fcall.Reply{Holder: "other", Fence: 5, Why: functions.WhyHeld,
 			Remaining: time.Minute, Waiters: 1, ServerMS: now.UnixMilli(), Subscribers: 1}}, nil, now, state)
 	}
-	e.grant("own", inbox.Grant{Fence: 9, UntilMS: now.Add(until).UnixMilli(), Tokens: 1})
+	e.grant("own", inbox.Grant{Fence: token, UntilMS: now.Add(until).UnixMilli(), Tokens: 1})
 	return e
 }
 

@@ -34,21 +34,22 @@
 //	Close    | -         | all: closed; undo  | all: closed,      | all: closed; undo   | all: closed; undo   | all: closed; undo
 //	         |           |                    | forget h          |                     |                     |
 //
-// Enter of one that knows that the lock was refused just now asks at once, from Absent. A holder that lost
-// its lock releases it too: what another server may have is given back.
+// A try that wants a fresh answer makes its own call wherever others are. Enter of one that knows that the
+// lock was refused just now asks at once, from Absent. A holder that lost its lock releases it too: what
+// another server may have is given back.
 //
 // Release and Grant of an owner that the queue knows nothing of, and answers to calls that were abandoned,
 // change nothing here; such a Grant is undone. One that an answer told of before is not undone, also when
 // the lock is over: the message may cross its release.
 //
 // ask: wait with the owner of the place, for the head: the first waiter whose deadline is not over. The
-// others are told. The owner is bound to the guard and the minimum of its first call: a head with
+// others are told. The owner is bound to guard, minimum and label of its first call: a head with
 // others undoes it and gets a fresh one, or a guarded waiter would take over what an unguarded one was
 // granted. Nobody there: undo, Absent. A call under way is abandoned first.
 //
-// reseat: ask if nobody waits or the head has another guard or minimum; else nothing.
+// reseat: ask if nobody waits or the head has another guard, minimum or label; else nothing.
 //
-// serve: as ask, if nobody waits or the guard or minimum is another; Confirming if the answer says so or
+// serve: as ask, if nobody waits or guard, minimum or label is another; Confirming if the answer says so or
 // was asked for by other terms than the head's, or if it came by a message and has a minimum, has little
 // left or was kept for an answer; else the head has the lock: Held, and the owner of the place is spent.
 //

@@ -158,7 +158,9 @@ func (e *entry) serve(a Action, now time.Time) {
 	w := a.Waiter
 	if e.short = nil; a.First {
 		w.holder, w.err = e.hold(a)
-		w.Behind = e.behind()
+		if e.last != nil && e.last.Holder != "" {
+			w.Last = e.last
+		}
 	} else {
 		w.holder = e.h.Pass(now) // what is due of it comes no earlier, so the keeper need not look
 	}
@@ -192,7 +194,7 @@ func (e *entry) hold(a Action) (*holding.Holder, error) {
 
 // fail ends a waiter's call without the lock.
 func (e *entry) fail(w *Waiter, err error) {
-	w.err, w.Last, w.Behind = err, e.last, e.behind()
+	w.err, w.Last = err, e.last
 	none := w.Terms.Replicas == 0 // then too few are no reason
 	switch {
 	case err == fcall.ErrUnreachable && (!errors.Is(e.err, err) || none && errors.Is(e.err, fcall.ErrNotReplicated)):
@@ -217,12 +219,4 @@ func (e *entry) end(w *Waiter, why error) {
 	if waits && errors.Is(why, context.Canceled) {
 		w.err = why
 	}
-}
-
-// behind is who had the lock when the server last said so.
-func (e *entry) behind() *fcall.Reply {
-	if e.last == nil || e.last.Holder == "" {
-		return nil
-	}
-	return e.last
 }

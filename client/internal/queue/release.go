@@ -27,14 +27,11 @@ func (q *Queues) GiveUp(t *holding.Holder) {
 }
 
 // Decline gives a lock on that nobody took up.
-func (q *Queues) Decline(t *holding.Holder) { q.Withdraw(t, q.Keeper.Leave(t, nil, time.Now())) }
+func (q *Queues) Decline(t *holding.Holder) { q.Withdraw(t, q.Keeper.Leave(t, nil, time.Now()).Cause) }
 
 // Withdraw gives a lock on that nobody worked under, and whose last Ref has left.
-func (q *Queues) Withdraw(t *holding.Holder, left holding.Left) {
-	if !left.Last {
-		return
-	}
-	if left.Cause != nil {
+func (q *Queues) Withdraw(t *holding.Holder, lost error) {
+	if lost != nil {
 		q.GiveUp(t)
 	} else if passed, _ := q.leave(t.Holding, t.Fence, time.Now(), false); passed {
 		return

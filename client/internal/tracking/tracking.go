@@ -38,13 +38,14 @@ type Cache struct {
 	watches atomic.Int64 // keys that are watched: likewise
 
 	mu      sync.Mutex
-	entries map[string]*entry
+	entries map[string]*Question
 	watched map[string][]*func() // by key: whom a change concerns
 }
 
-// entry is what is known of one key. An answer is nil until a tracked call filled it. A key that
-// changed gets a new entry: what was asked before it is kept in the old one, where nobody looks.
-type entry struct{ answers [kinds]answer }
+// Question is what is known of one key, as it was when the server was asked; nil keeps nothing. An answer is nil
+// until a tracked call filled it. A key that changed gets a new one: what was asked before it is kept in the old
+// one, where nobody looks.
+type Question struct{ answers [kinds]answer }
 
 type answer struct {
 	value    any
@@ -61,15 +62,9 @@ const (
 	kinds
 )
 
-// Question is an entry as it was when the server was asked. The zero value keeps nothing.
-type Question struct{ entry *entry }
-
-// Tracked reports whether the answer is worth tracking.
-func (q Question) Tracked() bool { return q.entry != nil }
-
 // New returns a cache that is off.
 func New() *Cache {
-	return &Cache{born: time.Now(), entries: map[string]*entry{}, watched: map[string][]*func(){}}
+	return &Cache{born: time.Now(), entries: map[string]*Question{}, watched: map[string][]*func(){}}
 }
 
 // Switch turns the use of tracking on or off.
@@ -85,30 +80,30 @@ func (c *Cache) Heard() {
 	}
 }
 
-// Answer returns the answer that is kept for the key and its age, or else a Question: a zero one if
+// Answer returns the answer that is kept for the key and its age, or else a Question: nil if
 // the key was not Noticed.
-func (c *Cache) Answer(key string, kind Kind) (value any, age time.Duration, q Question) {
+func (c *Cache) Answer(key string, kind Kind) (value any, age time.Duration, q *Question) {
 	if c.size.Load() == 0 {
-		return nil, 0, Question{}
+		return nil, 0, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[key]
 	if e == nil {
-		return nil, 0, Question{}
+		return nil, 0, nil
 	}
 	now := time.Now()
 	a := e.answers[kind]
 	if a.value == nil || !now.Before(a.ends) || now.Sub(c.born)-time.Duration(c.heard.Load()) > maxSilence {
-		return nil, 0, Question{e}
+		return nil, 0, e
 	}
-	return a.value, now.Sub(a.at), Question{}
+	return a.value, now.Sub(a.at), nil
 }
 
 // Notice makes the key one whose answers are kept from the next question on.
-func (c *Cache) Notice(key string) Question {
+func (c *Cache) Notice(key string) *Question {
 	if !c.on.Load() {
-		return Question{}
+		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,17 +112,17 @@ func (c *Cache) Notice(key string) Question {
 		if len(c.entries) >= maxEntries {
 			clear(c.entries)
 		}
-		e = &entry{}
+		e = &Question{}
 		c.entries[key] = e
 		c.size.Store(int64(len(c.entries)))
 	}
-	return Question{e}
+	return e
 }
 
 // Keep keeps the answer to a question that was sent at sent, for at most lifetime, unless the key
 // has changed meanwhile.
-func (c *Cache) Keep(q Question, kind Kind, value any, sent time.Time, lifetime time.Duration) {
-	if q.entry == nil || !c.on.Load() || lifetime <= 0 {
+func (c *Cache) Keep(q *Question, kind Kind, value any, sent time.Time, lifetime time.Duration) {
+	if q == nil || !c.on.Load() || lifetime <= 0 {
 		return
 	}
 	if c.Slotted {
@@ -135,7 +130,7 @@ func (c *Cache) Keep(q Question, kind Kind, value any, sent time.Time, lifetime 
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	q.entry.answers[kind] = answer{value, sent, sent.Add(lifetime)}
+	q.answers[kind] = answer{value, sent, sent.Add(lifetime)}
 }
 
 // Changed forgets what is kept of a key that a call of this client has changed, or may have: the server does not
@@ -146,7 +141,7 @@ func (c *Cache) Changed(key string, tracked bool) {
 	}
 	c.mu.Lock()
 	if c.entries[key] != nil {
-		c.entries[key] = &entry{}
+		c.entries[key] = &Question{}
 	}
 	var concerned []*func()
 	if !tracked {

@@ -48,7 +48,7 @@ func in(t *testing.T, slotted bool, test func(c *cache)) {
 func (c *cache) keep(key string, kind tracking.Kind, value any, lifetime time.Duration) {
 	c.t.Helper()
 	q := c.Notice(key)
-	require.True(c.t, q.Tracked())
+	require.NotNil(c.t, q)
 	c.Heard()
 	c.Keep(q, kind, value, time.Now(), lifetime)
 }
@@ -61,17 +61,17 @@ func (c *cache) answer(key string, kind tracking.Kind) any {
 func TestAnAnswerIsKeptFromTheSecondQuestionOn(t *testing.T) {
 	in(t, false, func(c *cache) {
 		_, _, q := c.Answer("a", tracking.Refusal)
-		require.False(t, q.Tracked(), "nobody asked before: not worth tracking")
+		require.Nil(t, q, "nobody asked before: not worth tracking")
 		c.Notice("a")
 		_, _, q = c.Answer("a", tracking.Refusal)
-		require.True(t, q.Tracked())
+		require.NotNil(t, q)
 		c.Heard()
 		c.Keep(q, tracking.Refusal, "busy", time.Now(), time.Minute)
 		time.Sleep(400 * time.Millisecond)
 		value, age, q := c.Answer("a", tracking.Refusal)
 		require.Equal(t, "busy", value)
 		require.Equal(t, 400*time.Millisecond, age)
-		require.False(t, q.Tracked(), "nothing is to be asked")
+		require.Nil(t, q, "nothing is to be asked")
 		require.Nil(t, c.answer("a", tracking.State), "of another kind")
 		require.Nil(t, c.answer("b", tracking.Refusal), "of another key")
 	})
@@ -163,7 +163,7 @@ func TestNothingIsKeptWhileItIsOff(t *testing.T) {
 		require.False(t, c.On())
 		c.Keep(q, tracking.Refusal, "busy", time.Now(), time.Minute)
 		require.Nil(t, c.answer("a", tracking.Refusal))
-		require.False(t, c.Notice("b").Tracked())
+		require.Nil(t, c.Notice("b"))
 		c.Switch(true)
 		c.keep("a", tracking.Refusal, "busy", time.Minute)
 		require.Equal(t, "busy", c.answer("a", tracking.Refusal))

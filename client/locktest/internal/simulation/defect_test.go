@@ -163,7 +163,7 @@ var defects = []defect{
 	{
 		name:    "a value is remembered for ever",
 		profile: "brief values",
-		client:  []string{"value.go", "(forget || lease.Past(time.Now(), ", "(forget || lease.Past(v.done.Since, "},
+		client:  []string{"value.go", "lease.Past(time.Now(), v.done", "lease.Past(v.done.Since, v.done"},
 		finds:   `invariant 11: .* which was over`,
 	},
 	{
