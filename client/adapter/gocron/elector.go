@@ -33,10 +33,10 @@ type Elector struct {
 	stop   context.CancelFunc
 	done   chan struct{}
 
-	tasks   sync.WaitGroup // jobs of Task
 	mu      sync.Mutex
-	lock    *client.Lock // not nil while it leads, as far as it was heard
-	err     error        // why the last campaign or term ended
+	lock    *client.Lock    // not nil while it leads, as far as it was heard
+	tasks   *sync.WaitGroup // jobs of Task in this term
+	err     error           // why the last campaign or term ended
 	changed chan struct{}
 }
 
@@ -44,7 +44,8 @@ var _ gocron.Elector = (*Elector)(nil)
 
 // NewElector starts to campaign for the lock of that name, and does so until Close. It does not block.
 // opts change the lock; a term with client.WithMaxHold ends then, and the next in line leads when the jobs
-// of Task have returned, or after the grace.
+// of Task have returned, or after the grace. This process campaigns again meanwhile: a job that does not return
+// holds up nothing but itself.
 //
 // The process leads some moments later at the earliest, so jobs that start immediately may find no
 // leader. Wait for [Elector.Await] with them.
@@ -67,7 +68,7 @@ func (e *Elector) IsLeader(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	_, err := e.term(false)
+	_, _, err := e.term(false)
 	return err
 }
 
@@ -80,14 +81,14 @@ func (e *Elector) Await(ctx context.Context) (context.Context, error) {
 		e.mu.Lock()
 		changed := e.changed
 		e.mu.Unlock()
-		term, err := e.term(false)
+		term, _, err := e.term(false)
 		if err == nil {
 			return term, nil
 		}
 		select {
 		case <-changed:
 		case <-e.done:
-			_, err := e.term(false)
+			_, _, err := e.term(false)
 			return nil, err
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -100,11 +101,11 @@ func (e *Elector) Await(ctx context.Context) (context.Context, error) {
 // The scheduler must have this Elector, or else the job ends with ErrNoLock where it does not lead.
 func (e *Elector) Task(fn func(context.Context) error) gocron.Task {
 	return gocron.NewTask(func(ctx context.Context) error {
-		term, err := e.term(true)
+		term, tasks, err := e.term(true)
 		if err != nil {
 			return fmt.Errorf("holdfast: gocron: elector: %w: %w", ErrNoLock, err)
 		}
-		defer e.tasks.Done()
+		defer tasks.Done()
 		return under(term, ctx, fn)
 	})
 }
@@ -118,8 +119,8 @@ func (e *Elector) Close() {
 	<-e.done
 }
 
-// term is the context of the present term. With job it is over when the job has called tasks.Done.
-func (e *Elector) term(job bool) (context.Context, error) {
+// term is the context of the present term, and its jobs. With job it is over when that has called Done of them.
+func (e *Elector) term(job bool) (context.Context, *sync.WaitGroup, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	lock, err := e.lock, e.err
@@ -128,18 +129,22 @@ func (e *Elector) term(job bool) (context.Context, error) {
 		if job {
 			e.tasks.Add(1)
 		}
-		return lock.Context(), nil
+		return lock.Context(), e.tasks, nil
 	case lock != nil:
 		err = context.Cause(lock.Context())
 	}
 	if err == nil {
-		return nil, fmt.Errorf("holdfast: gocron: %w", ErrNotLeader)
+		return nil, nil, fmt.Errorf("holdfast: gocron: %w", ErrNotLeader)
 	}
-	return nil, fmt.Errorf("holdfast: gocron: %w: %w", ErrNotLeader, err)
+	return nil, nil, fmt.Errorf("holdfast: gocron: %w: %w", ErrNotLeader, err)
 }
 
 func (e *Elector) campaign(ctx context.Context) {
-	defer close(e.done)
+	var ending sync.WaitGroup // terms
+	defer func() {
+		ending.Wait()
+		close(e.done)
+	}()
 	for ctx.Err() == nil {
 		lock, err := e.client.Acquire(ctx, e.name, e.opts...)
 		if err == nil {
@@ -148,11 +153,18 @@ func (e *Elector) campaign(ctx context.Context) {
 			case <-lock.Context().Done():
 			case <-ctx.Done(): // the lock's context can be another's, by an option
 			}
-			why := context.Cause(lock.Context())
+			why, tasks := context.Cause(lock.Context()), e.tasks
 			e.set(nil, why)
 			// The lock is ours yet: in a shutdown until its release, and after a limit for the grace.
-			if errors.Is(why, client.ErrShutdown) || errors.Is(why, client.ErrMaxHold) || errors.Is(why, client.ErrMaxRenewals) {
-				e.wait(ctx)
+			switch {
+			case errors.Is(why, client.ErrMaxHold) || errors.Is(why, client.ErrMaxRenewals):
+				ending.Go(func() {
+					wait(ctx, tasks)
+					giveBack(ctx, lock)
+				})
+				continue // a job may never return
+			case errors.Is(why, client.ErrShutdown):
+				wait(ctx, tasks)
 			}
 			giveBack(ctx, lock)
 			continue
@@ -172,11 +184,11 @@ func (e *Elector) campaign(ctx context.Context) {
 	e.set(nil, client.ErrClosed)
 }
 
-// wait blocks until no job of Task is running, or ctx ends, at Close.
-func (e *Elector) wait(ctx context.Context) {
+// wait blocks until none of a term's jobs is running, or ctx ends, at Close.
+func wait(ctx context.Context, tasks *sync.WaitGroup) {
 	idle := make(chan struct{})
 	go func() {
-		e.tasks.Wait()
+		tasks.Wait()
 		close(idle)
 	}()
 	select {
@@ -196,7 +208,7 @@ func (e *Elector) set(lock *client.Lock, err error) {
 	e.mu.Lock()
 	// gocron drops what IsLeader says, and what the client logs is not about the deployment.
 	tell := errors.Is(err, client.ErrInvalid) && (e.err == nil || e.err.Error() != err.Error())
-	e.lock, e.err = lock, err
+	e.lock, e.err, e.tasks = lock, err, new(sync.WaitGroup)
 	close(e.changed)
 	e.changed = make(chan struct{})
 	e.mu.Unlock()

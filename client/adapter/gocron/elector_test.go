@@ -251,6 +251,34 @@ func TestTheNextTermWaitsForTheJobs(t *testing.T) {
 	}
 }
 
+// A job that never returns costs its process the term, and no later one.
+func TestAJobThatHangsHoldsUpNoCampaign(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := locktest.New(t)
+		e := elector(t, s.Client(client.Config{}), client.WithMaxHold(time.Minute, 10*time.Second))
+		stuck := make(chan struct{})
+		add(t, scheduler(t, gocron.WithDistributedElector(e)), time.Hour, e.Task(func(context.Context) error {
+			<-stuck
+			return nil
+		}), gocron.WithStartAt(gocron.WithStartDateTime(time.Now().Add(time.Second))))
+		for range 5 {
+			term, err := e.Await(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			<-term.Done()
+			if _, err := e.Await(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took > time.Minute+12*time.Second {
+				t.Errorf("the next term began after %v", took)
+			}
+		}
+		close(stuck)
+	})
+}
+
 func TestAClosedElector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := locktest.New(t)
