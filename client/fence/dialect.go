@@ -38,12 +38,12 @@ const table = `CREATE TABLE IF NOT EXISTS holdfast_fences (
 // PostgreSQL is that of PostgreSQL 14 and later.
 var PostgreSQL = Dialect{
 	table: table,
-	trigger: `CREATE OR REPLACE FUNCTION holdfast_stale() RETURNS trigger LANGUAGE plpgsql AS $$
+	trigger: `CREATE OR REPLACE FUNCTION guarded_fence() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'holdfast: stale token';
 END $$;
 CREATE OR REPLACE TRIGGER holdfast_fence BEFORE UPDATE ON guarded
-FOR EACH ROW WHEN (COALESCE(NEW.fence, -1) < OLD.fence) EXECUTE FUNCTION holdfast_stale()`,
+FOR EACH ROW WHEN (COALESCE(NEW.fence, -1) < OLD.fence) EXECUTE FUNCTION guarded_fence()`,
 	claim: statement{read: `INSERT INTO holdfast_fences AS f (lock_key, fence) VALUES ($1, $2)
 ON CONFLICT (lock_key) DO UPDATE SET fence = GREATEST(f.fence, excluded.fence) RETURNING fence`},
 	check: statement{
@@ -52,7 +52,8 @@ ON CONFLICT (lock_key) DO UPDATE SET fence = GREATEST(f.fence, excluded.fence) R
 	},
 }
 
-// MySQL is that of MySQL 8.0.29, MariaDB 10.3, and later.
+// MySQL is that of MySQL 8.0.29, MariaDB 10.3, and later. A statement that commits by itself (DDL, TRUNCATE,
+// LOCK TABLES) ends the transaction and the guard: what follows is neither guarded nor rolled back.
 var MySQL = Dialect{
 	table: `CREATE TABLE IF NOT EXISTS holdfast_fences (
     lock_key VARBINARY(1024) PRIMARY KEY,

@@ -23,12 +23,14 @@
 // with [Dialect.Table]. A [Dialect.Trigger] guards a table against writers without this package.
 // What must hold at each level of isolation is in docs/fencing.md of the repository. PostgreSQL refuses
 // the keys of locks whose names are not UTF-8 or have a NUL (SQLSTATE 22021), with an error of its own.
+// MySQL refuses keys that are longer than 1024 bytes.
 package fence
 
 import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -62,7 +64,8 @@ func (d Dialect) Claim(ctx context.Context, tx *sql.Tx, names ...string) error {
 // claims the locks, and others may check them. In SQLite that takes BEGIN IMMEDIATE: in WAL mode a
 // transaction that only reads keeps no writer out, and its first write fails if one was there. Check
 // guards only if every new holder has claimed before it relies on the data, in a transaction that is
-// committed: a leader does so when its term begins.
+// committed: a leader does so when its term begins. In PostgreSQL and MySQL it writes and locks a row: not
+// in a read-only transaction, and on the primary.
 func (d Dialect) Check(ctx context.Context, tx *sql.Tx, names ...string) error {
 	return guard(ctx, tx, "check", d.check, names, func(int64) int64 { return 0 })
 }
@@ -84,6 +87,8 @@ func guard(ctx context.Context, tx *sql.Tx, op string, s statement, names []stri
 		switch cause := context.Cause(ctx); {
 		case err != nil && cause != nil:
 			err = fmt.Errorf("%w (%v)", cause, err)
+		case errors.Is(err, sql.ErrNoRows): // MySQL may cut a key that is too long, and says nothing
+			err = fmt.Errorf("%w: the key is too long for lock_key, or its row was deleted meanwhile", client.ErrArgument)
 		case err == nil && newest > lock.Fence:
 			err = fmt.Errorf("%w: token %d, after %d", ErrStale, lock.Fence, newest)
 		}

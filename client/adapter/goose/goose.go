@@ -34,9 +34,17 @@
 //	})
 //
 // A provider with a Locker of the same name and client can be called in this way too: it re-enters the
-// lock. A migration in a transaction is rolled back when its context ends; one without is left as it
-// is. That Redis holds the lock, and not the database, also means that no database refuses a late
-// writer: give no migration a way to be harmful when it runs twice.
+// lock. Only so is the context of a Go migration under the lock, and package fence can claim it. A migration
+// in a transaction is rolled back when its context ends (in MySQL and MariaDB not its DDL: it stays half
+// made, and Up fails until it is mended by hand); one without is left as it is. That Redis holds the lock,
+// and not the database, also means that no database refuses a late writer: give no migration a way to be
+// harmful when it runs twice.
+//
+// # When the process dies
+//
+// The lock ends with its lease, and another process migrates. What the dead one had begun is rolled back if
+// it is in a transaction. A statement without one goes on in the database, beside the same one of the other
+// process. In PostgreSQL client_connection_check_interval ends it.
 package holdfastgoose
 
 import (
