@@ -80,9 +80,9 @@ func (k *Keeper) Close(patience context.Context) {
 	case <-undone:
 	case <-patience.Done():
 	}
-	k.pipelines.mu.Lock() // no pipeline begins after this
+	k.sending.Lock() // no pipeline begins after this
 	k.cancel()
-	k.pipelines.mu.Unlock()
+	k.sending.Unlock()
 	k.mu.Lock()
 	for _, x := range k.queue {
 		*x.Timer() = -1

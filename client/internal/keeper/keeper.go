@@ -48,7 +48,9 @@ type timed interface {
 // Keeper is safe for concurrent use.
 type Keeper struct {
 	Config
-	pipelines pipelines
+
+	sending sync.Mutex // a leaf; of lanes
+	lanes   map[lane]*waiting
 
 	mu      sync.Mutex // before the mutexes of what is in the heap
 	queue   dueHeap
@@ -68,9 +70,8 @@ type Keeper struct {
 
 // New returns a Keeper of nothing.
 func New(cfg Config) *Keeper {
-	k := &Keeper{Config: cfg, wake: make(chan struct{}, 1), failing: map[timed]bool{}}
+	k := &Keeper{Config: cfg, wake: make(chan struct{}, 1), failing: map[timed]bool{}, lanes: map[lane]*waiting{}}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
-	k.pipelines.lanes = map[lane]*waiting{}
 	return k
 }
 
@@ -196,7 +197,7 @@ func (k *Keeper) run() {
 			k.act(x, time.Now())
 			continue
 		}
-		k.pipelines.launch(k)
+		k.launch()
 		timer.Reset(pause)
 		select {
 		case <-timer.C:

@@ -6,7 +6,6 @@ import (
 	"context"
 	"math/bits"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
@@ -24,14 +23,10 @@ type sending struct {
 	apart  bool // overdue: the node of a neighbouring slot can be silent
 }
 
-// pipelines send what is due, each in a goroutine of its own. What is of one lane shares pipelines: locks of
+// Pipelines send what is due, each in a goroutine of its own. What is of one lane shares pipelines: locks of
 // neighbouring slots, so that a node that is stalled does not hold up the others, and of leases of about
 // one length, because that sets how long a pipeline may take. What is overdue, asked or undone shares them with its
 // own slot alone.
-type pipelines struct {
-	mu    sync.Mutex
-	lanes map[lane]*waiting
-}
 
 type lane struct {
 	slots    uint16
@@ -52,49 +47,49 @@ func (k *Keeper) Ask(r *Ride) {
 
 // send queues a sending about a key; launch sends it, if not now.
 func (k *Keeper) send(key string, replicas int, now bool, s sending) {
-	p, at := &k.pipelines, lane{k.Backend.Slot(key) >> slotBits, bits.Len64(uint64(s.length / time.Millisecond)), replicas, s.holding != nil}
+	at := lane{k.Backend.Slot(key) >> slotBits, bits.Len64(uint64(s.length / time.Millisecond)), replicas, s.holding != nil}
 	if s.apart || s.ride != nil { // whose late answer nobody would hear of
 		at.slots = ^k.Backend.Slot(key) // none of the others
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	w := p.lanes[at]
+	k.sending.Lock()
+	defer k.sending.Unlock()
+	w := k.lanes[at]
 	if w == nil {
 		w = &waiting{}
-		p.lanes[at] = w
+		k.lanes[at] = w
 	}
 	if w.sendings = append(w.sendings, s); now {
-		p.begin(k, at, w)
+		k.begin(at, w)
 	}
 }
 
 // launch begins as many pipelines as may fly.
-func (p *pipelines) launch(k *Keeper) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for at, w := range p.lanes {
-		p.begin(k, at, w)
+func (k *Keeper) launch() {
+	k.sending.Lock()
+	defer k.sending.Unlock()
+	for at, w := range k.lanes {
+		k.begin(at, w)
 	}
 }
 
-// begin is launch for one lane. p.mu is held.
-func (p *pipelines) begin(k *Keeper, at lane, w *waiting) {
+// begin is launch for one lane. k.sending is held.
+func (k *Keeper) begin(at lane, w *waiting) {
 	for k.ctx.Err() == nil && len(w.sendings) > 0 && w.flying < laneFlights {
 		n := min(len(w.sendings), batchSize)
 		batch := w.sendings[:n:n]
 		w.sendings = w.sendings[n:]
 		w.flying++
-		k.done.Go(func() { p.fly(k, at, w, batch) })
+		k.done.Go(func() { k.fly(at, w, batch) })
 	}
 }
 
-func (p *pipelines) fly(k *Keeper, at lane, w *waiting, batch []sending) {
+func (k *Keeper) fly(at lane, w *waiting, batch []sending) {
 	k.deliver(at, batch)
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	k.sending.Lock()
+	defer k.sending.Unlock()
 	w.flying--
-	if p.begin(k, at, w); w.flying == 0 {
-		delete(p.lanes, at)
+	if k.begin(at, w); w.flying == 0 {
+		delete(k.lanes, at)
 	}
 }
 

@@ -133,16 +133,15 @@ func (e *entry) answered(a Action, o fcall.Outcome, over error, sent time.Time, 
 		e.short = o.Err
 	}
 	now := time.Now()
-	ev := Event{Kind: Denied, No: a.No, Token: o.Fence, Top: max(o.Top, o.Fence), Unknown: o.Doubt}
+	ev := Event{Kind: Denied, No: a.No, Token: o.Fence, Top: max(o.Top, o.Fence), Unknown: o.Doubt || o.Err != nil && fcall.Unknown(o.Err)}
 	switch {
 	case o.Err != nil && over != nil:
 		e.end(a.Waiter, over)
 		return
 	case errors.Is(o.Err, fcall.ErrUnreachable),
 		errors.Is(o.Err, context.Canceled), errors.Is(o.Err, context.DeadlineExceeded): // of a release, with which it went
-		ev.Kind, ev.Unknown = NoAnswer, fcall.Unknown(o.Err)
+		ev.Kind = NoAnswer
 	case o.Err != nil:
-		ev.Unknown = fcall.Unknown(o.Err)
 	case o.Yes:
 		e.sent, e.left, e.granted = lease.At(now, sent), 0, now
 		ev.Kind, ev.Late = Yes, lease.Past(now, lease.Deadline(sent, a.Terms.Length))
