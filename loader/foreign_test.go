@@ -72,6 +72,19 @@ func TestADeletedLibraryIsPutBack(t *testing.T) {
 	require.Equal(t, squatter, codeOf(t, d.Nodes()[0], "squatter"))
 }
 
+// A full server deletes libraries and loads none, not the one that was deleted either.
+func TestAFullServerKeepsAnothersLibrary(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	client, opt := connect(t, d)
+	put(t, d.Nodes()[0], squatter)
+	_, err := d.Nodes()[0].Do(ctx, "CONFIG", "SET", "maxmemory", "1")
+	require.NoError(t, err)
+	opt.Force = true
+	_, err = loader.Load(ctx, client, opt)
+	require.ErrorContains(t, err, "OOM")
+	require.Equal(t, squatter, codeOf(t, d.Nodes()[0], "squatter"))
+}
+
 func TestUnloadLeavesOthersAlone(t *testing.T) {
 	d := server.Single(t, server.Owned())
 	client, opt := connect(t, d)

@@ -273,6 +273,7 @@ func TestVerifyNamesRisks(t *testing.T) {
 		primary, _ = verify()
 		require.Len(t, primary, 1)
 		require.Contains(t, primary[0], "its settings are unknown")
+		require.NotContains(t, primary[0], "the loader needs", "that is not what it lacks")
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 func risks(ctx context.Context, node rueidis.Client, of cluster.Node) (found []string) {
 	set, err := node.Do(ctx, node.B().ConfigGet().Parameter(risk.Settings...).Build()).AsStrMap()
 	if err != nil {
-		return []string{fmt.Sprintf("its settings are unknown: %v", explain(err))}
+		return []string{fmt.Sprintf("its settings are unknown: CONFIG GET: %v", err)}
 	}
 	connected := 0
 	if of.Role == cluster.Primary {

@@ -67,6 +67,13 @@ func (l loading) decide(found library) (Action, error) {
 // another reason, they are put back.
 func (l loading) write(ctx context.Context, node rueidis.Client, at cluster.Node, found library) (string, error) {
 	adapter := rueidiscompat.NewAdapter(node)
+	for _, o := range found.others {
+		// A full server takes a delete and no load, so nothing could be put back. Loading what is there changes
+		// nothing, and is refused in the same cases.
+		if err := acknowledged(adapter.FunctionLoadReplace(ctx, o.code)); err != nil {
+			return "", err
+		}
+	}
 	for i, o := range found.others {
 		if err := acknowledged(adapter.FunctionDelete(ctx, o.name)); err != nil {
 			err = fmt.Errorf("deleting library '%s': %w", o.name, err)

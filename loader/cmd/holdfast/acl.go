@@ -108,15 +108,16 @@ func (a *app) printACL(need rights.Need, as string, file bool) {
 func (a *app) checkACL(ctx context.Context, need rights.Need, as string) error {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.timeout)
 	defer cancel()
-	deployments, err := deploymentsOf(ctx, &a.cfg)
-	failed := []error{err}
+	deployments, missed := deploymentsOf(ctx, &a.cfg)
+	var failed []error
 	checks := []rights.Check{}
 	asked := map[string]bool{} // a replica may be named beside its primary
 	for _, option := range deployments {
 		some, err := a.checkDeployment(ctx, option, need, as, asked)
 		checks, failed = append(checks, some...), append(failed, err)
 	}
-	err = errors.Join(failed...)
+	failed = append(failed, errorsOf(missed, func(addr string) bool { return asked[addr] }))
+	err := errors.Join(failed...)
 	code := exitOK
 	for _, c := range checks {
 		if len(c.Missing) > 0 {

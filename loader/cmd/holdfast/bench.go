@@ -126,7 +126,7 @@ func (a *app) bench(ctx context.Context, f *benchFlags) error {
 	progress.Say("connecting ...")
 	clients, where, err := a.openBench(ctx, f)
 	if err != nil {
-		return advise(err, "client --prefix "+rights.Quoted(f.prefix))
+		return a.advise(err, "client --prefix "+rights.Quoted(f.prefix))
 	}
 	defer clients.Close()
 	begun := time.Now()

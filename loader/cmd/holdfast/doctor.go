@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,8 +37,8 @@ to two, lose it, or give it to nobody; "slow" for what makes locks late; a "note
 sends one message to a shard channel under the prefix, and turns tracking on and off on a connection of its own.
 
 Run it as an administrator, who may see all settings, with --as and the name of your clients' user. What the caller's
-own user may not look at is a note. Exit code 3 says that there is a danger or something slow, 1 that a server
-could not be reached. docs/doctor.md explains each code.`,
+own user may not look at is a note. Exit code 3 says that there is a danger or something slow, 1 that a primary, or an
+address that was named, could not be reached. docs/doctor.md explains each code.`,
 		Example: `  holdfast doctor --addr redis-1:6379 --user admin --as shop
   holdfast doctor --sentinel-master mymaster --addr sentinel-1:26379,sentinel-2:26379,sentinel-3:26379
   holdfast doctor --json | jq -r '.findings[] | select(.severity == "danger") | .code'`,
@@ -72,8 +73,8 @@ func (a *app) doctor(ctx context.Context, opt doctor.Options, verbose bool) erro
 	progress := terminal.Watch(a.stderr)
 	defer progress.End()
 	progress.Say("examining ...")
-	options, err := deploymentsOf(ctx, &a.cfg)
-	failed := []error{err}
+	options, missed := deploymentsOf(ctx, &a.cfg)
+	var failed []error
 	var deployments []doctor.Deployment
 	for _, option := range options {
 		client, _, err := a.cfg.reach(ctx, option)
@@ -92,6 +93,10 @@ func (a *app) doctor(ctx context.Context, opt doctor.Options, verbose bool) erro
 	}
 	report := doctor.Examine(ctx, deployments, opt)
 	progress.End()
+	failed = append(failed, errorsOf(missed, func(addr string) bool {
+		found := slices.ContainsFunc(report.Findings, func(f doctor.Finding) bool { return f.Node == addr })
+		return found || slices.Contains(report.Nodes, addr)
+	}))
 	report.Errors = append(failed, report.Errors...)
 	code := exitOK
 	if report.Ill() {

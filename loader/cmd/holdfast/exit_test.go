@@ -19,6 +19,7 @@ import (
 func TestExitCodes(t *testing.T) {
 	d, where := loaded(t)
 	empty := server.Single(t, server.Owned())
+	full := server.Single(t, server.Owned(), server.WithConfig("maxmemory", "1"))
 	replicated := server.Replicated(t, 1)
 	whole(t, replicated)
 	_, err := d.Nodes()[0].Do(context.Background(), "FCALL", "holdfast_acquire", "1", "lock:held", "me", "600000")
@@ -48,6 +49,7 @@ func TestExitCodes(t *testing.T) {
 		{nowhere, 1, []string{"acl", "--for", "client", "--check", "--addr", nowhere}},
 		{"holdfast load", 1, []string{"inspect", "x", "--addr", without}},
 		{"holdfast load", 1, []string{"break", "x", "--reason", "r", "--yes", "--addr", without}},
+		{"OOM", 1, []string{"load", "--addr", full.Addrs()[0]}},
 		{"replica", 1, []string{"ls", "--addr", replica}},
 		{nowhere, 1, []string{"bench", "--addr", nowhere}},
 		{"holdfast load", 1, []string{"bench", "--addr", without}},
@@ -100,7 +102,8 @@ func TestExitCodes(t *testing.T) {
 		{"--prefix", 2, []string{"acl", "--for", "client", "--prefix", "a b"}},
 		{"--quorum", 2, []string{"ls", "--addr", at + "," + without}},
 		{"--sentinel-master", 2, []string{"ls", "--addr", at, "--quorum", "--sentinel-master", "m"}},
-		{"servers", 1, []string{"ls", "--addr", at, "--quorum"}},
+		{"servers", 2, []string{"ls", "--addr", at, "--quorum"}},
+		{"servers", 2, []string{"bench", "--addr", at, "--quorum"}},
 
 		{"", 3, []string{"verify", "--addr", without}},
 		{"free", 5, []string{"inspect", "other", "--addr", at}},
@@ -154,7 +157,7 @@ func TestOutputAndInterruption(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = silent.Close() })
-	for _, args := range []string{"inspect held", "inspect held --json", "verify --json", "doctor --json"} {
+	for _, args := range []string{"inspect held", "inspect held --json", "verify --json", "doctor --json", "load"} {
 		cmd := exec.Command(binary, append(strings.Fields(args), "--addr", silent.Addr().String())...)
 		var out, said strings.Builder
 		cmd.Stdout, cmd.Stderr = &out, &said
@@ -165,6 +168,10 @@ func TestOutputAndInterruption(t *testing.T) {
 		require.NoError(t, cmd.Process.Signal(os.Interrupt))
 		require.Error(t, cmd.Wait())
 		require.Equal(t, 130, cmd.ProcessState.ExitCode(), args)
+		if args == "load" {
+			require.NotContains(t, said.String(), "check --addr")
+			continue
+		}
 		require.Empty(t, said.String(), "who interrupts it knows")
 		if strings.HasSuffix(args, "--json") {
 			require.Equal(t, 130, decode[told](t, result{out: out.String()}).ExitCode, args)

@@ -116,7 +116,7 @@ func (a *app) printLock(view *locks.View, l locks.Lock) {
 	}
 	row("waiters", strconv.Itoa(l.Waiters), terminal.Plain)
 	if b := l.Broken; b != nil {
-		row("broken", fmt.Sprintf("taken from %s (token %d): %s", b.Who, b.Token, printable(b.Reason)), terminal.Yellow)
+		row("broken", fmt.Sprintf("taken from %s (token %d): %s", b, b.Token, printable(b.Reason)), terminal.Yellow)
 	}
 	table.Print(a.stdout)
 }

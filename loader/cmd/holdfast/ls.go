@@ -35,7 +35,7 @@ The user needs what "holdfast acl --for operator" prints.`,
 		Example: `  holdfast ls --addr redis-1:6379
   holdfast ls 'order:*' --sort age --older-than 5m
   holdfast ls --waited --holder web-42
-  holdfast ls --prefix '{shop}:lock:' --json | jq -r '.locks[] | select(.held_ms > 60000) | .name'`,
+  holdfast ls --prefix '{shop}:lock:' --older-than 1m --json | jq -r '.locks[].name'`,
 		Args:              atMost(1),
 		ValidArgsFunction: a.completeName(&w),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -86,7 +86,7 @@ func (a *app) list(ctx context.Context, w where, f locks.Filter) error {
 		list, err := view.List(ctx, f, func(keys int) { progress.Say("%d keys under %q ...", keys, w.prefix) })
 		progress.End()
 		if err == nil || len(list.Locks) > 0 {
-			return a.printList(list, advise(err, "operator"))
+			return a.printList(list, a.advise(err, "operator"))
 		}
 		return err
 	})

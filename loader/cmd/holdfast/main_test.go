@@ -245,8 +245,8 @@ func TestAClusterThatIsBeingMade(t *testing.T) {
 	do("CONFIG", "RESETSTAT")
 	done := make(chan result, 1)
 	go func() { done <- holdfast(t, nil, "load", "--addr", n.Addr, "--timeout", "2m") }()
-	require.Eventually(t, func() bool { // it has asked for slots, or shards
-		return strings.Contains(do("INFO", "commandstats"), "cmdstat_cluster|s")
+	require.Eventually(t, func() bool { // it has asked
+		return strings.Contains(do("INFO", "commandstats"), "cmdstat_cluster|nodes")
 	}, soon, pollEvery)
 	do("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
 	r := <-done
@@ -269,6 +269,30 @@ func TestSeveralServers(t *testing.T) {
 	require.Equal(t, 1, r.code, "one cannot be reached")
 	require.Contains(t, r.errors, one.Addrs()[0])
 	require.Equal(t, 2, strings.Count(r.out, " unchanged "), "the others are looked at all the same: %s", r.out)
+}
+
+// Where one server of several refuses, nothing is written at the others.
+func TestSeveralServersOfWhichOneRefuses(t *testing.T) {
+	t.Parallel()
+	free, taken := server.Single(t, server.Owned()), server.Single(t, server.Owned())
+	_, err := taken.Nodes()[0].Do(context.Background(), "FUNCTION", "LOAD", otherVersion("99.0.0"))
+	require.NoError(t, err)
+	where := []string{"load", "--addr", free.Addrs()[0] + "," + taken.Addrs()[0]}
+	for _, more := range []string{"", "--dry-run"} {
+		r := holdfast(t, nil, strings.Fields(strings.Join(append(where, more), " "))...)
+		require.Equal(t, 4, r.code, r)
+		require.Contains(t, r.out, "held back")
+		require.Contains(t, r.errors, "nothing was written")
+	}
+	var report struct {
+		ExitCode int `json:"exit_code"`
+		Changed  bool
+	}
+	require.NoError(t, json.Unmarshal([]byte(holdfast(t, nil, append(where, "--json")...).out), &report))
+	require.Equal(t, 4, report.ExitCode)
+	require.False(t, report.Changed)
+	require.Equal(t, 3, holdfast(t, nil, "verify", "--addr", free.Addrs()[0]).code)
+	require.Equal(t, 0, holdfast(t, nil, append(where, "--force")...).code)
 }
 
 func TestRefusalAndForce(t *testing.T) {
@@ -329,6 +353,20 @@ func TestSentinelPassword(t *testing.T) {
 	require.Equal(t, 1, r.code, r)
 	require.Contains(t, r.errors, "wrong user or password")
 	require.Contains(t, r.errors, "HOLDFAST_SENTINEL_PASSWORD")
+	run := append([]string{"run", "a"}, append(where[1:], "--", "true")...)
+	r = holdfast(t, []string{"HOLDFAST_SENTINEL_PASSWORD=wrong"}, run...)
+	require.Equal(t, 77, r.code, r)
+	require.Contains(t, r.errors, "check --user")
+	require.NotContains(t, r.errors, "holdfast acl", "it lacks no rights")
+	for command, code := range map[string]int{"load": 1, "run": 78} {
+		args := append([]string{command}, strings.Fields(strings.Replace(strings.Join(where[1:], " "), d.SentinelMaster, "bogus", 1))...)
+		if command == "run" {
+			args = append(args, "a", "--", "true")
+		}
+		r = holdfast(t, []string{"HOLDFAST_SENTINEL_PASSWORD=w4tch"}, args...)
+		require.Equal(t, code, r.code, r)
+		require.Contains(t, r.errors, "(check --sentinel-master)")
+	}
 
 	r = holdfast(t, nil, "load", "--addr", d.Addrs()[0])
 	require.Equal(t, 1, r.code, r)

@@ -20,12 +20,17 @@ type output struct {
 	nodes  []loader.NodeReport
 	errors []error // that belong to no node
 	code   int     // the worst so far
+	held   bool    // another deployment refuses, so this is a dry run
 }
 
 // node prints the line of one node. It is loader.Options.Progress.
 func (o *output) node(n loader.NodeReport) {
 	if o.knows(n.Addr) {
 		return
+	}
+	if o.held && strings.HasPrefix(string(n.Action), "would ") {
+		n.Action, n.After = loader.HeldBack, n.Before
+		n.Detail = "another deployment refused, so nothing was written"
 	}
 	o.nodes = append(o.nodes, n)
 	if o.cfg.json {
@@ -53,6 +58,10 @@ func (o *output) knows(addr string) bool {
 	return slices.ContainsFunc(o.nodes, func(n loader.NodeReport) bool { return n.Addr == addr })
 }
 
+func (o *output) refused() bool {
+	return slices.ContainsFunc(o.nodes, func(n loader.NodeReport) bool { return n.Action == loader.Refused })
+}
+
 // problem prints those of the joined errors that belong to no node, because a node's line has its
 // error already. All count for the exit code.
 func (o *output) problem(err error) {
@@ -66,12 +75,14 @@ func (o *output) problem(err error) {
 		}
 		return
 	}
-	o.count(o.codeOf(err))
-	if node := (*loader.NodeError)(nil); errors.As(err, &node) {
-		return
+	code := o.codeOf(err)
+	o.count(code)
+	node := (*loader.NodeError)(nil)
+	hasLine := errors.As(err, &node)
+	if !hasLine || code == exitFailed {
+		o.errors = append(o.errors, err)
 	}
-	o.errors = append(o.errors, err)
-	if !o.cfg.json {
+	if !hasLine && !o.cfg.json {
 		fmt.Fprintf(o.stderr, "holdfast %s: %v\n", o.cfg.command, err)
 	}
 }
@@ -81,7 +92,7 @@ var joinedType = fmt.Sprintf("%T", errors.Join(io.EOF))
 func (o *output) codeOf(err error) int {
 	differs := errors.Is(err, loader.ErrDiffers)
 	switch {
-	case differs && o.cfg.command == "version":
+	case differs && o.cfg.command == "version", errors.Is(err, errPresumed):
 		return exitOK
 	case differs && o.cfg.command == "verify":
 		return exitDiffers
@@ -99,19 +110,23 @@ func (o *output) count(code int) {
 	}
 }
 
-// finish prints the last line, or the JSON object.
-func (o *output) finish(code int) {
+// finish prints the last line, or the JSON object, and returns the exit code.
+func (o *output) finish() error {
 	// The lines came as the nodes answered.
 	slices.SortStableFunc(o.nodes, func(a, b loader.NodeReport) int { return strings.Compare(string(a.Role), string(b.Role)) })
 	library := o.cfg.chosen()
 	report := loader.Report{Library: library.name, Version: library.version, DryRun: o.cfg.dryRun, Nodes: nonNil(o.nodes)}
+	code := o.code
+	if code == exitRefused && report.Changed() && !report.DryRun {
+		code = exitFailed // what it refuses came when others were written already
+	}
 	if o.cfg.json {
 		o.printJSON(struct {
 			head
 			Changed bool `json:"changed"`
 			loader.Report
 		}{o.head(code, o.errors...), report.Changed(), report})
-		return
+		return exit(code)
 	}
 	switch {
 	case code == exitRefused:
@@ -132,6 +147,7 @@ func (o *output) finish(code int) {
 	default:
 		fmt.Fprintf(o.stdout, "%s %s is on %s\n", library.name, o.served(library.version), o.all())
 	}
+	return exit(code)
 }
 
 // advice says what to do about the differences that verify found. Load would refuse what is of another

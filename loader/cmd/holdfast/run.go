@@ -52,7 +52,7 @@ The user needs what "holdfast acl --for client" prints.`,
 		Example: `  holdfast run backup -- pg_dump shop
   holdfast run deploy --wait 5m --label "$USER" -- ./deploy.sh --all
   holdfast run report -n -E 75 -c 'make report > today.txt'
-  holdfast run nightly --once 23h -- ./nightly.sh
+  holdfast run nightly --once 22h -- ./nightly.sh
   holdfast run thumbnails --limit 4 -- ./thumbnails.sh`,
 		Annotations: map[string]string{ownExitCodes: runExitCodes},
 		Args: func(cmd *cobra.Command, args []string) (err error) {
@@ -66,7 +66,11 @@ The user needs what "holdfast acl --for client" prints.`,
 			return a.completeName(&f.where)(cmd, args, typed)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.run(context.WithoutCancel(cmd.Context()), &f, args[0], argv)
+			err := a.run(context.WithoutCancel(cmd.Context()), &f, args[0], argv)
+			if err == exit(exitInterrupted) {
+				supervise.Interrupt()
+			}
+			return err
 		},
 	}
 	cmd.Flags().SetInterspersed(false) // flags behind the command are the command's
@@ -379,7 +383,7 @@ func (j *job) refused(ctx context.Context, c *client.Client, err error) error {
 		}
 		return exit(j.flags.conflict)
 	}
-	j.say(text(advise(err, "client")))
+	j.say(text(j.advise(err, "client")))
 	return exit(runCode(err))
 }
 
@@ -450,7 +454,8 @@ const runExitCodes = `Exit codes:
   70   another error; the command was not started
   75   the lock was lost, or the server was silent until its lease was almost over: the command was ended
   77   the server refuses the user; the command was not started
-  78   the library is missing or too old, or the key is no lock; the command was not started
+  78   the library is missing or too old, the key is no lock, or the sentinels do not know the name; the command was
+       not started
   124  --max-hold: the command was ended
   126  the command cannot be run
   127  the command was not found
@@ -464,7 +469,7 @@ func runCode(err error) int {
 		return runUsage
 	case errors.Is(err, client.ErrDenied):
 		return runDenied
-	case errors.Is(err, client.ErrInvalid), errors.Is(err, errSentinel):
+	case errors.Is(err, client.ErrInvalid), errors.Is(err, errSentinel), strings.Contains(err.Error(), noMaster):
 		return runConfig
 	case errors.Is(err, client.ErrUnreachable):
 		return runUnreachable

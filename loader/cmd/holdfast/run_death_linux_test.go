@@ -29,7 +29,7 @@ func TestRunThatIsKilledTakesTheCommandAlong(t *testing.T) {
 	r.hear("started")
 	require.NoError(t, r.cmd.Process.Kill())
 	r.silent()
-	require.Equal(t, -1, r.code())
+	require.Equal(t, 128+9, r.code())
 	next := holding(t, where, "a") // when the lease is over
 	next.finish()
 }

@@ -52,6 +52,7 @@ func TestRunOfACommandThatASignalEnds(t *testing.T) {
 		r := holding(t, where, fmt.Sprint("by ", code))
 		require.NoError(t, r.cmd.Process.Signal(s))
 		require.Equal(t, code, r.code())
+		require.Equal(t, s == syscall.SIGINT, r.status().Signaled(), "else a script around it would go on after Ctrl-C")
 		after := where.do(t, "run", "-n", fmt.Sprint("by ", code), "true")
 		require.Equal(t, 0, after.code, "the lock was given back")
 	}
@@ -66,6 +67,7 @@ func TestRunThatIsInterruptedWhileItWaits(t *testing.T) {
 		require.NoError(t, r.cmd.Process.Signal(syscall.SIGWINCH), "which ends nothing")
 		require.NoError(t, r.cmd.Process.Signal(s))
 		require.Equal(t, code, r.code())
+		require.Equal(t, s == syscall.SIGINT, r.status().Signaled())
 		r.silent()
 		waiters(t, where, "a", 0)
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 
@@ -88,7 +89,7 @@ func (r *running) silent() {
 	}
 }
 
-// code waits for the end, and returns the exit code; -1: ended by a signal.
+// code waits for the end, and returns the exit code as a shell has it: 128 + n if signal n ended it.
 func (r *running) code() int {
 	r.t.Helper()
 	ended := make(chan struct{})
@@ -98,8 +99,13 @@ func (r *running) code() int {
 	case <-time.After(soon):
 		require.FailNow(r.t, "it does not end")
 	}
+	if status := r.status(); status.Signaled() {
+		return 128 + int(status.Signal())
+	}
 	return r.cmd.ProcessState.ExitCode()
 }
+
+func (r *running) status() syscall.WaitStatus { return r.cmd.ProcessState.Sys().(syscall.WaitStatus) }
 
 // holding begins a command that has the lock until finish.
 func holding(t *testing.T, where place, args ...string) *running {

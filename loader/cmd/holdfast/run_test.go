@@ -18,7 +18,8 @@ import (
 
 func TestRunEndsAsTheCommand(t *testing.T) {
 	_, where := loaded(t)
-	plain := filepath.Join(t.TempDir(), "plain")
+	plain, noShebang := filepath.Join(t.TempDir(), "plain"), filepath.Join(t.TempDir(), "no-shebang")
+	require.NoError(t, os.WriteFile(noShebang, []byte("echo \"$1\"\nexit 3\n"), 0o700))
 	require.NoError(t, os.WriteFile(plain, []byte("text"), 0o600))
 	for name, c := range map[string]struct {
 		args []string
@@ -31,6 +32,7 @@ func TestRunEndsAsTheCommand(t *testing.T) {
 		"not found":           {[]string{"a", "--", "no-such-command"}, 127, ""},
 		"no such path":        {[]string{"a", "--", "/no/such/command"}, 127, ""},
 		"not executable":      {[]string{"a", "--", plain}, 126, ""},
+		"no #!":               {[]string{"a", "--", noShebang, "x y"}, 3, "x y\n"},
 		"without dashes":      {[]string{"a", "echo", "-n", "x"}, 0, "x"},
 		"flags before":        {[]string{"-n", "a", "echo", "--wait", "x"}, 0, "--wait x\n"},
 		"flags behind":        {[]string{"a", "-n", "--wait=0", "--", "echo", "--wait"}, 0, "--wait\n"},

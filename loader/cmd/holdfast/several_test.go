@@ -77,5 +77,6 @@ func TestALockThatSeveralHave(t *testing.T) {
 	require.Contains(t, r.out, "nobody has it now")
 	after = decode[locks.Lock](t, do("inspect", "api", "--json"))
 	require.Empty(t, after.Broken.Owner, "all of several")
+	require.Contains(t, do("inspect", "api").out, "taken from all who had it")
 	require.True(t, strings.HasSuffix(after.Broken.Reason, "all of it hangs"))
 }

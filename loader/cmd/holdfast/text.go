@@ -86,13 +86,19 @@ func (a *app) printJSON(object any) {
 func nonNil[T any](list []T) []T { return append([]T{}, list...) }
 
 // advise adds to an error what can be done about it, for a user of that role. nil stays nil.
-func advise(err error, role string) error {
-	switch {
-	case err == nil:
+func (a *app) advise(err error, role string) error {
+	if err == nil {
 		return nil
+	}
+	said := func(words string) bool { return strings.Contains(err.Error(), words) }
+	switch {
+	case said(noMaster):
+		return fmt.Errorf("%w (check --sentinel-master)", err)
+	case errors.Is(err, client.ErrDenied) && (said("WRONGPASS") || said("NOAUTH")):
+		return fmt.Errorf("%w (check %s)", err, a.cfg.credentials())
 	case errors.Is(err, client.ErrLibrary):
 		return fmt.Errorf("%w (\"holdfast load\" brings the library)", err)
-	case errors.Is(err, client.ErrDenied), strings.Contains(err.Error(), "NOPERM"):
+	case errors.Is(err, client.ErrDenied), said("NOPERM"):
 		return fmt.Errorf("%w (\"holdfast acl --for %s\" prints the rights that it takes)", err, role)
 	}
 	return err

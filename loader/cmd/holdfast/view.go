@@ -69,7 +69,7 @@ func (a *app) see(ctx context.Context, w where, do func(context.Context, *locks.
 		return err
 	}
 	defer end()
-	return advise(do(ctx, view), "operator")
+	return a.advise(do(ctx, view), "operator")
 }
 
 // theDeployment is the only one that the addresses belong to. A server that is lost is told at once:
@@ -85,14 +85,14 @@ func theDeployment(ctx context.Context, cfg *config) (rueidis.ClientOption, erro
 		return once(cfg.addrs...), nil
 	}
 	there := look(ctx, cfg)
-	failed := errors.Join(there.failed...)
+	failed := errorsOf(there.missed, func(string) bool { return false })
 	switch {
 	case errors.Is(failed, errSentinel):
-	case len(there.members) > 0 && len(there.primaries) == 0:
-		return once(there.members...), nil // found by any of its nodes
-	case len(there.members)+len(there.primaries) > 1:
+	case len(there.clusters)+len(there.primaries) > 1, len(there.clusters) > 0 && len(there.replicas) > 0:
 		return rueidis.ClientOption{}, usageError{errors.New("the addresses belong to several deployments: " +
 			"name one, or add --quorum if they are the servers of a quorum")}
+	case len(there.clusters) == 1:
+		return once(there.clusters[0].addrs...), nil // found by any of its nodes
 	case len(there.primaries) == 1:
 		single := once(there.primaries[0])
 		single.ForceSingleClient = true // else rueidis needs the right to CLUSTER SLOTS
@@ -114,6 +114,14 @@ func (a *app) quorumOptions() (options []rueidis.ClientOption, err error) {
 		options = append(options, single)
 	}
 	return options, nil
+}
+
+// asTyped makes a usage error of what cannot be a quorum.
+func asTyped(err error) error {
+	if errors.Is(err, client.ErrArgument) {
+		return usageError{errors.New(text(err))}
+	}
+	return err
 }
 
 // quorum opens the servers of a quorum. Those that do not answer are told on standard error: the
@@ -143,7 +151,7 @@ func (a *app) quorum(ctx context.Context, prefix string) (*locks.View, func(), e
 	view, err := locks.OpenQuorum(options, answering, prefix)
 	if err != nil {
 		closeAll()
-		return nil, nil, err
+		return nil, nil, asTyped(err)
 	}
 	ended, end := context.WithCancel(context.Background())
 	for _, i := range away {
@@ -175,7 +183,8 @@ func (a *app) lockClient(ctx context.Context, voting bool, cfg client.Config) (*
 		for i := range options {
 			options[i].DisableCache = false
 		}
-		return within(ctx, func() (*client.Client, error) { return quorum.Open(options, cfg) })
+		c, err := within(ctx, func() (*client.Client, error) { return quorum.Open(options, cfg) })
+		return c, asTyped(err)
 	}
 	option, err := theDeployment(ctx, &a.cfg)
 	if err != nil {

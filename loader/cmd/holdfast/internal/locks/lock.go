@@ -66,6 +66,14 @@ type Record struct {
 	Until  time.Time `json:"until"`
 }
 
+// String is who lost it, for people.
+func (r Record) String() string {
+	if r.Who == (Who{}) {
+		return "all who had it"
+	}
+	return r.Who.String()
+}
+
 // Kept reports whether nobody has the lock, and nobody gets it yet.
 func (l Lock) Kept() bool { return !l.Held && l.KeptUntil != nil }
 

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"syscall"
 )
 
 // StartCode is the exit code for a command that could not be started, as shells have it.
@@ -35,19 +36,20 @@ type process struct {
 }
 
 func (c *Command) start(group bool) (*process, error) {
-	cmd := exec.Command(c.Args[0], c.Args[1:]...)
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Env, c.Stdin, c.Stdout, c.Stderr
-	p := &process{cmd: cmd, group: group, ended: make(chan struct{})}
-	cmd.SysProcAttr = attributes(p.group)
+	p := &process{cmd: c.cmd(group, c.Args...), group: group, ended: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		// Linux kills the command when the thread that started it ends, not the process.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := cmd.Start()
+		err := p.cmd.Start()
+		if errors.Is(err, syscall.ENOEXEC) { // a script without "#!": the shell's, as to execvp(3)
+			p.cmd = c.cmd(group, append([]string{"/bin/sh", p.cmd.Path}, c.Args[1:]...)...)
+			err = p.cmd.Start()
+		}
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // the process's state says it all
+			_ = p.cmd.Wait() // the process's state says it all
 			close(p.ended)
 		}
 	}()
@@ -55,6 +57,13 @@ func (c *Command) start(group bool) (*process, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+func (c *Command) cmd(group bool, args ...string) *exec.Cmd {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Env, c.Stdin, c.Stdout, c.Stderr
+	cmd.SysProcAttr = attributes(group)
+	return cmd
 }
 
 // Catch makes a channel of the signals that end a wait or are passed on to a command. A signal that is

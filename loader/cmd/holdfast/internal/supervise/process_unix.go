@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,6 +45,18 @@ func Shell(text string) []string {
 
 // Code is the exit code of who was ended by a signal, as shells have it.
 func Code(s os.Signal) int { return 128 + int(s.(syscall.Signal)) }
+
+// Interrupt ends this process by SIGINT. A shell's script stops at Ctrl-C if that has ended its command, and goes on
+// after an exit code. It returns where SIGINT is ignored, as by the first process of a container.
+func Interrupt() {
+	if os.Getpid() == 1 || signal.Ignored(unix.SIGINT) {
+		return
+	}
+	signal.Reset(unix.SIGINT)
+	if unix.Kill(os.Getpid(), unix.SIGINT) == nil {
+		time.Sleep(time.Second) // the runtime ends the process, perhaps in another thread
+	}
+}
 
 // Shared reports whether this process is in the foreground of a terminal. There a command shares its
 // process group, because only the foreground may read from the terminal. What the terminal sends, as

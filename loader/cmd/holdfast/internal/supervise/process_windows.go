@@ -28,6 +28,9 @@ func Shell(text string) []string { return []string{"cmd", "/C", text} }
 // Code is the exit code of who was interrupted.
 func Code(os.Signal) int { return 130 }
 
+// Interrupt does nothing: an exit code says it here.
+func Interrupt() {}
+
 // Shared is true on Windows: a command is of the same console.
 func Shared() bool { return true }
 

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/integration/server"
+)
+
+// clusterOfOne starts a Cluster of one node. Without slots it is a node of none.
+func clusterOfOne(t *testing.T, slots ...string) *server.Node {
+	t.Helper()
+	n := server.Single(t, server.Owned(), server.WithConfig("cluster-enabled", "yes")).Nodes()[0]
+	if len(slots) > 0 {
+		_, err := n.Do(t.Context(), append([]string{"CLUSTER", "ADDSLOTSRANGE"}, slots...)...)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			m, err := n.Do(t.Context(), "CLUSTER", "INFO")
+			require.NoError(t, err)
+			text, _ := m.ToString()
+			return strings.Contains(text, "cluster_state:ok")
+		}, soon, pollEvery)
+	}
+	return n
+}
+
+func at(addrs ...string) place { return place{"--addr", strings.Join(addrs, ",")} }
+
+func TestTwoClusters(t *testing.T) {
+	t.Parallel()
+	one, other := clusterOfOne(t, "0", "16383"), clusterOfOne(t, "0", "16383")
+	both := at(one.Addr, other.Addr)
+	r := both.do(t, "load")
+	require.Equal(t, 0, r.code, r)
+	require.Equal(t, 2, strings.Count(r.out, " loaded "), r.out)
+	r = both.do(t, "run", "-n", "a", "--", "echo", "ran")
+	require.Equal(t, 64, r.code, r)
+	require.Contains(t, r.errors, "several deployments")
+	require.Equal(t, 2, both.do(t, "ls").code)
+
+	_, port, err := net.SplitHostPort(one.Addr)
+	require.NoError(t, err)
+	twice := at(one.Addr, "localhost:"+port) // by another address than it announces
+	require.Equal(t, ran, twice.do(t, "run", "-n", "a", "--", "echo", "ran"))
+	r = twice.do(t, "verify")
+	require.Equal(t, 0, r.code, r)
+	require.Equal(t, 1, strings.Count(r.out, " unchanged "), r.out)
+}
+
+// What is named beside a Cluster and is not seen through it is said.
+func TestAddressesBesideACluster(t *testing.T) {
+	t.Parallel()
+	node, left := clusterOfOne(t, "0", "16383"), clusterOfOne(t)
+	guarded := server.Single(t, server.Owned(), server.WithConfig("requirepass", "s3cret"))
+	dead := server.Single(t, server.Owned())
+	require.NoError(t, dead.Nodes()[0].Kill())
+	require.Equal(t, 0, at(node.Addr).do(t, "load").code)
+	for _, c := range []struct {
+		addr string
+		code int
+		says string
+	}{
+		{left.Addr, 1, "no slots"}, // a node that was taken out
+		{guarded.Addrs()[0], 1, "password"},
+		{dead.Addrs()[0], 0, "taken for a node of the Cluster"},
+	} {
+		for _, where := range []place{at(node.Addr, c.addr), at(c.addr, node.Addr)} {
+			for _, command := range []string{"load", "verify"} {
+				r := where.do(t, command, "--timeout", "6s") // load waits for a Cluster that is being made
+				require.Equal(t, c.code, r.code, r)
+				require.Contains(t, r.errors, c.addr)
+				require.Contains(t, r.errors, c.says)
+				require.Equal(t, 1, strings.Count(r.out, " unchanged "), r.out)
+			}
+			require.Equal(t, ran, where.do(t, "run", "-n", "a", "--", "echo", "ran"), c.addr)
+		}
+	}
+}
