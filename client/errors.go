@@ -87,7 +87,7 @@ type BusyError struct {
 }
 
 func (e *BusyError) Error() string {
-	rest := fmt.Sprintf(", lease %v", e.Remaining)
+	rest := fmt.Sprintf(", lease %v", e.Remaining.Round(time.Millisecond))
 	if e.Why == functions.WhySettling {
 		rest = fmt.Sprintf(": %v more", e.Remaining)
 	} else if e.Remaining < 0 {
