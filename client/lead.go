@@ -69,7 +69,7 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context)
 			outage, pause = nil, shortPause
 		}
 		select {
-		case <-time.After(pause/2 + c.jitter(pause)):
+		case <-time.After(pause/2 + c.jitter(pause/2)):
 		case <-ctx.Done():
 			return ended(ctx)
 		case <-parent.Done():

@@ -4,10 +4,9 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/client/internal/dial"
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
@@ -61,11 +60,10 @@ func OpenContext(ctx context.Context, option rueidis.ClientOption, cfg Config) (
 	}
 	redis, wires, caching, refused, err := dial.Open(ctx, option, c.cache.Invalidated)
 	if err != nil {
-		var address *net.AddrError
 		switch {
 		case ctx.Err() != nil:
 			err = c.ended(ctx, ctx.Err())
-		case len(option.InitAddress) == 0 || slices.Contains(option.InitAddress, "") || errors.As(err, &address):
+		case len(option.InitAddress) == 0 || slices.ContainsFunc(option.InitAddress, noAddress):
 			err = fmt.Errorf("%w: InitAddress: %w", ErrArgument, err)
 		default:
 			err = fcall.Classify(context.Background(), err)
@@ -80,6 +78,9 @@ func OpenContext(ctx context.Context, option rueidis.ClientOption, cfg Config) (
 	}
 	return c, nil
 }
+
+// noAddress reports whether it is a URL, a host without a port, or nothing, and no path of a socket.
+func noAddress(addr string) bool { return !strings.ContainsAny(addr, ":/") || strings.Contains(addr, "://") }
 
 // untracked: the server refused CLIENT CACHING YES. What will not change ends all use of it.
 func (c *Client) untracked(err error) {

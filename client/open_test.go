@@ -32,10 +32,14 @@ func TestOpenContext(t *testing.T) {
 	_, err = client.OpenContext(ctx, option, client.Config{})
 	require.ErrorIs(t, err, context.Canceled)
 
-	for _, none := range [][]string{nil, {""}, {"127.0.0.1"}, {"redis://127.0.0.1:1"}} {
+	for _, none := range [][]string{nil, {""}, {"127.0.0.1"}, {"redis://127.0.0.1:1"}, {"redis://localhost"}} {
 		_, err = client.Open(rueidis.ClientOption{InitAddress: none}, client.Config{})
 		require.ErrorIs(t, err, client.ErrArgument, none)
 	}
+
+	old, err := client.Open(rueidis.ClientOption{InitAddress: []string{address}, AlwaysRESP2: true}, client.Config{})
+	require.NoError(t, err)
+	old.Close()
 
 	option.InitAddress = []string{address}
 	ctx, cancel = context.WithCancel(t.Context())

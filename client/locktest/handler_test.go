@@ -17,8 +17,9 @@ import (
 
 // answer writes what a failed call means for who asked. Every error is of exactly one kind.
 func answer(w http.ResponseWriter, err error) {
-	code := http.StatusInternalServerError // the work's own error, ErrLost, ErrInvalid: look at the log
+	code := http.StatusInternalServerError // the work's own error, ErrInvalid: look at the log
 	switch {
+	case errors.Is(err, client.ErrLost): // so too, before all others: the work may have run beside another
 	case errors.Is(err, client.ErrBusy):
 		code = http.StatusConflict // another one is at it: the same request later
 	case errors.Is(err, client.ErrTimeout):
@@ -65,15 +66,11 @@ func TestHandlers(t *testing.T) {
 		routes := http.NewServeMux()
 		routes.Handle("POST /orders/{id}/ship", ship(c, func(ctx context.Context, id string) error { return work(ctx, id) }))
 		routes.Handle("POST /accounts/{id}/pay", pay(c, func(ctx context.Context, id string) error { return work(ctx, id) }))
-		post := func(path string) int {
-			w := httptest.NewRecorder()
-			routes.ServeHTTP(w, httptest.NewRequest("POST", path, nil))
-			return w.Code
-		}
 		expect := func(path string, code int) {
 			t.Helper()
-			if got := post(path); got != code {
-				t.Errorf("POST %s: %d, not %d", path, got, code)
+			w := httptest.NewRecorder()
+			if routes.ServeHTTP(w, httptest.NewRequest("POST", path, nil)); w.Code != code {
+				t.Errorf("POST %s: %d, not %d", path, w.Code, code)
 			}
 		}
 
@@ -92,7 +89,7 @@ func TestHandlers(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			s.Take("order:"+id, time.Minute)
 			<-ctx.Done()
-			return context.Cause(ctx)
+			return client.ErrUnreachable // of another lock, which says nothing of this one
 		}
 		expect("/orders/9/ship", http.StatusInternalServerError)
 

@@ -21,7 +21,7 @@ const awaits = time.Minute
 // line and does nothing if the lock is not its own any more.
 //
 // The holder's context ends when its client notices: within a round trip once it has held the lock
-// for a second, and at its next renewal before that. The line is lost; waiters join it again within
+// alone for a second, and at its next renewal before that. The line is lost; waiters join it again within
 // 1.5 s. Take fails the test if lease is not from 1 ms to a year.
 func (s *Server) Take(name string, lease time.Duration) (giveBack func()) {
 	s.tb.Helper()

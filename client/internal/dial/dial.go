@@ -98,7 +98,8 @@ func Adapt(option rueidis.ClientOption, wires *Wires, invalidated Invalidated) (
 	}
 	wires.count(&option)
 	wires.single = option.PipelineMultiplex == -1 && option.RingScaleEachConn == 0 && !option.DisableAutoPipelining
-	if option.DisableCache || option.AlwaysRESP2 || len(option.ClientTrackingOptions) > 0 {
+	option.DisableCache = option.DisableCache || option.AlwaysRESP2 // or else rueidis does not connect
+	if option.DisableCache || len(option.ClientTrackingOptions) > 0 {
 		return option, false
 	}
 	option.ClientTrackingOptions = []string{"OPTIN", "NOLOOP"}
