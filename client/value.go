@@ -158,9 +158,10 @@ func (s *values) finish(key string, v *value) {
 	s.forget(key)
 	s.known[key], s.bytes = v, s.bytes+v.size(key)
 	for key := range s.known {
-		if s.bytes > mostValues {
-			s.forget(key)
+		if s.bytes <= mostValues {
+			break
 		}
+		s.forget(key)
 	}
 }
 

@@ -139,7 +139,9 @@ func (k *Keeper) sooner(due time.Time) {
 
 // Owned returns the Holdings of an owner for a key.
 func (k *Keeper) Owned(key, owner string) (found []*holding.Holding) {
-	for _, x := range k.all() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, x := range k.queue {
 		if h, ok := x.timed.(*holding.Holding); ok && h.Key == key && (owner == "" || h.Owner == owner) {
 			found = append(found, h)
 		}
