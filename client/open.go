@@ -80,7 +80,9 @@ func OpenContext(ctx context.Context, option rueidis.ClientOption, cfg Config) (
 }
 
 // noAddress reports whether it is a URL, a host without a port, or nothing, and no path of a socket.
-func noAddress(addr string) bool { return !strings.ContainsAny(addr, ":/") || strings.Contains(addr, "://") }
+func noAddress(addr string) bool {
+	return !strings.ContainsAny(addr, ":/") || strings.Contains(addr, "://")
+}
 
 // untracked: the server refused CLIENT CACHING YES. What will not change ends all use of it.
 func (c *Client) untracked(err error) {
