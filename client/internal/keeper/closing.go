@@ -4,6 +4,7 @@ package keeper
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/client/internal/holding"
@@ -12,7 +13,6 @@ import (
 
 // Desert ends every lock's context, without giving it back, and lets no further one begin.
 func (k *Keeper) Desert() {
-	k.deserted.Store(true)
 	k.stop(func(h *holding.Holding) *holding.Ending { return h.Lose(k.Closed, "", (*lease.Lease).End) })
 }
 
@@ -30,7 +30,7 @@ func (k *Keeper) Halt(cause error) (over <-chan struct{}) {
 	k.stop(func(h *holding.Holding) *holding.Ending {
 		left.Add(1)
 		h.Finally(func() {
-			if !k.deserted.Load() {
+			if _, lost := h.Holder().Stands(); !errors.Is(lost, k.Closed) { // else by Desert
 				less()
 			}
 		})

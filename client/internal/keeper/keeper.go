@@ -13,7 +13,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
@@ -59,8 +58,6 @@ type Keeper struct {
 	undone  chan struct{} // Close waits for it: nothing is left to be undone
 	start   sync.Once
 	failing map[timed]bool // locks whose last renewal was not answered, or not done
-
-	deserted atomic.Bool // Desert was called
 
 	wake   chan struct{}
 	done   sync.WaitGroup
