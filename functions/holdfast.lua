@@ -671,18 +671,21 @@ local function holders(lock, from, to)
   return all
 end
 
--- Ends those whose lease is over, when there can be one: so many by one call, and the next goes on.
-local function settle_crowd(lock, us, most)
+-- Ends those whose lease is over, when there can be one: so many by one call, and the next goes on. Who
+-- only reads counts all the others.
+local function settle_crowd(lock, us, reads)
   local now, ended = ms(us), 0
   if lock.taken == 0 or now < lock.first then return end
   lock.first, lock.final = MAX_MS, 0
   for _, h in ipairs(holders(lock, 1, MAX_HOLDERS)) do
-    local over = h.owner == '' and h.kept or h.ends
-    if now >= over and ended < (most or STEPS) then
+    local over = (reads or h.owner == '') and max(h.ends, h.kept) or h.ends
+    if now < over or ended == STEPS then
+      lock.first, lock.final = min(lock.first, max(over, now)), max(lock.final, h.ends, h.kept)
+    elseif reads then
+      lock.taken = lock.taken - 1
+    else
       ended = ended + 1
       end_slot(lock, h, us)
-    else
-      lock.first, lock.final = min(lock.first, max(over, now)), max(lock.final, h.ends, h.kept)
     end
   end
   put(lock, 'crowd', true) -- what it is by then, when it is written
@@ -789,21 +792,21 @@ local function grant_text(key, fence, ends, tokens, owner)
   return #key <= MAX_BYTES and text .. ' ' .. key or text
 end
 
--- Tells a holder, or a waiter, to look at its lock. Reports whether it hears that at this server.
+-- Tells a holder, or a waiter, to look at its lock, if it has named a channel.
 local function tell(h)
   return h.owner ~= '' and h.channel ~= '' and #h.channel <= MAX_BYTES
-    and (tonumber(try('SPUBLISH', h.channel, 'look ' .. h.owner)) or 0) > 0
+    and try('SPUBLISH', h.channel, 'look ' .. h.owner)
 end
 
 -- The first in line who hears is to ask, or the first of so many: after a long turn, and where turns are
 -- long, because a dead one before it would keep the lock; when the lock is free, and nobody gets it yet;
--- and where one call cannot serve all.
+-- and where one call cannot serve all. A message to nobody would go to the replicas all the same.
 local function tell_next(lock, most)
   local n, told = lock.head, 0
   for _ = 1, most and 2 * most or STEPS do -- a waiter has one run of holes before it at most
     if n >= lock.tail or told == (most or 1) then return end
     local waiter, behind = look(lock, n)
-    if waiter and tell(waiter) then told = told + 1 end
+    if waiter and (most or subscribers(waiter.channel) > 0) and tell(waiter) then told = told + 1 end
     n = behind
   end
 end
@@ -1507,7 +1510,7 @@ local INSPECT = form(0, 'none')
 local function holdfast_inspect(key, args)
   options(args, INSPECT)
   local lock, us = read(key), clock()
-  settle_crowd(lock, us, MAX_HOLDERS)
+  settle_crowd(lock, us, true)
   local owner, pttl, why = state_of(lock, us)
   local held = lock.taken > 0 or why == 'held' or why == 'foreign'
   return { held and 1 or 0, owner, held and max(1, lock.holds, lock.taken) or 0,

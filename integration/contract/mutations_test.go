@@ -76,7 +76,7 @@ var mutations = []mutation{
 	{"nobody hears of long turns", "if long or lock.steps", "if lock.steps", "the next in line hears of long turns"},
 	{"the next hears of every turn", "LONG_TURN_US = 1000000", "LONG_TURN_US = 0", ""},
 	{"nobody goes on where one call ends", "if long or lock.steps >= STEPS then", "if long then", "who is behind a hundred hears of it"},
-	{"a dead one is to go on", "if waiter and tell(waiter) then told", "if waiter then tell(waiter) told", "who is behind a hundred hears of it"},
+	{"a dead one is to go on", "(most or subscribers(waiter.channel) > 0)", "true", "who is behind a hundred hears of it"},
 	{"finish counts places", "most and 2 * most or", "most or", "300 are told of a value"},
 	// limits and shared locks
 	{"a limit counts one too many", "lock.taken < min(w.limit, MAX_HOLDERS)", "lock.taken <= min(w.limit, MAX_HOLDERS)", ""},
@@ -92,7 +92,7 @@ var mutations = []mutation{
 	{"a minimum does not keep a slot", "  if mine.kept > ms(us) then\n    mine.owner", "  if false then\n    mine.owner", ""},
 	{"leave keeps a slot", "    mine.kept = 0\n    left = give_back", "    if not mine.slot then mine.kept = 0 end\n    left = give_back", ""},
 	{"a slot is not the lowest", "find(lock.slots, '0', 1, true) or #lock.slots + 1", "#lock.slots + 1", ""},
-	{"an ended lease keeps its slot", "if now >= over and ended < (most or STEPS) then", "if false then", ""},
+	{"an ended lease keeps its slot", "if now < over or ended == STEPS then", "if true then", ""},
 	{"the end of a lease is looked for too late", "  lock.first = min(lock.first, mine.owner == '' and mine.kept or mine.ends)\n", "  lock.first = mine.ends\n", "leases end each at its time"},
 	{"the key goes with the first lease", "lock.final = max(lock.final, mine.ends, mine.kept)", "lock.final = mine.ends", ""},
 	{"a place in line stays in the field of the slot", "  if field(lock, at) == 'h' .. digits(mine.slot) then put(lock, at, false) end", "", ""},
