@@ -112,6 +112,15 @@ func TestALeadThatIsLostAtItsEnd(t *testing.T) {
 	})
 	require.ErrorIs(t, err, own)
 	require.ErrorIs(t, err, client.ErrBroken)
+
+	ctx, cancel = context.WithCancel(t.Context())
+	err = c.Lead(ctx, t.Name(), func(work context.Context) error {
+		<-work.Done()
+		cancel()
+		return nil
+	}, client.WithMaxHold(10*time.Millisecond, 0))
+	require.ErrorIs(t, err, context.Canceled, "the end of a term is no loss")
+	require.NotErrorIs(t, err, client.ErrLost)
 }
 
 // A lock that is lost while its client goes is lost, whatever the function, or another lock, says.

@@ -34,7 +34,7 @@ const (
 // same name it waits for that one's end.
 //
 // Errors: what fn returned while it led, untouched; if ctx, or that of WithLockContext, ended and the lead was lost
-// before fn returned, the *LostError beside that; the context's, as Acquire, when ctx, or that of
+// before fn returned, and not by its limit, the *LostError beside that; the context's, as Acquire, when ctx, or that of
 // WithLockContext, ended between two terms; ErrInvalid and ErrClosed, at once.
 func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context) error, opts ...Option) error {
 	var set settings
@@ -55,7 +55,8 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context)
 			if lost == nil && !errors.Is(err, ErrResign) { // fn ended the campaign
 				return err
 			}
-			if lost != nil && (ctx.Err() != nil || parent.Err() != nil) {
+			limited := errors.Is(lost, ErrMaxHold) || errors.Is(lost, ErrMaxRenewals) // the end of a term is no loss
+			if lost != nil && !limited && (ctx.Err() != nil || parent.Err() != nil) {
 				return beside(err, lost)
 			}
 			if outage, pause = nil, shortPause; c.backend.Voting() {

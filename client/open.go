@@ -63,7 +63,7 @@ func OpenContext(ctx context.Context, option rueidis.ClientOption, cfg Config) (
 		switch {
 		case ctx.Err() != nil:
 			err = c.ended(ctx, ctx.Err())
-		case len(option.InitAddress) == 0 || slices.ContainsFunc(option.InitAddress, noAddress):
+		case len(option.InitAddress) == 0, option.DialCtxFn == nil && slices.ContainsFunc(option.InitAddress, noAddress):
 			err = fmt.Errorf("%w: InitAddress: %w", ErrArgument, err)
 		default:
 			err = fcall.Classify(context.Background(), err)

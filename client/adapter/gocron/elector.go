@@ -45,7 +45,8 @@ var _ gocron.Elector = (*Elector)(nil)
 // NewElector starts to campaign for the lock of that name, and does so until Close. It does not block.
 // opts change the lock; a term with client.WithMaxHold ends then, and the next in line leads when the jobs
 // of Task have returned, or after the grace. This process campaigns again meanwhile: a job that does not return
-// holds up nothing but itself.
+// holds up nothing but itself. On a quorum, which has no line, the same one may lead again. Not with
+// client.WithOwner: a process would join its own last term.
 //
 // The process leads some moments later at the earliest, so jobs that start immediately may find no
 // leader. Wait for [Elector.Await] with them.
@@ -142,7 +143,9 @@ func (e *Elector) term(job bool) (context.Context, *sync.WaitGroup, error) {
 func (e *Elector) campaign(ctx context.Context) {
 	var ending sync.WaitGroup // terms
 	defer func() {
-		ending.Wait()
+		if ctx.Err() != nil { // then they end at once; else, as the client closes, a job may never return
+			ending.Wait()
+		}
 		close(e.done)
 	}()
 	for ctx.Err() == nil {

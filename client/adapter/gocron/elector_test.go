@@ -255,7 +255,8 @@ func TestTheNextTermWaitsForTheJobs(t *testing.T) {
 func TestAJobThatHangsHoldsUpNoCampaign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := locktest.New(t)
-		e := elector(t, s.Client(client.Config{}), client.WithMaxHold(time.Minute, 10*time.Second))
+		c := s.Client(client.Config{})
+		e := elector(t, c, client.WithMaxHold(time.Minute, 10*time.Second))
 		stuck := make(chan struct{})
 		add(t, scheduler(t, gocron.WithDistributedElector(e)), time.Hour, e.Task(func(context.Context) error {
 			<-stuck
@@ -274,6 +275,10 @@ func TestAJobThatHangsHoldsUpNoCampaign(t *testing.T) {
 			if took := time.Since(began); took > time.Minute+12*time.Second {
 				t.Errorf("the next term began after %v", took)
 			}
+		}
+		c.Close()
+		if _, err := e.Await(t.Context()); !errors.Is(err, client.ErrClosed) {
+			t.Errorf("Await returned %v", err)
 		}
 		close(stuck)
 	})

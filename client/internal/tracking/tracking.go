@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	maxEntries = 10_000 // keys remembered; then all are forgotten
+	maxEntries = 10_000 // keys remembered; then a tenth is forgotten
 	maxSilence = time.Second
 )
 
@@ -110,7 +110,7 @@ func (c *Cache) Notice(key string) *Question {
 	e := c.entries[key]
 	if e == nil {
 		if len(c.entries) >= maxEntries {
-			clear(c.entries)
+			maps.DeleteFunc(c.entries, func(string, *Question) bool { return len(c.entries) > maxEntries*9/10 })
 		}
 		e = &Question{}
 		c.entries[key] = e

@@ -211,12 +211,17 @@ func TestWatchedKeysNotify(t *testing.T) {
 
 func TestItsMemoryIsBounded(t *testing.T) {
 	in(t, false, func(c *cache) {
-		c.keep("first", tracking.State, "free", time.Minute)
-		for i := range 10_000 {
-			c.Notice(fmt.Sprint(i))
+		const names = 12_000
+		known := 0
+		for i := range names {
+			c.keep(fmt.Sprint(i), tracking.State, "free", time.Minute)
 		}
-		require.Nil(t, c.answer("first", tracking.State), "all are forgotten at once")
-		c.keep("first", tracking.State, "free", time.Minute)
-		require.Equal(t, "free", c.answer("first", tracking.State))
+		for i := range names {
+			if c.answer(fmt.Sprint(i), tracking.State) != nil {
+				known++
+			}
+		}
+		require.LessOrEqual(t, known, 10_000)
+		require.Greater(t, known, 9_000, "most are remembered: who goes round more names than that asks for few")
 	})
 }
