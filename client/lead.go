@@ -33,9 +33,9 @@ const (
 // GiveUpEarly and WithPolling have no effect here. It never re-enters: under the context of a Lock of the
 // same name it waits for that one's end.
 //
-// Errors: what fn returned while it led, untouched; if ctx, or that of WithLockContext, ended and the lead was lost
-// before fn returned, and not by its limit, the *LostError beside that; the context's, as Acquire, when ctx, or that of
-// WithLockContext, ended between two terms; ErrInvalid and ErrClosed, at once.
+// Errors: what fn returned while it led, untouched; if ctx, or that of WithLockContext, ended and the lead
+// was lost before fn returned, and not by its limit, the *LostError beside that; the context's, as Acquire,
+// when ctx, or that of WithLockContext, ended between two terms; ErrInvalid and ErrClosed, at once.
 func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context) error, opts ...Option) error {
 	var set settings
 	WithOptions(opts...)(&set)

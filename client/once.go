@@ -12,8 +12,8 @@ import (
 type Run struct {
 	Ran bool   // fn was called, here
 	By  Holder // who has this interval; the zero value: nobody, and nobody gets it yet (Guard), or several
-	// from now, before which asking again cannot help: what is left of the lease while fn runs elsewhere, and then
-	// of the interval; with WithLimit it can be longer. Negative: the key has no end, see BusyError.Remaining
+	// from now, before which asking again cannot help: what is left of the lease while fn runs elsewhere, and
+	// then of the interval; with WithLimit it can be longer. Negative: the key has no end, see BusyError.Remaining
 	End time.Duration
 }
 

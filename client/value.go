@@ -131,8 +131,8 @@ type value struct {
 	err   error       // of all who wait for it
 }
 
-// join returns the value of a key, or with fresh only one that is being asked for. mine: the caller is to ask for
-// it, and to finish.
+// join returns the value of a key, or with fresh only one that is being asked for. mine: the caller is to ask
+// for it, and to finish.
 func (s *values) join(key string, fresh bool) (v *value, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -88,7 +89,21 @@ var (
 	errSentinel = errors.New("this is a Sentinel: name the primary that it watches with --sentinel-master")
 	errNoSlots  = errors.New("the node knows of no slots, so it is in no Cluster: take its address away, or join it to one")
 	errPresumed = errors.New("taken for a node of the Cluster")
+	errUnseen   = errors.New("this is a Cluster, and the user may not see its nodes: it needs +cluster|nodes +cluster|slots " +
+		"+cluster|shards (\"holdfast acl --for loader --cluster\")")
 )
+
+// refused are the errors of servers that answer and refuse, and that no Cluster of ours names: of another deployment,
+// perhaps, which others who have its password would take. One that is in no Cluster has no locks.
+func (s *servers) refused() error {
+	return errorsOf(slices.DeleteFunc(slices.Clone(s.missed), func(m miss) bool {
+		return !m.answered || errors.Is(m.err, errNoSlots)
+	}), func(addr string) bool {
+		return slices.ContainsFunc(s.clusters, func(c oneCluster) bool {
+			return slices.ContainsFunc(c.nodes, func(n cluster.Node) bool { return n.Addr == addr })
+		})
+	})
+}
 
 // errorsOf are those of the addresses that are not known by now: another node of a Cluster has named them.
 func errorsOf(missed []miss, known func(addr string) bool) error {
@@ -101,14 +116,31 @@ func errorsOf(missed []miss, known func(addr string) bool) error {
 	return errors.Join(left...)
 }
 
-// look asks each address once.
+// look asks all addresses at once: those that hang cost the time of one.
 func look(ctx context.Context, cfg *config) (there servers) {
-	for i, addr := range cfg.addrs {
-		if slices.Contains(cfg.addrs[:i], addr) {
-			continue // the shell's completion reads flags twice
+	var addrs []string
+	for _, addr := range cfg.addrs {
+		if !slices.Contains(addrs, addr) { // the shell's completion reads flags twice
+			addrs = append(addrs, addr)
 		}
-		said, nodes, err := greet(ctx, cfg, addr)
-		mode, alone := said["mode"], len(cfg.addrs) == 1
+	}
+	type greeting struct {
+		said  map[string]string
+		nodes []cluster.Node
+		err   error
+	}
+	greetings := make([]greeting, len(addrs))
+	var all sync.WaitGroup
+	for i, addr := range addrs {
+		all.Go(func() {
+			g := &greetings[i]
+			g.said, g.nodes, g.err = greet(ctx, cfg, addr)
+		})
+	}
+	all.Wait()
+	for i, addr := range addrs {
+		said, nodes, err := greetings[i].said, greetings[i].nodes, greetings[i].err
+		mode, alone := said["mode"], len(addrs) == 1
 		switch {
 		case mode == "sentinel":
 			err = errSentinel

@@ -64,10 +64,11 @@ func TestAddressesBesideACluster(t *testing.T) {
 		addr string
 		code int
 		says string
+		run  int // of a command about locks
 	}{
-		{left.Addr, 1, "no slots"}, // a node that was taken out
-		{guarded.Addrs()[0], 1, "password"},
-		{dead.Addrs()[0], 0, "taken for a node of the Cluster"},
+		{left.Addr, 1, "no slots", 0},           // a node that was taken out
+		{guarded.Addrs()[0], 1, "password", 77}, // others may have its password, and not that of the first
+		{dead.Addrs()[0], 0, "taken for a node of the Cluster", 0},
 	} {
 		for _, where := range []place{at(node.Addr, c.addr), at(c.addr, node.Addr)} {
 			for _, command := range []string{"load", "verify"} {
@@ -77,7 +78,22 @@ func TestAddressesBesideACluster(t *testing.T) {
 				require.Contains(t, r.errors, c.says)
 				require.Equal(t, 1, strings.Count(r.out, " unchanged "), r.out)
 			}
-			require.Equal(t, ran, where.do(t, "run", "-n", "a", "--", "echo", "ran"), c.addr)
+			r := where.do(t, "run", "-n", "a", "--", "echo", "ran")
+			require.Equal(t, c.run, r.code, r)
+			if c.run != 0 {
+				require.Contains(t, r.errors, c.says)
+			}
 		}
 	}
+}
+
+// A user who may not see a Cluster's nodes would load one of them, and be told that all is well.
+func TestAClusterThatTheUserMayNotSee(t *testing.T) {
+	t.Parallel()
+	node := clusterOfOne(t, "0", "16383")
+	_, err := node.Do(t.Context(), "ACL", "SETUSER", "dep", "on", ">s3cret", "+ping", "+role", "+function|list", "+function|load")
+	require.NoError(t, err)
+	r := holdfast(t, []string{"HOLDFAST_PASSWORD=s3cret"}, "load", "--user", "dep", "--addr", node.Addr)
+	require.Equal(t, 1, r.code, r)
+	require.Contains(t, r.errors, "+cluster|nodes")
 }

@@ -65,26 +65,33 @@ func (o *output) refused() bool {
 // problem prints those of the joined errors that belong to no node, because a node's line has its
 // error already. All count for the exit code.
 func (o *output) problem(err error) {
-	if err == nil {
-		return
-	}
-	// Only what errors.Join made is taken apart; an error that wraps two others is one.
-	if joined, ok := err.(interface{ Unwrap() []error }); ok && fmt.Sprintf("%T", err) == joinedType {
-		for _, each := range joined.Unwrap() {
-			o.problem(each)
+	for _, err := range apart(err) {
+		code := o.codeOf(err)
+		o.count(code)
+		node := (*loader.NodeError)(nil)
+		hasLine := errors.As(err, &node)
+		if !hasLine || code == exitFailed {
+			o.errors = append(o.errors, err)
 		}
-		return
+		if !hasLine && !o.cfg.json {
+			fmt.Fprintf(o.stderr, "holdfast %s: %v\n", o.cfg.command, err)
+		}
 	}
-	code := o.codeOf(err)
-	o.count(code)
-	node := (*loader.NodeError)(nil)
-	hasLine := errors.As(err, &node)
-	if !hasLine || code == exitFailed {
-		o.errors = append(o.errors, err)
+}
+
+// apart is what errors.Join made of, and nothing of nil. An error that wraps two others is one.
+func apart(err error) (all []error) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	switch {
+	case err == nil:
+		return nil
+	case !ok || fmt.Sprintf("%T", err) != joinedType:
+		return []error{err}
 	}
-	if !hasLine && !o.cfg.json {
-		fmt.Fprintf(o.stderr, "holdfast %s: %v\n", o.cfg.command, err)
+	for _, each := range joined.Unwrap() {
+		all = append(all, apart(each)...)
 	}
+	return all
 }
 
 var joinedType = fmt.Sprintf("%T", errors.Join(io.EOF))

@@ -67,7 +67,7 @@ The user needs what "holdfast acl --for client" prints.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := a.run(context.WithoutCancel(cmd.Context()), &f, args[0], argv)
-			if err == exit(exitInterrupted) {
+			if err == errSIGINT {
 				supervise.Interrupt()
 			}
 			return err
@@ -339,7 +339,7 @@ func (j *job) under(ctx context.Context, lock *client.Lock) error {
 	}
 	if caught, ok := context.Cause(ctx).(supervise.Interrupted); ok {
 		_ = lock.Release(ctx)
-		return exit(supervise.Code(caught.Signal))
+		return signalled(caught.Signal)
 	}
 	j.command.Env = append(os.Environ(), "HOLDFAST_LOCK="+j.name, "HOLDFAST_OWNER="+lock.Owner(),
 		"HOLDFAST_FENCE="+strconv.FormatInt(lock.Fence(), 10), "HOLDFAST_SLOT="+strconv.Itoa(lock.Slot()))
@@ -359,7 +359,21 @@ func (j *job) under(ctx context.Context, lock *client.Lock) error {
 	case released != nil:
 		j.say(text(released) + " (the others wait until the lease ends)")
 	}
+	if result.SIGINT {
+		return errSIGINT
+	}
 	return exit(result.Code)
+}
+
+// errSIGINT is the end of a wait, or of a command, by SIGINT.
+var errSIGINT = fmt.Errorf("by SIGINT: %w", exit(exitInterrupted))
+
+// signalled is the end of a wait by a signal.
+func signalled(s os.Signal) error {
+	if s == os.Interrupt {
+		return errSIGINT
+	}
+	return exit(supervise.Code(s))
 }
 
 // notStarted is a command that cannot be run.
@@ -371,7 +385,7 @@ func (j *job) notStarted(err error) error {
 // refused is a lock that was not had. c is nil if there is no connection.
 func (j *job) refused(ctx context.Context, c *client.Client, err error) error {
 	if caught, ok := context.Cause(ctx).(supervise.Interrupted); ok {
-		return exit(supervise.Code(caught.Signal))
+		return signalled(caught.Signal)
 	}
 	var usage usageError
 	if errors.As(err, &usage) {

@@ -29,6 +29,7 @@ func TestRunEndsAsTheCommand(t *testing.T) {
 		"done":                {[]string{"a", "--", "true"}, 0, ""},
 		"its status":          {[]string{"a", "--", "sh", "-c", "exit 7"}, 7, ""},
 		"a signal":            {[]string{"a", "--", "sh", "-c", "kill -TERM $$"}, 143, ""},
+		"130 by itself":       {[]string{"a", "--", "sh", "-c", "exit 130"}, 130, ""}, // a signal would end this process
 		"not found":           {[]string{"a", "--", "no-such-command"}, 127, ""},
 		"no such path":        {[]string{"a", "--", "/no/such/command"}, 127, ""},
 		"not executable":      {[]string{"a", "--", plain}, 126, ""},

@@ -69,8 +69,8 @@ func (a *app) head(code int, errs ...error) head {
 	a.told = &code
 	h := head{Command: a.cfg.command, ExitCode: code}
 	for _, err := range errs {
-		if err != nil {
-			h.Errors = append(h.Errors, err.Error())
+		for _, each := range apart(err) {
+			h.Errors = append(h.Errors, each.Error())
 		}
 	}
 	return h
@@ -98,6 +98,8 @@ func (a *app) advise(err error, role string) error {
 		return fmt.Errorf("%w (check %s)", err, a.cfg.credentials())
 	case errors.Is(err, client.ErrLibrary):
 		return fmt.Errorf("%w (\"holdfast load\" brings the library)", err)
+	case said("NOPERM") && said("cluster|"):
+		return fmt.Errorf("%w (\"holdfast acl --for %s --cluster\" prints the rights that it takes)", err, role)
 	case errors.Is(err, client.ErrDenied), said("NOPERM"):
 		return fmt.Errorf("%w (\"holdfast acl --for %s\" prints the rights that it takes)", err, role)
 	}

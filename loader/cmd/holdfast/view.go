@@ -66,7 +66,7 @@ func (a *app) see(ctx context.Context, w where, do func(context.Context, *locks.
 	defer cancel()
 	view, end, err := a.view(ctx, w)
 	if err != nil {
-		return err
+		return a.advise(err, "operator")
 	}
 	defer end()
 	return a.advise(do(ctx, view), "operator")
@@ -86,8 +86,9 @@ func theDeployment(ctx context.Context, cfg *config) (rueidis.ClientOption, erro
 	}
 	there := look(ctx, cfg)
 	failed := errorsOf(there.missed, func(string) bool { return false })
-	switch {
-	case errors.Is(failed, errSentinel):
+	switch refused := there.refused(); {
+	case refused != nil:
+		return rueidis.ClientOption{}, refused
 	case len(there.clusters)+len(there.primaries) > 1, len(there.clusters) > 0 && len(there.replicas) > 0:
 		return rueidis.ClientOption{}, usageError{errors.New("the addresses belong to several deployments: " +
 			"name one, or add --quorum if they are the servers of a quorum")}

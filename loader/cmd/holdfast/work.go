@@ -63,6 +63,9 @@ func one(ctx context.Context, cfg *config, out *output, option rueidis.ClientOpt
 		return failed
 	}
 	defer client.Close()
+	if cfg.master == "" && !option.ForceSingleClient && client.Mode() != rueidis.ClientModeCluster {
+		return errUnseen // rueidis goes on with one node
+	}
 	if failed != nil && cfg.command != "verify" && cfg.command != "version" {
 		return failed
 	}

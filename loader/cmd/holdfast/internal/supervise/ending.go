@@ -129,5 +129,6 @@ func (e *ending) result() Result {
 		// What the command started may run on, beside the next holder.
 		e.process.killRest()
 	}
-	return Result{Code: status(e.process.cmd.ProcessState), Lost: e.why}
+	state := e.process.cmd.ProcessState
+	return Result{Code: status(state), SIGINT: interrupted(state), Lost: e.why}
 }

@@ -116,3 +116,9 @@ func status(state *os.ProcessState) int {
 	}
 	return state.ExitCode()
 }
+
+// interrupted reports whether SIGINT ended it, and not an exit code that says so.
+func interrupted(state *os.ProcessState) bool {
+	how, ok := state.Sys().(syscall.WaitStatus)
+	return ok && how.Signaled() && how.Signal() == unix.SIGINT
+}

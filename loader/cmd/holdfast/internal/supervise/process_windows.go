@@ -46,3 +46,5 @@ func (p *process) kill() { _ = p.cmd.Process.Kill() }
 func (p *process) killRest() {}
 
 func status(state *os.ProcessState) int { return state.ExitCode() }
+
+func interrupted(*os.ProcessState) bool { return false }

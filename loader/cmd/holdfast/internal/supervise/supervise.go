@@ -34,8 +34,9 @@ type Command struct {
 
 // Result says how a command ended.
 type Result struct {
-	Code int   // as a shell has it: its exit status, or 128 + n if signal n ended it
-	Lost error // why it was ended, or that the lock was lost when it ended by itself; nil: neither
+	Code   int   // as a shell has it: its exit status, or 128 + n if signal n ended it
+	SIGINT bool  // that ended it
+	Lost   error // why it was ended, or that the lock was lost when it ended by itself; nil: neither
 }
 
 // Run starts the command and blocks until it has ended. Signals of the channel, which Catch made, are
