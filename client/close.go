@@ -39,9 +39,9 @@ func (c *Client) Close() {
 // call that the server was sent, when it has answered. The context of each lock ends with ErrShutdown as its
 // cause; the lock itself is renewed, whatever MaxHold says, until its holder releases it, and goes to the next
 // in line then: Do, Once and Lead release when their function has returned, and return what that returned.
-// Release returns nil, unless the lock was lost. A lock without renewal ends with its lease, and a function whose
-// lock is lost is not waited for. A lock whose context had ended before is released after Grace,
-// as ever: so give calls no context that SIGTERM ends.
+// Release returns nil, unless the lock was lost. A lock without renewal ends with its lease, and a function
+// whose lock is lost is not waited for. A lock whose context had ended before is released after Grace, as
+// ever: so give calls no context that SIGTERM ends.
 //
 // It blocks until all locks are released or ctx ends, and then for Close, which it calls in any case. What
 // still works then is not given back: its lease ends it. Shut servers and schedulers down first, so that

@@ -21,8 +21,8 @@ import (
 // is undone. Where the key was too long for the message, the provisional lease ends it. A message that is
 // older than the lock's release changes nothing: that release keeps the minimum.
 func (c *Client) unclaimed(owner string, g inbox.Grant) {
-	ours := c.settings.NoPrefix && g.Key != "" || !c.settings.NoPrefix && strings.HasPrefix(g.Key, c.settings.Prefix)
-	if ours && strings.HasPrefix(owner, c.identity+":") && !c.keeper.Returns(g.Key, owner) {
+	locks := g.Key != "" && (c.settings.NoPrefix || strings.HasPrefix(g.Key, c.settings.Prefix))
+	if locks && strings.HasPrefix(owner, c.identity+":") && !c.keeper.Returns(g.Key, owner) {
 		c.keeper.Undo(&keeper.Undo{Key: g.Key, Owner: owner, Token: g.Fence, Until: time.Now().Add(2 * lease.Handover)})
 	}
 }

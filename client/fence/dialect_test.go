@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/client/fence"
 )
 
-// In PostgreSQL a function belongs to a role, and only that one can replace it. Applications of several roles may
-// share a schema.
+// In PostgreSQL a function belongs to a role, and only that one can replace it. Applications of several roles
+// may share a schema.
 func TestATriggerSharesNoFunctionWithOtherTables(t *testing.T) {
 	trigger := fence.PostgreSQL.Trigger(`shop."order"`)
 	if n := strings.Count(trigger, `FUNCTION shop."order_fence"()`); n != 2 {

@@ -28,7 +28,7 @@ type Request struct {
 type Waited struct {
 	Asked    bool         // the server was asked for this call
 	Position int          // in the server's line; 0: not there, or behind another goroutine
-	Last     *fcall.Reply // who had the lock when last heard; nil: never heard. Of a call that got it: never one without a holder
+	Last     *fcall.Reply // who had the lock when last heard; nil: never heard, or, if the call got it, nobody had it
 }
 
 // Acquire takes the lock of a key, or waits for it until ctx ends. Where nobody else of this process

@@ -93,8 +93,8 @@ var (
 		"+cluster|shards (\"holdfast acl --for loader --cluster\")")
 )
 
-// refused are the errors of servers that answer and refuse, and that no Cluster of ours names: of another deployment,
-// perhaps, which others who have its password would take. One that is in no Cluster has no locks.
+// refused are the errors of servers that answer and refuse, and that no Cluster of ours names: of another
+// deployment, perhaps, which others who have its password would take. One that is in no Cluster has no locks.
 func (s *servers) refused() error {
 	return errorsOf(slices.DeleteFunc(slices.Clone(s.missed), func(m miss) bool {
 		return !m.answered || errors.Is(m.err, errNoSlots)

@@ -46,8 +46,8 @@ func Shell(text string) []string {
 // Code is the exit code of who was ended by a signal, as shells have it.
 func Code(s os.Signal) int { return 128 + int(s.(syscall.Signal)) }
 
-// Interrupt ends this process by SIGINT. A shell's script stops at Ctrl-C if that has ended its command, and goes on
-// after an exit code. It returns where SIGINT is ignored, as by the first process of a container.
+// Interrupt ends this process by SIGINT. A shell's script stops at Ctrl-C if that has ended its command, and
+// goes on after an exit code. It returns where SIGINT is ignored, as by the first process of a container.
 func Interrupt() {
 	if os.Getpid() == 1 || signal.Ignored(unix.SIGINT) {
 		return
