@@ -167,7 +167,12 @@ func (w *want) request() queue.Request {
 }
 
 // begun is the error of a call whose contexts had ended before it began.
-func (w *want) begun(ctx context.Context) error { return cmp.Or(begun(ctx), begun(w.parent)) }
+func (w *want) begun(ctx context.Context) error {
+	if err := begun(ctx); err != nil || w.set.parent == nil {
+		return err
+	}
+	return begun(w.set.parent)
+}
 
 // outer is the lock of this name that ctx was taken under, if it is to be re-entered.
 func (w *want) outer(ctx context.Context) *holding.Holder {
