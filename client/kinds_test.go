@@ -113,6 +113,17 @@ func TestALeadThatIsLostAtItsEnd(t *testing.T) {
 	require.ErrorIs(t, err, own)
 	require.ErrorIs(t, err, client.ErrBroken)
 
+	gone, other := opened(t), opened(t)
+	err = gone.Lead(t.Context(), t.Name(), func(work context.Context) error {
+		go func() { _ = gone.Shutdown(context.Background()) }()
+		<-work.Done()
+		_, err := other.Break(t.Context(), t.Name(), "enough")
+		require.NoError(t, err)
+		return own
+	})
+	require.ErrorIs(t, err, own, "nor when the client goes")
+	require.ErrorIs(t, err, client.ErrBroken)
+
 	ctx, cancel = context.WithCancel(t.Context())
 	err = c.Lead(ctx, t.Name(), func(work context.Context) error {
 		<-work.Done()

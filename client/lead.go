@@ -33,9 +33,10 @@ const (
 // GiveUpEarly and WithPolling have no effect here. It never re-enters: under the context of a Lock of the
 // same name it waits for that one's end.
 //
-// Errors: what fn returned while it led, untouched; if ctx, or that of WithLockContext, ended and the lead
-// was lost before fn returned, and not by its limit, the *LostError beside that; the context's, as Acquire,
-// when ctx, or that of WithLockContext, ended between two terms; ErrInvalid and ErrClosed, at once.
+// Errors: what fn returned while it led, untouched; if ctx, or that of WithLockContext, ended, or the client
+// was closed, and the lead was lost before fn returned, and not by its limit, the *LostError beside that; the
+// context's, as Acquire, when ctx, or that of WithLockContext, ended between two terms; ErrInvalid and
+// ErrClosed, at once.
 func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context) error, opts ...Option) error {
 	var set settings
 	WithOptions(opts...)(&set)
@@ -56,7 +57,7 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(context.Context)
 				return err
 			}
 			limited := errors.Is(lost, ErrMaxHold) || errors.Is(lost, ErrMaxRenewals) // the end of a term is no loss
-			if lost != nil && !limited && (ctx.Err() != nil || parent.Err() != nil) {
+			if lost != nil && !limited && (ctx.Err() != nil || parent.Err() != nil || c.leaving.Err() != nil) {
 				return beside(err, lost)
 			}
 			if outage, pause = nil, shortPause; c.backend.Voting() {

@@ -5,8 +5,6 @@ package client
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/holdfast-go/holdfast/client/internal/dial"
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
@@ -63,7 +61,7 @@ func OpenContext(ctx context.Context, option rueidis.ClientOption, cfg Config) (
 		switch {
 		case ctx.Err() != nil:
 			err = c.ended(ctx, ctx.Err())
-		case len(option.InitAddress) == 0, option.DialCtxFn == nil && slices.ContainsFunc(option.InitAddress, noAddress):
+		case dial.NoAddress(option):
 			err = fmt.Errorf("%w: InitAddress: %w", ErrArgument, err)
 		default:
 			err = fcall.Classify(context.Background(), err)
@@ -77,11 +75,6 @@ func OpenContext(ctx context.Context, option rueidis.ClientOption, cfg Config) (
 		c.events.noTracking(refused)
 	}
 	return c, nil
-}
-
-// noAddress reports whether it is a URL, a host without a port, or nothing, and no path of a socket.
-func noAddress(addr string) bool {
-	return !strings.ContainsAny(addr, ":/") || strings.Contains(addr, "://")
 }
 
 // untracked: the server refused CLIENT CACHING YES. What will not change ends all use of it.

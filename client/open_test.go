@@ -32,7 +32,8 @@ func TestOpenContext(t *testing.T) {
 	_, err = client.OpenContext(ctx, option, client.Config{})
 	require.ErrorIs(t, err, context.Canceled)
 
-	for _, none := range [][]string{nil, {""}, {"127.0.0.1"}, {"redis://127.0.0.1:1"}, {"redis://localhost"}} {
+	for _, none := range [][]string{nil, {""}, {"127.0.0.1"}, {"redis://127.0.0.1:1"}, {"redis://localhost"},
+		{"::1"}, {"[::1]"}, {"127.0.0.1:99999"}, {"a:1,b:2"}} {
 		_, err = client.Open(rueidis.ClientOption{InitAddress: none}, client.Config{})
 		require.ErrorIs(t, err, client.ErrArgument, none)
 	}

@@ -678,7 +678,7 @@ local function settle_crowd(lock, us, reads)
   if lock.taken == 0 or now < lock.first then return end
   lock.first, lock.final = MAX_MS, 0
   for _, h in ipairs(holders(lock, 1, MAX_HOLDERS)) do
-    local over = (reads or h.owner == '') and max(h.ends, h.kept) or h.ends
+    local over = (reads and now >= h.ends or h.owner == '') and max(h.ends, h.kept) or h.ends
     if now < over or ended == STEPS then
       lock.first, lock.final = min(lock.first, max(over, now)), max(lock.final, h.ends, h.kept)
     elseif reads then
@@ -795,7 +795,7 @@ end
 -- Tells a holder, or a waiter, to look at its lock, if it has named a channel.
 local function tell(h)
   return h.owner ~= '' and h.channel ~= '' and #h.channel <= MAX_BYTES
-    and try('SPUBLISH', h.channel, 'look ' .. h.owner)
+    and type(try('SPUBLISH', h.channel, 'look ' .. h.owner)) == 'number'
 end
 
 -- The first in line who hears is to ask, or the first of so many: after a long turn, and where turns are
@@ -803,7 +803,7 @@ end
 -- and where one call cannot serve all. A message to nobody would go to the replicas all the same.
 local function tell_next(lock, most)
   local n, told = lock.head, 0
-  for _ = 1, most and 2 * most or STEPS do -- a waiter has one run of holes before it at most
+  for _ = 1, 2 * (most or STEPS) do -- a waiter has one run of holes before it at most
     if n >= lock.tail or told == (most or 1) then return end
     local waiter, behind = look(lock, n)
     if waiter and (most or subscribers(waiter.channel) > 0) and tell(waiter) then told = told + 1 end

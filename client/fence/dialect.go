@@ -22,9 +22,9 @@ func (d Dialect) Table() string { return d.table }
 // table may be holdfast_fences too. Its name is not quoted: give one that needs quotes with them, as in
 // the database's own statements: `"order"`, or "`order`" for MySQL.
 func (d Dialect) Trigger(table string) string {
-	name := table + "_fence"
+	name := table + "_holdfast_fence"
 	if bare := strings.TrimRight(table, "\"`]"); bare != table { // the suffix is within the quotes
-		name = bare + "_fence" + table[len(bare):]
+		name = bare + "_holdfast_fence" + table[len(bare):]
 	}
 	return strings.NewReplacer("guarded_fence", name, "guarded", table).Replace(d.trigger)
 }

@@ -13,7 +13,7 @@ import (
 // may share a schema.
 func TestATriggerSharesNoFunctionWithOtherTables(t *testing.T) {
 	trigger := fence.PostgreSQL.Trigger(`shop."order"`)
-	if n := strings.Count(trigger, `FUNCTION shop."order_fence"()`); n != 2 {
+	if n := strings.Count(trigger, `FUNCTION shop."order_holdfast_fence"()`); n != 2 {
 		t.Errorf("its function is named %d times:\n%s", n, trigger)
 	}
 }

@@ -87,7 +87,7 @@ func ExampleDialect_Trigger() {
 	//     lock_key TEXT   PRIMARY KEY,
 	//     fence    BIGINT NOT NULL CHECK (fence >= 0)
 	// );
-	// CREATE TRIGGER IF NOT EXISTS stock_fence BEFORE UPDATE ON stock WHEN COALESCE(NEW.fence, -1) < OLD.fence
+	// CREATE TRIGGER IF NOT EXISTS stock_holdfast_fence BEFORE UPDATE ON stock WHEN COALESCE(NEW.fence, -1) < OLD.fence
 	// BEGIN
 	//     SELECT RAISE(ABORT, 'holdfast: stale token');
 	// END;

@@ -23,6 +23,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/client/internal/dial"
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/redis/rueidis"
 )
@@ -48,7 +49,7 @@ import (
 // Sentinel, but not a Cluster. The library must be on each of them; with AutoLoad the client sees to
 // that.
 //
-// Errors: ErrArgument for a bad Config, another number of servers, or two that are one;
+// Errors: ErrArgument for a bad Config, another number of servers, an address that is none, or two that are one;
 // ErrUnreachable when no majority answers, ErrDenied when it refuses the credentials.
 func Open(options []rueidis.ClientOption, cfg client.Config) (c *client.Client, err error) {
 	defer named("open", &err)
@@ -59,8 +60,8 @@ func Open(options []rueidis.ClientOption, cfg client.Config) (c *client.Client, 
 		same := func(p rueidis.ClientOption) bool {
 			return p.Sentinel.MasterSet == o.Sentinel.MasterSet && slices.Equal(p.InitAddress, o.InitAddress)
 		}
-		if len(o.InitAddress) == 0 || slices.ContainsFunc(options[:i], same) {
-			return nil, fmt.Errorf("%w: options[%d] has no InitAddress, or that of one before it", fcall.ErrArgument, i)
+		if dial.NoAddress(o) || slices.ContainsFunc(options[:i], same) {
+			return nil, fmt.Errorf("%w: options[%d] has InitAddress %q: no address, or that of one before it", fcall.ErrArgument, i, o.InitAddress)
 		}
 	}
 	s := newServers(len(options), cfg)

@@ -91,6 +91,8 @@ func TestBadQuorums(t *testing.T) {
 	}
 	_, err = quorum.Open(append(options[:2:2], rueidis.ClientOption{}), short)
 	require.ErrorIs(t, err, client.ErrArgument, "no address")
+	_, err = quorum.Open(append(options[:2:2], rueidis.ClientOption{InitAddress: []string{"redis://127.0.0.1:1"}}), short)
+	require.ErrorIs(t, err, client.ErrArgument, "a URL is none")
 	one, err := rueidis.NewClient(options[0])
 	require.NoError(t, err)
 	defer one.Close()

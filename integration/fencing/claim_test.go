@@ -196,5 +196,5 @@ func TestTriggers(t *testing.T) {
 		require.ErrorContains(t, err, "holdfast: stale token")
 		d.do("DROP TABLE " + table)
 	})
-	require.Contains(t, fence.SQLite.Trigger("[order]"), "EXISTS [order_fence] BEFORE UPDATE ON [order] ")
+	require.Contains(t, fence.SQLite.Trigger("[order]"), "EXISTS [order_holdfast_fence] BEFORE UPDATE ON [order] ")
 }

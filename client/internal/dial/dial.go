@@ -7,12 +7,26 @@ package dial
 import (
 	"cmp"
 	"context"
+	"net"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/redis/rueidis"
 )
+
+// NoAddress reports whether there is no address, or one that is neither host and port, as a URL, nor a path. Who
+// dials for himself may give other ones.
+func NoAddress(option rueidis.ClientOption) bool {
+	return len(option.InitAddress) == 0 || option.DialCtxFn == nil && slices.ContainsFunc(option.InitAddress, func(addr string) bool {
+		_, port, err := net.SplitHostPort(addr)
+		if err == nil {
+			_, err = net.LookupPort("tcp", port)
+		}
+		return err != nil && !strings.HasPrefix(addr, "/")
+	})
+}
 
 const (
 	// flushDelay costs one goroutine alone nothing: rueidis pauses only between two flushes that

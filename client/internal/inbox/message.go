@@ -36,7 +36,7 @@ func parseGrant(text string) (g Grant, owner string, ok bool) {
 	for i := range numbers {
 		word, rest, _ := strings.Cut(text, " ")
 		n, err := strconv.ParseInt(word, 10, 64)
-		if err != nil || n <= 0 {
+		if err != nil || n <= 0 || n > 1<<53-1 { // no server says more
 			return g, "", false
 		}
 		numbers[i], text = n, rest

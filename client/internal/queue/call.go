@@ -214,8 +214,8 @@ func (e *entry) grant(owner string, g inbox.Grant) {
 		whole := min(t.Length, lease.Handover)
 		ago := lease.Since(now, e.asked)
 		left := time.Duration(g.UntilMS-e.last.ServerMS)*time.Millisecond - ago
-		// No more than all can be left: the rest is rounding. A token is before the lease's end by the server's clock.
-		another := left > whole+2*time.Millisecond || e.heard.Stale() || g.Fence/1000 >= g.UntilMS
+		// No more than all can be left: the rest is rounding. A token is not ahead of the server's clock.
+		another := left > whole+2*time.Millisecond || e.heard.Stale() || g.Fence/1000 > e.last.ServerMS+ago.Milliseconds()
 		left -= ago/100 + lease.Margin(left)
 		ev.Confirm = t.RenewEvery == 0 || t.Replicas > 0 || left < whole/2 || another
 		e.left, e.granted = left, now

@@ -116,7 +116,11 @@ func (a *app) checkACL(ctx context.Context, need rights.Need, as string) error {
 		some, err := a.checkDeployment(ctx, option, need, as, asked)
 		checks, failed = append(checks, some...), append(failed, err)
 	}
-	failed = append(failed, errorsOf(missed, func(addr string) bool { return asked[addr] }))
+	for _, m := range missed {
+		if !asked[m.addr] {
+			failed = append(failed, m.err)
+		}
+	}
 	err := errors.Join(failed...)
 	code := exitOK
 	for _, c := range checks {
@@ -124,7 +128,7 @@ func (a *app) checkACL(ctx context.Context, need rights.Need, as string) error {
 			code = exitDiffers
 		}
 	}
-	if err != nil {
+	if slices.ContainsFunc(failed, func(err error) bool { return err != nil && !errors.Is(err, errPresumed) }) {
 		code = exitFailed
 	}
 	a.printChecks(as, checks, code, err)

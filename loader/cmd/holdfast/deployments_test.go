@@ -3,6 +3,9 @@
 package main_test
 
 import (
+	"bufio"
+	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -69,6 +72,7 @@ func TestAddressesBesideACluster(t *testing.T) {
 		{left.Addr, 1, "no slots", 0},           // a node that was taken out
 		{guarded.Addrs()[0], 1, "password", 77}, // others may have its password, and not that of the first
 		{dead.Addrs()[0], 0, "taken for a node of the Cluster", 0},
+		{loading(t), 0, "taken for a node of the Cluster", 0},
 	} {
 		for _, where := range []place{at(node.Addr, c.addr), at(c.addr, node.Addr)} {
 			for _, command := range []string{"load", "verify"} {
@@ -78,6 +82,7 @@ func TestAddressesBesideACluster(t *testing.T) {
 				require.Contains(t, r.errors, c.says)
 				require.Equal(t, 1, strings.Count(r.out, " unchanged "), r.out)
 			}
+			require.Equal(t, c.code, where.do(t, "acl", "--check", "--for", "client").code)
 			r := where.do(t, "run", "-n", "a", "--", "echo", "ran")
 			require.Equal(t, c.run, r.code, r)
 			if c.run != 0 {
@@ -85,6 +90,41 @@ func TestAddressesBesideACluster(t *testing.T) {
 			}
 		}
 	}
+}
+
+// loading is a node of a Cluster that is reading its data.
+func loading(t *testing.T) string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				for in := bufio.NewReader(conn); ; {
+					var words, size int
+					if _, err := fmt.Fscanf(in, "*%d\r\n", &words); err != nil {
+						return
+					}
+					answer := "-LOADING Redis is loading the dataset in memory\r\n"
+					for range words {
+						_, _ = fmt.Fscanf(in, "$%d\r\n", &size)
+						word := make([]byte, size+2)
+						_, _ = io.ReadFull(in, word)
+						if string(word) == "HELLO\r\n" {
+							answer = "%2\r\n+mode\r\n+cluster\r\n+role\r\n+master\r\n"
+						}
+					}
+					_, _ = io.WriteString(conn, answer)
+				}
+			}()
+		}
+	}()
+	return ln.Addr().String()
 }
 
 // A user who may not see a Cluster's nodes would load one of them, and be told that all is well.
