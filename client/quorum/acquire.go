@@ -33,7 +33,7 @@ func (s *servers) acquire(ctx context.Context, call fcall.Call) (fcall.Reply, er
 		}
 	}
 	token := int64(0) // any
-	for try := 1; ; try++ {
+	for try, raised := 1, 0; ; try++ {
 		p, err := s.round(ctx, b, votes, token)
 		token = p.token()
 		switch {
@@ -45,11 +45,12 @@ func (s *servers) acquire(ctx context.Context, call fcall.Call) (fcall.Reply, er
 			return granted(token), nil
 		case p.answered() < s.need:
 			return fcall.Reply{}, fcall.Uncertain(p.failure()) // some may have voted
-		case token != 0 && try < tries: // it is not known to a majority yet
+		case token != 0 && raised < tries: // it is not known to a majority yet
+			raised++
 			continue
 		case token != 0 && len(p.no) == 0:
 			return fcall.Reply{}, errClocks
-		case !lead.Yes && !votes[first].Yes || try == tries:
+		case !lead.Yes && !votes[first].Yes || try >= tries:
 			return s.refuse(b, nth, p.busy()), nil
 		}
 		if err := receive(ctx, s.closing, make(chan answer[any], 1), 0, time.Millisecond<<(try-1), sure, nil); err != nil {

@@ -44,6 +44,18 @@ func several(t *testing.T, n int) *bed {
 	return b
 }
 
+// A replica has no vote, and keeps nobody from the server that it is of.
+func TestAReplicaIsNotRemembered(t *testing.T) {
+	s := newServers(3, client.Config{})
+	t.Cleanup(s.end)
+	for i, n := range slices.Backward(server.Replicated(t, 1, server.Owned()).Nodes()) {
+		redis, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{n.Addr}, DisableCache: true})
+		require.NoError(t, err)
+		t.Cleanup(redis.Close)
+		require.Equal(t, i > 0, s.independent(redis, s.members[i]) != nil, n.Role)
+	}
+}
+
 func (b *bed) owner() string { return fmt.Sprintf("o%d", b.seq.Add(1)) }
 
 func (b *bed) call(verb fcall.Verb, owner string) fcall.Call {
@@ -55,6 +67,25 @@ func (b *bed) do(call fcall.Call) fcall.Reply {
 	r, err := b.Do(b.t.Context(), call)
 	require.NoError(b.t, err)
 	return r
+}
+
+// Who has to ask again for votes can still have tokens raised: no clock is behind then.
+func TestALateVoteIsNoClock(t *testing.T) {
+	b := several(t, 3)
+	owner, _ := b.take() // the functions are loaded
+	b.release(owner)
+	first := b.first("lock:x")
+	b.members[(first+2)%3].caller.Store(nil)
+	for range 40 {
+		owner := b.owner()
+		_, err := b.nodes[(first+1)%3].Do(t.Context(), "FCALL", functions.Acquire, "1", "lock:x", "other", "11")
+		require.NoError(t, err)
+		r, err := b.Do(t.Context(), b.call(fcall.Acquire, owner))
+		require.NoError(t, err)
+		if r.Yes {
+			_, _ = b.Do(t.Context(), b.call(fcall.Release, owner))
+		}
+	}
 }
 
 // undo is what a keeper does.

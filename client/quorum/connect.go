@@ -115,6 +115,7 @@ func (s *servers) independent(redis rueidis.Client, m *member) error {
 		return fmt.Errorf("%w: two of the servers are one, or one is a replica of the other: those at %v and %v", fcall.ErrArgument, other.(*member).at, m.at)
 	}
 	if strings.Contains(info, "\nrole:slave") {
+		s.histories.CompareAndDelete(id, m) // it is not used, and may be another one's
 		return fmt.Errorf("%w: it is a replica, which cannot vote", fcall.ErrUnreachable)
 	}
 	return nil

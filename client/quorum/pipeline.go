@@ -147,7 +147,8 @@ func send(ctx context.Context, c *fcall.Caller, calls []fcall.Call) []fcall.Outc
 // decided reports whether further answers change nothing. Of a question all count that come in time,
 // and what is given back goes to all, but for those that are silent.
 func (c *count) decided(silent int) bool {
-	return (len(c.yes) >= c.need || len(c.no) > c.spare()) && (c.call.Verb == fcall.Renew || c.left() <= silent)
+	return len(c.failed) > c.spare() ||
+		(len(c.yes) >= c.need || len(c.no) > c.spare()) && (c.call.Verb == fcall.Renew || c.left() <= silent)
 }
 
 // outcome is what a majority says.
@@ -155,12 +156,12 @@ func (c *count) outcome() fcall.Outcome {
 	switch {
 	case gives(c.call):
 		return c.givenBack()
-	case c.call.Verb == fcall.Renew && len(c.yes) >= c.need:
-		return fcall.Outcome{Reply: granted(c.call.Fence)}
-	case c.call.Verb == fcall.Renew && len(c.no) > c.spare():
-		// Another can have a majority. What is left is the caller's to give back, when nobody works
+	case c.call.Verb == fcall.Renew && (len(c.no) > c.spare() || c.refusal().Why == functions.WhyBroken):
+		// Another can have a majority; or servers that were away have voted after a break. What is left is the caller's to give back, when nobody works
 		// under the lock any more: until then it may be what keeps that other one out.
 		return fcall.Outcome{Reply: c.refusal()}
+	case c.call.Verb == fcall.Renew && len(c.yes) >= c.need:
+		return fcall.Outcome{Reply: granted(c.call.Fence)}
 	case c.call.Verb == fcall.Renew || c.answered() < c.need:
 		return fcall.Outcome{Err: c.failure()}
 	}

@@ -111,6 +111,15 @@ func TestTallyIsDecided(t *testing.T) {
 		}
 		require.Equal(t, c.decided, one.decided(), name)
 	}
+	question := count{poll: poll{servers: 3, need: 2, failed: []error{fcall.ErrUnreachable, fcall.ErrUnreachable}}}
+	require.True(t, question.decided(0), "the third can say what it likes")
+}
+
+// Servers that were away at a break can vote for its victim afterwards: it has lost the lock all the same.
+func TestABreakThatAMinorityRemembers(t *testing.T) {
+	broken := fcall.Reply{Why: functions.WhyBroken, Reason: "it hangs"}
+	c := count{poll: poll{servers: 3, need: 2, yes: votes([]int64{7, 7}), no: []fcall.Reply{broken}}, call: fcall.Call{Verb: fcall.Renew, Fence: 7}}
+	require.Equal(t, broken, c.outcome().Reply)
 }
 
 // What a server does not say may be what makes a majority.

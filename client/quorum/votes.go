@@ -54,7 +54,7 @@ func (p *poll) failure() error {
 	if len(invalid) > p.spare() {
 		return invalid[0]
 	}
-	return fmt.Errorf("%w: %d of %d servers answered, and %d must: %v", fcall.ErrUnreachable, p.answered(), p.servers, p.need,
+	return fmt.Errorf("%w: fewer than %d of %d servers answer: %v", fcall.ErrUnreachable, p.need, p.servers,
 		cmp.Or(append(p.failed, errors.New("the others are late"))...))
 }
 
