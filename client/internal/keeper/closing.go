@@ -80,10 +80,8 @@ func (k *Keeper) Close(patience context.Context) {
 	case <-undone:
 	case <-patience.Done():
 	}
-	k.sending.Lock() // no pipeline begins after this
-	k.cancel()
-	k.sending.Unlock()
 	k.mu.Lock()
+	k.cancel() // no pipeline begins after this
 	for _, x := range k.queue {
 		*x.Timer() = -1
 		if u, ok := x.timed.(*Undo); ok {

@@ -48,11 +48,9 @@ type timed interface {
 type Keeper struct {
 	Config
 
-	sending sync.Mutex // a leaf; of lanes
-	lanes   map[lane]*waiting
-
 	mu      sync.Mutex // before the mutexes of what is in the heap
 	queue   dueHeap
+	lanes   map[lane]*waiting
 	armed   time.Time // when the scheduler wakes by itself: only what is due earlier has to wake it
 	closing bool
 	undone  chan struct{} // Close waits for it: nothing is left to be undone
@@ -196,7 +194,6 @@ func (k *Keeper) run() {
 			k.act(x, time.Now())
 			continue
 		}
-		k.launch()
 		timer.Reset(pause)
 		select {
 		case <-timer.C:
@@ -227,7 +224,7 @@ func (k *Keeper) all() dueHeap {
 	return slices.Clone(k.queue)
 }
 
-// head returns what is due, or nil and how long to wait for the next.
+// head returns what is due, or nil and how long to wait for the next. What was due until then is sent.
 func (k *Keeper) head(now time.Time) (timed, time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -245,5 +242,8 @@ func (k *Keeper) head(now time.Time) (timed, time.Duration) {
 		pause = min(pause, due, glance)
 	}
 	k.armed = now.Add(pause)
+	for at, w := range k.lanes {
+		k.begin(at, w)
+	}
 	return nil, pause
 }

@@ -45,14 +45,14 @@ func (k *Keeper) Ask(r *Ride) {
 	k.send(r.Call.Key, r.Call.Replicas, true, sending{ride: r, length: max(r.Length, 6*(pipeWait+r.Call.ReplicaWait))})
 }
 
-// send queues a sending about a key; launch sends it, if not now.
+// send queues a sending about a key; the scheduler sends it, if not now.
 func (k *Keeper) send(key string, replicas int, now bool, s sending) {
 	at := lane{k.Backend.Slot(key) >> slotBits, bits.Len64(uint64(s.length / time.Millisecond)), replicas, s.holding != nil}
 	if s.apart || s.ride != nil { // whose late answer nobody would hear of
 		at.slots = ^k.Backend.Slot(key) // none of the others
 	}
-	k.sending.Lock()
-	defer k.sending.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	w := k.lanes[at]
 	if w == nil {
 		w = &waiting{}
@@ -63,16 +63,7 @@ func (k *Keeper) send(key string, replicas int, now bool, s sending) {
 	}
 }
 
-// launch begins as many pipelines as may fly.
-func (k *Keeper) launch() {
-	k.sending.Lock()
-	defer k.sending.Unlock()
-	for at, w := range k.lanes {
-		k.begin(at, w)
-	}
-}
-
-// begin is launch for one lane. k.sending is held.
+// begin begins as many pipelines of a lane as may fly. k.mu is held.
 func (k *Keeper) begin(at lane, w *waiting) {
 	for k.ctx.Err() == nil && len(w.sendings) > 0 && w.flying < laneFlights {
 		n := min(len(w.sendings), batchSize)
@@ -85,8 +76,8 @@ func (k *Keeper) begin(at lane, w *waiting) {
 
 func (k *Keeper) fly(at lane, w *waiting, batch []sending) {
 	k.deliver(at, batch)
-	k.sending.Lock()
-	defer k.sending.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	w.flying--
 	if k.begin(at, w); w.flying == 0 {
 		delete(k.lanes, at)
