@@ -75,13 +75,13 @@ func (k *Keeper) Close(patience context.Context) {
 			k.Update(u)
 		}
 	}
-	k.poke()
 	select {
 	case <-undone:
 	case <-patience.Done():
 	}
 	k.mu.Lock()
-	k.cancel() // no pipeline begins after this
+	k.cancel() // neither a pipeline nor run begins after this
+	k.timer.Stop()
 	for _, x := range k.queue {
 		*x.Timer() = -1
 		if u, ok := x.timed.(*Undo); ok {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package keeper keeps leases alive, and undoes what may be left behind: the one scheduler of a
-// client. There is no goroutine for a lock, and none at all before the first one.
+// client. It is a timer: there is no goroutine for a lock, and none at all while nothing is due.
 //
 // It calls each lease's Step when that is due, ends the contexts of work whose time is over, and sends
 // what is left to do, many locks in one pipeline. A Holding is in its heap from Add until its lease
@@ -51,13 +51,13 @@ type Keeper struct {
 	mu      sync.Mutex // before the mutexes of what is in the heap
 	queue   dueHeap
 	lanes   map[lane]*waiting
-	armed   time.Time // when the scheduler wakes by itself: only what is due earlier has to wake it
+	timer   *time.Timer // calls run
+	armed   time.Time   // when: only what is due earlier has to reset it; the zero time: it runs
+	seen    time.Time   // when it ran last
 	closing bool
-	undone  chan struct{} // Close waits for it: nothing is left to be undone
-	start   sync.Once
+	undone  chan struct{}  // Close waits for it: nothing is left to be undone
 	failing map[timed]bool // locks whose last renewal was not answered, or not done
 
-	wake   chan struct{}
 	done   sync.WaitGroup
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -65,8 +65,10 @@ type Keeper struct {
 
 // New returns a Keeper of nothing.
 func New(cfg Config) *Keeper {
-	k := &Keeper{Config: cfg, wake: make(chan struct{}, 1), failing: map[timed]bool{}, lanes: map[lane]*waiting{}}
+	k := &Keeper{Config: cfg, failing: map[timed]bool{}, lanes: map[lane]*waiting{}, armed: never}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
+	k.timer = time.AfterFunc(glance, k.run)
+	k.timer.Stop()
 	return k
 }
 
@@ -84,7 +86,6 @@ func (k *Keeper) add(x timed, due time.Time, undo bool) bool {
 	k.queue = append(k.queue, dueItem{x, due})
 	heap.Fix(&k.queue, *x.Timer())
 	k.sooner(due)
-	k.start.Do(func() { k.done.Go(k.run) })
 	return true
 }
 
@@ -124,11 +125,13 @@ func (k *Keeper) Failing() bool {
 	return len(k.failing) > 0
 }
 
-// sooner wakes the scheduler for what is due before it would wake by itself. k.mu is held.
+// sooner sets the timer for what is due earlier than it is set for. That can be gone by then: it runs all the
+// same, or each lock that is taken and released would set it anew. k.mu is held.
 func (k *Keeper) sooner(due time.Time) {
 	if due.Before(k.armed) {
-		k.armed = due
-		k.poke()
+		pause := min(time.Until(due), glance)
+		k.armed = time.Now().Add(pause)
+		k.timer.Reset(pause)
 	}
 }
 
@@ -152,7 +155,6 @@ func (k *Keeper) Check(t *holding.Holder, now time.Time) (cause error) {
 		return cause
 	}
 	k.act(t.Holding, now)
-	k.poke() // for what is left to send
 	return t.Cause()
 }
 
@@ -160,13 +162,6 @@ func (k *Keeper) Check(t *holding.Holder, now time.Time) (cause error) {
 func (k *Keeper) Leave(t *holding.Holder, ref *holding.Ref, now time.Time) holding.Left {
 	_ = k.Check(t, now)
 	return t.Leave(ref)
-}
-
-func (k *Keeper) poke() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
 }
 
 func (k *Keeper) act(x timed, now time.Time) {
@@ -184,37 +179,27 @@ func (k *Keeper) act(x timed, now time.Time) {
 	k.Update(x)
 }
 
+// run acts on what is due, and on all leases after the wall clock has run ahead of the monotonic clock, which
+// stands still while the machine is suspended.
 func (k *Keeper) run() {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for seen := time.Now(); ; {
-		seen = k.awake(seen)
-		x, pause := k.head(time.Now())
-		if x != nil {
-			k.act(x, time.Now())
-			continue
-		}
-		timer.Reset(pause)
-		select {
-		case <-timer.C:
-		case <-k.wake:
-		case <-k.ctx.Done():
-			return
+	k.mu.Lock()
+	if k.ctx.Err() != nil {
+		k.mu.Unlock()
+		return
+	}
+	k.done.Add(1)
+	defer k.done.Done()
+	now, seen := time.Now(), k.seen
+	k.seen, k.armed = now, time.Time{}
+	k.mu.Unlock()
+	if now.Round(0).Sub(seen.Round(0))-now.Sub(seen) >= suspended {
+		for _, x := range k.all() {
+			k.act(x.timed, now)
 		}
 	}
-}
-
-// awake acts on all leases after the wall clock has run ahead of the monotonic clock, which stands
-// still while the machine is suspended. It returns the time.
-func (k *Keeper) awake(seen time.Time) time.Time {
-	now := time.Now()
-	if now.Round(0).Sub(seen.Round(0))-now.Sub(seen) < suspended {
-		return now
+	for x := k.head(time.Now()); x != nil; x = k.head(time.Now()) {
+		k.act(x, time.Now())
 	}
-	for _, x := range k.all() {
-		k.act(x.timed, now)
-	}
-	return now
 }
 
 // all is what is in the heap now.
@@ -224,26 +209,18 @@ func (k *Keeper) all() dueHeap {
 	return slices.Clone(k.queue)
 }
 
-// head returns what is due, or nil and how long to wait for the next. What was due until then is sent.
-func (k *Keeper) head(now time.Time) (timed, time.Duration) {
+// head returns what is due. If nothing is, it sends what was due, and sets the timer for what will be.
+func (k *Keeper) head(now time.Time) timed {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	// What it was to wake for can be gone: it wakes all the same, or each lock that is taken and released
-	// would wake it anew.
-	pause := k.armed.Sub(now)
-	if pause <= 0 {
-		pause = time.Hour
+	if len(k.queue) > 0 && !now.Before(k.queue[0].due) {
+		return k.queue[0].timed
 	}
-	if len(k.queue) > 0 {
-		due := k.queue[0].due.Sub(now)
-		if due <= 0 {
-			return k.queue[0].timed, 0
-		}
-		pause = min(pause, due, glance)
+	if k.armed = never; len(k.queue) > 0 {
+		k.sooner(k.queue[0].due)
 	}
-	k.armed = now.Add(pause)
 	for at, w := range k.lanes {
 		k.begin(at, w)
 	}
-	return nil, pause
+	return nil
 }

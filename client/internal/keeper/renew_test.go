@@ -324,25 +324,24 @@ func TestManyRenewalsShareAPipeline(t *testing.T) {
 	})
 }
 
-// Locks that are taken and released wake the scheduler once, and not each of them.
+// Locks that are taken and released have the scheduler run once, and not each of them.
 func TestShortLocksDoNotWakeTheScheduler(t *testing.T) {
 	in(t, func(t *testing.T, b *bed) {
-		b.start.Do(func() {}) // the test is the scheduler
-		_, pause := b.head(time.Now())
-		for range 100 {
+		pause := func() time.Duration {
+			b.Keeper.mu.Lock()
+			defer b.Keeper.mu.Unlock()
+			return time.Until(b.armed)
+		}
+		for i := range 100 {
 			h, _, _ := b.hold(b.Context(), terms)
 			end(h, token, false)
 			b.Update(h)
-			if len(b.wake) > 0 {
-				<-b.wake
-				_, pause = b.head(time.Now())
-				require.Less(t, pause, time.Minute, "it looks again when the first would have been due")
-			}
+			synctest.Wait()
+			require.Equal(t, time.Second-time.Duration(i)*ms, pause(), "it looks when the first would have been due")
 			time.Sleep(ms)
 		}
-		require.Greater(t, pause, 900*ms)
-		_, pause = b.head(time.Now().Add(pause))
-		require.Equal(t, time.Hour, pause, "nothing is left")
+		time.Sleep(time.Second)
+		require.Greater(t, pause(), time.Hour, "nothing is left")
 	})
 }
 

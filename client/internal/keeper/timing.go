@@ -32,6 +32,9 @@ const (
 	patientLease = 25 * time.Second
 )
 
+// never is after all that is due.
+var never = time.Unix(1<<40, 0)
+
 // again is when an Undo is repeated although it was answered. A call of the owner that had no answer
 // can be as late as a network holds a packet up, and a Cluster or Sentinel takes seconds to tell a
 // deposed primary.
