@@ -82,6 +82,6 @@ package client
 // cancelled, and Config's functions of the keeper are called, by any of these.
 //
 // Mutexes that are taken one under the other are taken in this order, and none is held over a call of
-// the server or a channel that can block: a shard of queue, keeper, holding or Undo. Those of inbox, tracking and
+// the server or a channel that can block: a shard of queue, keeper, holding. Those of inbox, tracking and
 // events are leaves. A lock's context takes all of them when it is asked for its Err, so under a
 // mutex no lock's context is asked for more than its Done.

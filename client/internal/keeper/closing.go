@@ -5,8 +5,11 @@ package keeper
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
+	"time"
 
+	"github.com/holdfast-go/holdfast/client/internal/fcall"
 	"github.com/holdfast-go/holdfast/client/internal/holding"
 	"github.com/holdfast-go/holdfast/client/internal/lease"
 )
@@ -67,14 +70,16 @@ func (k *Keeper) Close(patience context.Context) {
 	undone := make(chan struct{})
 	k.mu.Lock()
 	k.undone = undone
-	k.settled()
-	k.mu.Unlock()
-	for _, x := range k.all() {
-		if u, ok := x.timed.(*Undo); ok {
-			u.once()
-			k.Update(u)
+	for _, x := range slices.Clone(k.queue) {
+		if u, ok := x.timed.(*Undo); ok { // the next try is the last one, and one that is repeated was it
+			if u.over = true; u.round > 0 {
+				u.at = time.Time{}
+			}
+			k.update(u)
 		}
 	}
+	k.settled()
+	k.mu.Unlock()
 	select {
 	case <-undone:
 	case <-patience.Done():
@@ -85,7 +90,7 @@ func (k *Keeper) Close(patience context.Context) {
 	for _, x := range k.queue {
 		*x.Timer() = -1
 		if u, ok := x.timed.(*Undo); ok {
-			u.drop(k.Closed)
+			u.tell(fcall.Outcome{Err: k.Closed})
 		}
 	}
 	k.queue = nil

@@ -48,7 +48,7 @@ type timed interface {
 type Keeper struct {
 	Config
 
-	mu      sync.Mutex // before the mutexes of what is in the heap
+	mu      sync.Mutex // of what each Undo plans too; before the mutexes of holdings
 	queue   dueHeap
 	lanes   map[lane]*waiting
 	timer   *time.Timer // calls run
@@ -93,6 +93,11 @@ func (k *Keeper) add(x timed, due time.Time, undo bool) bool {
 func (k *Keeper) Update(x timed) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.update(x)
+}
+
+// update is Update. k.mu is held.
+func (k *Keeper) update(x timed) {
 	place := *x.Timer()
 	if place < 0 {
 		return
@@ -169,10 +174,9 @@ func (k *Keeper) act(x timed, now time.Time) {
 	case *holding.Holding:
 		k.step(x, now)
 	case *Undo:
-		if x.step(now) {
+		if k.tries(x, now) {
 			k.send(x.Key, 0, false, sending{ride: &Ride{Call: x.call(), Answered: func(o fcall.Outcome, _ time.Time) {
-				x.answered(o)
-				k.Update(x)
+				k.tried(x, o)
 			}}, length: 6 * pipeWait})
 		}
 	}

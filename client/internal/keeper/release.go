@@ -42,10 +42,10 @@ type Ride struct {
 func (k *Keeper) answered(r *Ride, o fcall.Outcome, sent time.Time) {
 	r.Answered(o, sent)
 	if u := r.undo; u != nil {
-		u.mu.Lock()
+		k.mu.Lock()
+		defer k.mu.Unlock()
 		u.at = time.Now()
-		u.mu.Unlock()
-		k.Update(u)
+		k.update(u)
 	}
 }
 

@@ -5,7 +5,6 @@ package keeper
 import (
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
@@ -25,8 +24,8 @@ type Undo struct {
 	// Done, if not nil, gets what the server said first, or why nobody asks any more. It has room for one.
 	Done chan fcall.Outcome
 
+	// The keeper's mutex guards these, once it has the Undo.
 	place int
-	mu    sync.Mutex
 	at    time.Time // of the next try; the zero time: it is done
 	pause time.Duration
 	round int // of again
@@ -62,17 +61,13 @@ func (k *Keeper) Returns(key, owner string) bool {
 // Timer is of the keeper.
 func (u *Undo) Timer() *int { return &u.place }
 
-// Due is when step must be called.
-func (u *Undo) Due() time.Time {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.at
-}
+// Due is when to try it next.
+func (u *Undo) Due() time.Time { return u.at }
 
-// step reports whether to send it now.
-func (u *Undo) step(now time.Time) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+// tries reports whether to send it now.
+func (k *Keeper) tries(u *Undo, now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if u.at.IsZero() || now.Before(u.at) {
 		return false
 	}
@@ -90,10 +85,10 @@ func (u *Undo) call() fcall.Call {
 	return c
 }
 
-// answered plans the next try, if there is one.
-func (u *Undo) answered(o fcall.Outcome) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+// tried plans the next try, if there is one.
+func (k *Keeper) tried(u *Undo, o fcall.Outcome) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	now := time.Now()
 	u.unknown = u.unknown || o.Err != nil && fcall.Unknown(o.Err)
 	u.finished(o.Err)
@@ -111,6 +106,7 @@ func (u *Undo) answered(o fcall.Outcome) {
 	if u.at.IsZero() || o.Err == nil {
 		u.tell(o)
 	}
+	k.update(u)
 }
 
 // finished is for an answer: what may follow is no Finish any more. That of a server that does not work
@@ -121,27 +117,11 @@ func (u *Undo) finished(err error) {
 	}
 }
 
-// tell says once what came of it. u.mu is held.
+// tell says once what came of it, or that nobody asks any more.
 func (u *Undo) tell(o fcall.Outcome) {
 	if u.Done != nil {
 		o.Yes = o.Yes || o.Err == nil && u.unknown
 		u.Done <- o
 		u.Done = nil
-	}
-}
-
-// drop says that nobody asks any more.
-func (u *Undo) drop(why error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.tell(fcall.Outcome{Err: why})
-}
-
-// once makes the next try the last one, and one that is repeated the last already: the client closes.
-func (u *Undo) once() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.over = true; u.round > 0 {
-		u.at = time.Time{}
 	}
 }
