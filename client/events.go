@@ -92,7 +92,7 @@ func (e *events) ended(end *holding.Ending) {
 	if end.First && errors.As(end.Cause, &lost) && errors.Is(lost, ErrLost) {
 		e.post(true, func() { e.lost(lost) })
 	}
-	if end.Shown && e.observer.Lost != nil {
+	if !end.Halts && end.Shown.CompareAndSwap(true, false) && e.observer.Lost != nil {
 		told := tenure(end.Holder, now, end.Cause)
 		// One for each Acquired, or what is counted by them drifts.
 		e.post(false, func() { e.observer.Lost(*told) })
@@ -106,7 +106,7 @@ func tenure(t *holding.Holder, now time.Time, err error) *Tenure {
 
 // released: a holder released in time. It is told in the goroutine of the Release.
 func (e *events) released(t *holding.Holder, now time.Time, passed bool, err error) {
-	if e.observer == nil || !t.Hide() || e.observer.Released == nil {
+	if e.observer == nil || !t.Shown.CompareAndSwap(true, false) || e.observer.Released == nil {
 		return
 	}
 	told := tenure(t, now, err)

@@ -130,7 +130,8 @@ func (l *Lock) shown(call context.Context, o *Observer, wait bool, since time.Ti
 	if l.joined {
 		return
 	}
-	if cause := t.Show(); cause != nil && o.Lost != nil {
+	t.Shown.Store(true)
+	if _, cause := t.Stands(); cause != nil && t.Shown.CompareAndSwap(true, false) && o.Lost != nil {
 		o.Lost(*tenure(t, time.Now(), cause))
 	}
 }

@@ -15,7 +15,7 @@ type Ending struct {
 	Cause error
 	First bool // it had not ended before, but by a shutdown
 	Gone  bool // the lock is not ours any more
-	Shown bool // the Observer is to be notified
+	Halts bool // by a shutdown: its release, or a loss, is yet to come
 	refs  []*Ref
 }
 
@@ -36,7 +36,6 @@ func (h *Holding) end(why error, reason string) *Ending {
 		t.cause = t.lost
 	}
 	e.Cause = t.cause
-	e.Shown, t.shown = t.shown, false
 	return e
 }
 
@@ -123,7 +122,7 @@ func (h *Holding) Halt(why error) *Ending {
 	}
 	h.Lease.Stop(time.Time{})
 	e := h.end(why, "")
-	h.holder.shown, e.Shown, h.holder.lost = e.Shown, false, nil // its release, or a loss, is yet to come
+	e.Halts, h.holder.lost = true, nil
 	return e
 }
 

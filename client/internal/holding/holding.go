@@ -56,10 +56,11 @@ type Holder struct {
 	*Holding
 	Fence int64
 	Began time.Time
+	// The Observer knows of it, and not yet of its end: whoever takes this back tells that.
+	Shown atomic.Bool
 
 	cause error // guarded by Holding.mu, as the rest; nil: it goes on
 	lost  error // the cause, but nil if that is a shutdown's: the lock is still ours
-	shown bool  // the Observer knows of it, and not yet of its end
 	refs  []*Ref
 	one   [1]*Ref
 }
@@ -225,21 +226,4 @@ func (h *Holding) End() (until, latest time.Time) {
 	h.Lease.End()
 	h.freed()
 	return until, latest
-}
-
-// Show makes the holder known to the Observer, which is notified of its end from now on. It returns
-// why the lock is not the holder's any more, if it is not: the caller tells that.
-func (t *Holder) Show() (cause error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.shown = t.lost == nil
-	return t.lost
-}
-
-// Hide reports whether the caller is the one who tells the Observer of the end.
-func (t *Holder) Hide() (tells bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	tells, t.shown = t.shown, false
-	return tells
 }
