@@ -75,7 +75,7 @@ func (k *Keeper) Close(patience context.Context) {
 			if u.over = true; u.round > 0 {
 				u.at = time.Time{}
 			}
-			k.update(u)
+			k.update(u, u.at)
 		}
 	}
 	k.settled()

@@ -93,25 +93,22 @@ func (k *Keeper) add(x timed, due time.Time, undo bool) bool {
 func (k *Keeper) Update(x timed) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.update(x)
+	k.update(x, x.Due())
 }
 
-// update is Update. k.mu is held.
-func (k *Keeper) update(x timed) {
-	place := *x.Timer()
-	if place < 0 {
-		return
-	}
-	due := x.Due()
-	if due.IsZero() {
+// update is Update where it is known when x is due. k.mu is held.
+func (k *Keeper) update(x timed, due time.Time) {
+	switch place := *x.Timer(); {
+	case place < 0:
+	case due.IsZero():
 		heap.Remove(&k.queue, place)
 		delete(k.failing, x)
 		k.settled()
-		return
+	default:
+		k.queue[place].due = due
+		heap.Fix(&k.queue, place)
+		k.sooner(due)
 	}
-	k.queue[place].due = due
-	heap.Fix(&k.queue, place)
-	k.sooner(due)
 }
 
 // fails notes whether the last renewal of a lock failed. One that is not kept any more has none.

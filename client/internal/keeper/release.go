@@ -45,7 +45,7 @@ func (k *Keeper) answered(r *Ride, o fcall.Outcome, sent time.Time) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		u.at = time.Now()
-		k.update(u)
+		k.update(u, u.at)
 	}
 }
 
@@ -56,7 +56,9 @@ func (k *Keeper) answered(r *Ride, o fcall.Outcome, sent time.Time) {
 func (k *Keeper) Release(ctx context.Context, h *holding.Holding, last int64, ride *Ride) error {
 	u, until := end(h, last, h.Doubt)
 	u.Final = h.Final
-	k.Update(h)
+	k.mu.Lock()
+	k.update(h, time.Time{}) // it is over
+	k.mu.Unlock()
 	ctx, cancel := within(ctx, until)
 	defer cancel()
 	r, err := k.first(ctx, u.call(), ride)

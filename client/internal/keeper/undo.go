@@ -106,7 +106,7 @@ func (k *Keeper) tried(u *Undo, o fcall.Outcome) {
 	if u.at.IsZero() || o.Err == nil {
 		u.tell(o)
 	}
-	k.update(u)
+	k.update(u, u.at)
 }
 
 // finished is for an answer: what may follow is no Finish any more. That of a server that does not work
