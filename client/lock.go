@@ -175,7 +175,7 @@ func (l *Lock) Remaining() time.Duration {
 // state returns why l is not held at now: ErrNotHeld after its release, or the LostError.
 func (l *Lock) state(now time.Time) error {
 	cause := l.client.keeper.Check(l.holder, now)
-	if l.holder.Released(&l.ref) {
+	if l.ref.Released.Load() {
 		return ErrNotHeld
 	}
 	return cause
@@ -245,10 +245,10 @@ func (l *Lock) Release(ctx context.Context) error {
 	c, t, now := l.client, l.holder, time.Now()
 	c.releases.calls.Add(1)
 	defer c.releases.leave()
-	left := c.keeper.Leave(t, &l.ref, now)
-	if left.Before {
+	if l.ref.Released.Swap(true) {
 		return opError("release", t.Name, ErrNotHeld)
 	}
+	left := c.keeper.Leave(t, &l.ref, now)
 	l.ref.Cancel(ErrReleased)
 	if !left.Last {
 		return opError("release", t.Name, left.Cause)

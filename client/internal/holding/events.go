@@ -132,7 +132,7 @@ func (h *Holding) Halt(why error) *Ending {
 func (h *Holding) Extend(ref *Ref, now time.Time, d time.Duration) (length time.Duration, busy <-chan struct{}, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if ref.released {
+	if ref.Released.Load() {
 		return 0, nil, false
 	}
 	if h.Lease.Asking() && h.Lease.Kept(now) {

@@ -74,7 +74,7 @@ type Ref struct {
 	Cancel  func(cause error) // ends it
 	Context context.Context   // of the work
 
-	released bool
+	Released atomic.Bool // whoever sets it Leaves
 }
 
 // New makes a Holding of a grant, and returns its first Holder, which has no Ref yet.
@@ -156,37 +156,19 @@ func (t *Holder) Add(ref *Ref, join bool) error {
 	return nil
 }
 
-// Released reports whether a Ref was released.
-func (t *Holder) Released(ref *Ref) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return ref.released
-}
-
 // Left is what Leave found.
 type Left struct {
-	Before bool // the Ref was released before
 	// nobody works under the lock any more: it is to be passed on, or else End and given back
 	Last  bool
 	Cause error // the lock was not the holder's any more; nil: it was
 }
 
 // Leave takes a Ref away; nil: the holder that has none, because nobody took it up.
-func (t *Holder) Leave(ref *Ref) (l Left) {
-	h := t.Holding
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	l.Cause = t.lost
-	switch {
-	case ref != nil && ref.released:
-		l.Before = true
-		return l
-	case ref != nil:
-		ref.released = true
-		t.refs = slices.DeleteFunc(t.refs, func(other *Ref) bool { return other == ref })
-	}
-	l.Last = h.holder == t && len(t.refs) == 0
-	return l
+func (t *Holder) Leave(ref *Ref) Left {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refs = slices.DeleteFunc(t.refs, func(other *Ref) bool { return other == ref })
+	return Left{Last: t.Holding.holder == t && len(t.refs) == 0, Cause: t.lost}
 }
 
 // Passable reports whether the lock can be passed on at now, with the next token. The k-th token of
