@@ -248,19 +248,19 @@ func (l *Lock) Release(ctx context.Context) error {
 	if l.ref.Released.Swap(true) {
 		return opError("release", t.Name, ErrNotHeld)
 	}
-	left := c.keeper.Leave(t, &l.ref, now)
-	l.ref.Cancel(ErrReleased)
-	if !left.Last {
-		return opError("release", t.Name, left.Cause)
+	last, cause := c.keeper.Leave(t, &l.ref, now)
+	l.ref.Cancel(cmp.Or(cause, ErrReleased))
+	if !last {
+		return opError("release", t.Name, cause)
 	}
-	if left.Cause != nil {
+	if cause != nil {
 		until, _ := t.Stands() // behind that, and after any other cause, it is not ours any more
-		if !errors.Is(left.Cause, ErrMaxHold) && !errors.Is(left.Cause, ErrMaxRenewals) || lease.Past(now, until) {
+		if !errors.Is(cause, ErrMaxHold) && !errors.Is(cause, ErrMaxRenewals) || lease.Past(now, until) {
 			c.queues.GiveUp(t)
 		} else if _, err := c.queues.Release(ctx, t, now); err != nil && !errors.Is(err, ErrLost) {
 			c.events.unreleased(t.Name, err)
 		}
-		return opError("release", t.Name, left.Cause)
+		return opError("release", t.Name, cause)
 	}
 	passed, err := c.queues.Release(ctx, t, now)
 	if err != nil && !isLost(err) {
@@ -275,14 +275,14 @@ func (l *Lock) Release(ctx context.Context) error {
 // lock that it re-entered.
 func (l *Lock) decline() {
 	c, now := l.client, time.Now()
-	left := c.keeper.Leave(l.holder, &l.ref, now)
-	if l.ref.Cancel(ErrReleased); !left.Last {
+	last, cause := c.keeper.Leave(l.holder, &l.ref, now)
+	if l.ref.Cancel(cmp.Or(cause, ErrReleased)); !last {
 		return
 	}
 	c.events.released(l.holder, now, false, nil)
 	if l.joined {
 		c.queues.GiveUp(l.holder)
 	} else {
-		c.queues.Withdraw(l.holder, left.Cause)
+		c.queues.Withdraw(l.holder, cause)
 	}
 }

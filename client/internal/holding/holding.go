@@ -156,19 +156,13 @@ func (t *Holder) Add(ref *Ref, join bool) error {
 	return nil
 }
 
-// Left is what Leave found.
-type Left struct {
-	// nobody works under the lock any more: it is to be passed on, or else End and given back
-	Last  bool
-	Cause error // the lock was not the holder's any more; nil: it was
-}
-
-// Leave takes a Ref away; nil: the holder that has none, because nobody took it up.
-func (t *Holder) Leave(ref *Ref) Left {
+// Leave takes a Ref away. last: nobody works under the lock any more, so it is to be passed on, or else End and
+// given back. The rest is as Stands says it.
+func (t *Holder) Leave(ref *Ref) (last bool, until time.Time, cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.refs = slices.DeleteFunc(t.refs, func(other *Ref) bool { return other == ref })
-	return Left{Last: t.Holding.holder == t && len(t.refs) == 0, Cause: t.lost}
+	return t.Holding.holder == t && len(t.refs) == 0, t.Lease.Until(), t.lost
 }
 
 // Passable reports whether the lock can be passed on at now, with the next token. The k-th token of

@@ -42,7 +42,7 @@ func TestALockIsPassedOn(t *testing.T) {
 		require.False(t, h.Passable(time.Now()), "a microsecond for each token")
 		time.Sleep(time.Microsecond)
 		require.True(t, h.Passable(time.Now()))
-		require.Equal(t, Left{Last: true}, first.Leave(ref))
+		require.Equal(t, left{last: true}, leave(first, ref))
 		require.Equal(t, ErrNotHeld, first.Add(work(t.Context()), true), "it was released")
 		second := h.Pass(time.Now())
 		require.Equal(t, int64(8), second.Fence)
@@ -55,8 +55,8 @@ func TestALockIsPassedOn(t *testing.T) {
 		require.True(t, h.Passable(at.Add(-500*time.Millisecond)))
 		require.False(t, h.Passable(at.Add(-500*time.Millisecond+1)), "too little is left")
 		require.Equal(t, ErrNotHeld, first.Add(work(t.Context()), true), "another has it")
-		require.Equal(t, Left{}, first.Leave(nil), "it is another's to leave")
-		require.True(t, second.Leave(nil).Last, "nobody took it up")
+		require.Equal(t, left{}, leave(first, nil), "it is another's to leave")
+		require.True(t, leave(second, nil).last, "nobody took it up")
 		third := h.Pass(time.Now())
 		time.Sleep(time.Minute)
 		require.Equal(t, int64(9), third.Fence)
@@ -80,8 +80,19 @@ func TestALockIsPassedOn(t *testing.T) {
 		require.True(t, h.Halt(ErrNotHeld).Halts, "which is not the end that the Observer is told of")
 		next := h.Pass(time.Now())
 		require.ErrorIs(t, next.Add(work(t.Context()), false), ErrNotHeld)
-		require.Equal(t, Left{Last: true}, next.Leave(nil), "it is ours, and to be given back")
+		require.Equal(t, left{last: true}, leave(next, nil), "it is ours, and to be given back")
 	})
+}
+
+// left is what Leave says.
+type left struct {
+	last  bool
+	cause error
+}
+
+func leave(t *Holder, ref *Ref) left {
+	last, _, cause := t.Leave(ref)
+	return left{last, cause}
 }
 
 // A lock that is re-entered is released by the last Ref, and its end reaches all of them.
@@ -90,7 +101,7 @@ func TestRefs(t *testing.T) {
 		h, outer := granted(t, 7)
 		holder, inner := h.Holder(), work(t.Context())
 		require.NoError(t, holder.Add(inner, true))
-		require.Equal(t, Left{}, holder.Leave(inner))
+		require.Equal(t, left{}, leave(holder, inner))
 		again := work(t.Context())
 		require.NoError(t, holder.Add(again, true))
 		e := h.Lose(ErrBroken, "stuck", (*lease.Lease).Refuse)
@@ -101,8 +112,8 @@ func TestRefs(t *testing.T) {
 		}
 		require.NoError(t, context.Cause(inner.Context), "it had left")
 		require.ErrorIs(t, holder.Add(work(t.Context()), true), ErrBroken)
-		require.Equal(t, Left{Cause: holder.Cause()}, holder.Leave(outer))
-		require.Equal(t, Left{Cause: holder.Cause(), Last: true}, holder.Leave(again))
+		require.Equal(t, left{cause: holder.Cause()}, leave(holder, outer))
+		require.Equal(t, left{cause: holder.Cause(), last: true}, leave(holder, again))
 	})
 }
 

@@ -160,10 +160,15 @@ func (k *Keeper) Check(t *holding.Holder, now time.Time) (cause error) {
 	return t.Cause()
 }
 
-// Leave takes a Ref of a holder's away, and ends the lock first if its lease is over by now.
-func (k *Keeper) Leave(t *holding.Holder, ref *holding.Ref, now time.Time) holding.Left {
-	_ = k.Check(t, now)
-	return t.Leave(ref)
+// Leave takes a Ref of a holder's away, and ends the lock if its lease is over by now. The caller Cancels the Ref,
+// with the cause if there is one.
+func (k *Keeper) Leave(t *holding.Holder, ref *holding.Ref, now time.Time) (last bool, cause error) {
+	last, until, cause := t.Leave(ref)
+	if cause == nil && lease.Past(now, until) {
+		k.act(t.Holding, now)
+		_, cause = t.Stands()
+	}
+	return last, cause
 }
 
 func (k *Keeper) act(x timed, now time.Time) {

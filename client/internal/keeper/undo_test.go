@@ -150,7 +150,8 @@ func TestClose(t *testing.T) {
 
 // release gives back what hold has, as the last holder.
 func (b *bed) release(ctx context.Context, h *holding.Holding, ref *holding.Ref) error {
-	require.True(b, h.Holder().Leave(ref).Last)
+	last, _, _ := h.Holder().Leave(ref)
+	require.True(b, last)
 	return b.Release(ctx, h, token, nil)
 }
 

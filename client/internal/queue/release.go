@@ -27,7 +27,7 @@ func (q *Queues) GiveUp(t *holding.Holder) {
 }
 
 // Decline gives a lock on that nobody took up.
-func (q *Queues) Decline(t *holding.Holder) { q.Withdraw(t, q.Keeper.Leave(t, nil, time.Now()).Cause) }
+func (q *Queues) Decline(t *holding.Holder) { q.Withdraw(t, q.Keeper.Check(t, time.Now())) }
 
 // Withdraw gives a lock on that nobody worked under, and whose last Ref has left.
 func (q *Queues) Withdraw(t *holding.Holder, lost error) {
