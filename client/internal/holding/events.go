@@ -82,13 +82,6 @@ func (h *Holding) abandoned() bool {
 	return len(h.holder.refs) > 0
 }
 
-// Length is how long the server keeps the lease after the next renewal.
-func (h *Holding) Length() time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.Lease.Length()
-}
-
 // Tell tells the lease something, and wakes those that wait for the slot if it is free then.
 func (h *Holding) Tell(f func(*lease.Lease)) {
 	h.mu.Lock()

@@ -41,7 +41,7 @@ type Holding struct {
 	Final   *fcall.Done   // what its Release leaves for all, set by who releases it; nil: nothing
 	Keep    time.Duration // how long that is good for, as its maker says; 0: as long as was asked for
 	place   int           // in the keeper's heap, and guarded by the keeper; -1: it is not there
-	watched atomic.Bool
+	Watched atomic.Bool   // the server's tracking is known to the lock, or whoever set this makes it so
 
 	mu      sync.Mutex
 	holder  *Holder // the present one, or the last
@@ -87,9 +87,6 @@ func New(g Grant) *Holder {
 
 // Timer is of the keeper.
 func (h *Holding) Timer() *int { return &h.place }
-
-// Watch reports whether the caller is the first: it makes the server's tracking known to the lock.
-func (h *Holding) Watch() bool { return h.watched.CompareAndSwap(false, true) }
 
 // Holder is the present holder, or the last.
 func (h *Holding) Holder() *Holder {

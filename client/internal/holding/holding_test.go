@@ -208,8 +208,6 @@ func TestFinally(t *testing.T) {
 	require.Equal(t, []int{1, 2}, ran, "at once after the end")
 	h.Close()
 	require.Len(t, ran, 2, "once")
-	require.True(t, h.Watch())
-	require.False(t, h.Watch(), "the first is asked to make it known")
 }
 
 // until is the local deadline.

@@ -23,8 +23,9 @@ func (k *Keeper) step(h *holding.Holding, now time.Time) {
 		case lease.None:
 			return
 		case lease.Renew, lease.Verify, lease.Look:
-			until, _ := h.Holder().Stands()
-			k.send(h.Key, h.Terms.Replicas, false, sending{holding: h, action: action, length: h.Length(), apart: until.Sub(now) < h.Length()/2})
+			s := sending{holding: h, action: action}
+			h.Tell(func(l *lease.Lease) { s.length, s.apart = l.Length(), l.Until().Sub(now) < l.Length()/2 })
+			k.send(h.Key, h.Terms.Replicas, false, s)
 		case lease.Expire, lease.GiveBack:
 			k.GiveUp(h, h.Holder().Fence)
 		}
@@ -119,7 +120,7 @@ func (k *Keeper) watch(h *holding.Holding) bool {
 	if !k.Cache.On() || h.Terms.Crowd != 0 {
 		return false
 	}
-	if h.Watch() {
+	if h.Watched.CompareAndSwap(false, true) {
 		h.Finally(k.Cache.Watch(h.Key, func() { k.Notice(h) }))
 	}
 	return true
