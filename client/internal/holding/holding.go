@@ -43,12 +43,12 @@ type Holding struct {
 	place   int           // in the keeper's heap, and guarded by the keeper; -1: it is not there
 	Watched atomic.Bool   // the server's tracking is known to the lock, or whoever set this makes it so
 
-	mu      sync.Mutex
-	holder  *Holder // the present one, or the last
-	first   Holder  // nearly always the only one
-	free    chan struct{}
-	finally []func()
-	over    bool
+	finally atomic.Pointer[final] // the last one that was given; &closed: they have run
+
+	mu     sync.Mutex
+	holder *Holder // the present one, or the last
+	first  Holder  // nearly always the only one
+	free   chan struct{}
 }
 
 // Holder is one holder's time with a lock.
@@ -95,28 +95,34 @@ func (h *Holding) Holder() *Holder {
 	return h.holder
 }
 
+// final is what Finally was given, and what it was given before.
+type final struct {
+	run    func()
+	before *final
+}
+
+// closed stands in their place once they have run.
+var closed final
+
 // Finally runs f when the server has nothing of the lock any more, or this client stops caring: at
 // once if that is so already.
 func (h *Holding) Finally(f func()) {
-	h.mu.Lock()
-	over := h.over
-	if !over {
-		h.finally = append(h.finally, f)
-	}
-	h.mu.Unlock()
-	if over {
-		f()
+	for {
+		last := h.finally.Load()
+		if last == &closed {
+			f()
+			return
+		}
+		if h.finally.CompareAndSwap(last, &final{f, last}) {
+			return
+		}
 	}
 }
 
-// Close runs what Finally was given, once.
+// Close runs what Finally was given, once, the last one first.
 func (h *Holding) Close() {
-	h.mu.Lock()
-	todo := h.finally
-	h.finally, h.over = nil, true
-	h.mu.Unlock()
-	for _, f := range todo {
-		f()
+	for f := h.finally.Swap(&closed); f != nil && f != &closed; f = f.before {
+		f.run()
 	}
 }
 
