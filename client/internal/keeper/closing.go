@@ -67,23 +67,18 @@ func (k *Keeper) stop(end func(*holding.Holding) *holding.Ending) {
 // lease. It waits for the scheduler and its pipelines.
 func (k *Keeper) Close(patience context.Context) {
 	k.Desert()
-	undone := make(chan struct{})
+	undone, done := context.WithCancel(patience)
+	defer done()
 	k.mu.Lock()
-	k.undone = undone
+	k.undone = done
 	for _, x := range slices.Clone(k.queue) {
-		if u, ok := x.timed.(*Undo); ok { // the next try is the last one, and one that is repeated was it
-			if u.over = true; u.round > 0 {
-				u.at = time.Time{}
-			}
-			k.update(u, u.at)
+		if u, ok := x.timed.(*Undo); ok && u.round > 0 { // it is only repeated
+			k.update(u, time.Time{})
 		}
 	}
 	k.settled()
 	k.mu.Unlock()
-	select {
-	case <-undone:
-	case <-patience.Done():
-	}
+	<-undone.Done()
 	k.mu.Lock()
 	k.cancel() // neither a pipeline nor run begins after this
 	k.timer.Stop()
@@ -101,7 +96,6 @@ func (k *Keeper) Close(patience context.Context) {
 // settled tells Close when nothing is left. k.mu is held.
 func (k *Keeper) settled() {
 	if len(k.queue) == 0 && k.undone != nil {
-		close(k.undone)
-		k.undone = nil
+		k.undone()
 	}
 }

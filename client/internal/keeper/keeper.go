@@ -55,8 +55,8 @@ type Keeper struct {
 	armed   time.Time   // when: only what is due earlier has to reset it; the zero time: it runs
 	seen    time.Time   // when it ran last
 	closing bool
-	undone  chan struct{}  // Close waits for it: nothing is left to be undone
-	failing map[timed]bool // locks whose last renewal was not answered, or not done
+	undone  context.CancelFunc // nothing is left to be undone: Close waits for it; nil: it has not begun
+	failing map[timed]bool     // locks whose last renewal was not answered, or not done
 
 	done   sync.WaitGroup
 	ctx    context.Context

@@ -90,6 +90,7 @@ func (k *Keeper) tried(u *Undo, o fcall.Outcome) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
+	u.over = u.over || k.undone != nil // when the client closes, the next try is the last one
 	u.unknown = u.unknown || o.Err != nil && fcall.Unknown(o.Err)
 	u.finished(o.Err)
 	u.Again = u.Again || u.Worked && o.Err == nil && !o.Yes // another server may have it
