@@ -6,8 +6,8 @@
 // A Holder is the time of one holder with it: its token, the Refs that work under it, and why it
 // ended. To pass a lock on inside the process replaces the Holder, and nothing else.
 //
-// One mutex guards both. It is the last in the order: nothing is called under it but the lease, and
-// LostError, which makes an error.
+// One mutex guards both, but for what is atomic. It is the last in the order: nothing is called under it but
+// the lease, and LostError, which makes an error.
 package holding
 
 import (
