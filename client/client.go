@@ -106,7 +106,9 @@ func build(cfg Config, voting bool) (*Client, error) {
 	c.identify()
 	c.closing, c.stop = context.WithCancelCause(context.Background())
 	c.leaving, c.leave = context.WithCancelCause(c.closing)
-	c.inflight.idle, c.releases.idle, c.values = make(chan struct{}), make(chan struct{}), values{known: map[string]*value{}, asked: map[string]*value{}}
+	c.inflight.idle, c.inflight.empty = context.WithCancel(context.Background())
+	c.releases.idle, c.releases.empty = context.WithCancel(context.Background())
+	c.values = values{known: map[string]*value{}, asked: map[string]*value{}}
 	return c, nil
 }
 

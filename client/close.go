@@ -54,23 +54,14 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	over := c.keeper.Halt(ErrShutdown)
 	c.inflight.close(ctx)
 	select {
-	case <-over:
+	case <-over.Done():
 	case <-c.closing.Done():
 	case <-ctx.Done():
 	}
 	c.releases.close(ctx)
-	done, err := closed(over) && closed(c.releases.idle), cmp.Or(begun(ctx), ErrClosed)
+	done, err := over.Err() != nil && c.releases.idle.Err() != nil, cmp.Or(begun(ctx), ErrClosed)
 	if c.Close(); done {
 		return nil
 	}
 	return fmt.Errorf("holdfast: shutdown: locks are held, and left to their leases: %w", err)
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

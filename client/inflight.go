@@ -13,8 +13,8 @@ import (
 type inflight struct {
 	calls atomic.Int64 // shut is added to it once
 	shut  sync.Once
-	empty sync.Once
-	idle  chan struct{} // closed when it is shut and no call is under way
+	idle  context.Context // ends when it is shut and no call is under way
+	empty context.CancelFunc
 }
 
 const shut = math.MinInt64 / 2
@@ -30,7 +30,7 @@ func (f *inflight) enter() bool {
 
 func (f *inflight) leave() {
 	if f.calls.Add(-1) == shut {
-		f.empty.Do(func() { close(f.idle) })
+		f.empty()
 	}
 }
 
@@ -41,7 +41,7 @@ func (f *inflight) close(patience context.Context) {
 		f.leave()
 	})
 	select {
-	case <-f.idle:
+	case <-f.idle.Done():
 	case <-patience.Done():
 	}
 }

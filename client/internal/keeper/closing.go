@@ -20,13 +20,13 @@ func (k *Keeper) Desert() {
 }
 
 // Halt ends every lock's context, lets no further one begin, and renews those that there are until they are
-// released: then over is closed, and never by Desert.
-func (k *Keeper) Halt(cause error) (over <-chan struct{}) {
+// released: then over ends, and never by Desert.
+func (k *Keeper) Halt(cause error) (over context.Context) {
 	var left atomic.Int64
-	done := make(chan struct{})
+	over, end := context.WithCancel(context.Background())
 	less := func() {
 		if left.Add(-1) == 0 {
-			close(done)
+			end()
 		}
 	}
 	left.Add(1) // until all are counted
@@ -40,7 +40,7 @@ func (k *Keeper) Halt(cause error) (over <-chan struct{}) {
 		return h.Halt(cause)
 	})
 	less()
-	return done
+	return over
 }
 
 func (k *Keeper) stop(end func(*holding.Holding) *holding.Ending) {
