@@ -104,17 +104,12 @@ func (w *want) wait(ctx context.Context) (*Lock, *BusyError, error) {
 	if w.set.tries > 0 {
 		return w.poll(ctx, began)
 	}
-	for {
-		t, waited, err := w.ask(ctx, w.request())
-		if err != nil {
-			return nil, nil, w.stopped(ctx, began, waited.Position, w.busy(waited.Last), err)
-		}
-		if l, err := w.take(t); l != nil {
-			return l, w.busy(waited.Last), nil
-		} else if err != nil {
-			return nil, nil, w.stopped(ctx, began, waited.Position, w.busy(waited.Last), err)
-		} // it was lost on the way: stand in line again
+	l, waited, err := w.ask(ctx, w.Request)
+	last := w.busy(waited.Last)
+	if err != nil {
+		err = w.stopped(ctx, began, waited.Position, last, err)
 	}
+	return l, last, err
 }
 
 // TryAcquire takes the lock if it is free, and fails at once if not. One command; it never
@@ -133,17 +128,16 @@ func (c *Client) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 
 // want is what one call wants.
 type want struct {
+	queue.Request
 	client *Client
-	name   string
-	key    string
 	set    *settings       // the client's own, or a copy that options changed; never written after
 	parent context.Context // of the lock's context
 }
 
 func (c *Client) want(ctx context.Context, name string, opts []Option) (want, error) {
-	w := want{client: c, name: name, set: c.settings, parent: ctx}
-	var err error
-	if w.key, err = c.key(name); err != nil {
+	w := want{client: c, set: c.settings}
+	key, err := c.key(name)
+	if err != nil {
 		return w, err
 	}
 	if len(opts) > 0 {
@@ -158,12 +152,8 @@ func (c *Client) want(ctx context.Context, name string, opts []Option) (want, er
 		w.set = &set
 	}
 	w.parent = cmp.Or(w.set.parent, ctx)
+	w.Request = queue.Request{Name: name, Key: key, Terms: w.set.terms, Owner: w.set.owner, GiveUpEarly: w.set.GiveUpEarly}
 	return w, nil
-}
-
-// request is what the queue of the key is asked for.
-func (w *want) request() queue.Request {
-	return queue.Request{Name: w.name, Key: w.key, Terms: w.set.terms, Owner: w.set.owner, GiveUpEarly: w.set.GiveUpEarly}
 }
 
 // begun is the error of a call whose contexts had ended before it began.
@@ -176,8 +166,8 @@ func (w *want) begun(ctx context.Context) error {
 
 // outer is the lock of this name that ctx was taken under, if it is to be re-entered.
 func (w *want) outer(ctx context.Context) *holding.Holder {
-	t, _ := ctx.Value(holderKey{w.client, w.key}).(*holding.Holder)
-	if t == nil || w.set.alone || w.set.owner != "" && w.set.owner != t.Owner {
+	t, _ := ctx.Value(holderKey{w.client, w.Key}).(*holding.Holder)
+	if t == nil || w.set.alone || w.Owner != "" && w.Owner != t.Owner {
 		return nil
 	}
 	return t
@@ -185,11 +175,11 @@ func (w *want) outer(ctx context.Context) *holding.Holder {
 
 // try asks once.
 func (w *want) try(ctx context.Context) (*Lock, *BusyError, error) {
-	c, r := w.client, w.request()
+	c, r := w.client, w.Request
 	var question *tracking.Question
 	r.Try, r.Fresh = true, w.set.fresh
 	if r.Owner == "" && !w.set.fresh && r.Terms.Replicas == 0 && r.Terms.Crowd == 0 && c.cache.On() {
-		value, age, q := c.cache.Answer(w.key, tracking.Refusal)
+		value, age, q := c.cache.Answer(w.Key, tracking.Refusal)
 		if value != nil {
 			busy := *value.(*BusyError)
 			busy.Remaining -= age
@@ -198,17 +188,11 @@ func (w *want) try(ctx context.Context) (*Lock, *BusyError, error) {
 		question, r.Tracked = q, q != nil
 	}
 	sent := time.Now()
-	t, waited, err := w.ask(ctx, r)
+	l, waited, err := w.ask(ctx, r)
 	busy := w.busy(waited.Last)
 	switch {
 	case err == nil:
-		l, err := w.take(t)
-		if l == nil && err == nil {
-			if err = t.Cause(); errors.Is(err, ErrLost) { // on the way
-				return w.try(ctx)
-			}
-		}
-		return l, nil, err
+		return l, nil, nil
 	case busy == nil && err == ErrBusy: // it is being handed over in this process
 		busy = w.busy(&fcall.Reply{Why: functions.WhyServing})
 	case !errors.Is(err, ErrBusy) || busy == nil:
@@ -219,7 +203,7 @@ func (w *want) try(ctx context.Context) (*Lock, *BusyError, error) {
 		kept := *busy // the other one is the caller's
 		c.cache.Keep(question, tracking.Refusal, &kept, sent, busy.Remaining)
 	} else if waited.Asked {
-		c.cache.Notice(w.key)
+		c.cache.Notice(w.Key)
 	}
 	return nil, busy, nil
 }
@@ -250,20 +234,27 @@ func (w *want) poll(ctx context.Context, began time.Time) (*Lock, *BusyError, er
 	}
 }
 
-// ask asks the queue of the key. What the owner of the caller's choice got is confirmed if a ReleaseOwner of
-// this client crossed it, and asked for again if that gave it back.
-func (w *want) ask(ctx context.Context, r queue.Request) (*holding.Holder, queue.Waited, error) {
+// ask asks the queue of the key, again if what it got was lost on the way. What the owner of the caller's
+// choice got is confirmed if a ReleaseOwner of this client crossed it, which may have given it back.
+func (w *want) ask(ctx context.Context, r queue.Request) (*Lock, queue.Waited, error) {
 	for c := w.client; ; {
 		crossed := c.released.Load()
 		t, waited, err := c.queues.Acquire(ctx, r)
-		if err != nil || r.Owner == "" || c.released.Load() == crossed {
-			return t, waited, err
-		}
-		if err = c.confirm(ctx, t.Holding); err == nil {
-			return t, waited, nil
-		}
-		if c.queues.Decline(t); !errors.Is(err, ErrLost) {
+		if err != nil {
 			return nil, waited, err
+		}
+		if err = begun(w.parent); err == nil && r.Owner != "" && c.released.Load() != crossed {
+			err = c.confirm(ctx, t.Holding)
+		}
+		var l *Lock
+		if err == nil {
+			l, err = newLock(c, t, w.parent, false)
+		}
+		if l == nil {
+			c.queues.Decline(t)
+		}
+		if !errors.Is(err, ErrLost) {
+			return l, waited, err
 		}
 	}
 }

@@ -215,7 +215,7 @@ func (w *want) busy(r *fcall.Reply) *BusyError {
 	if r == nil || r.Why == functions.WhyFree || r.Why == functions.WhyBroken {
 		return nil
 	}
-	return &BusyError{Name: w.name, Holder: parseHolder(r.Holder, r.Fence), Remaining: r.Remaining,
+	return &BusyError{Name: w.Name, Holder: parseHolder(r.Holder, r.Fence), Remaining: r.Remaining,
 		Waiters: int(max(0, r.Waiters)), Why: r.Why}
 }
 
@@ -229,13 +229,13 @@ func (w *want) stopped(ctx context.Context, began time.Time, position int, last 
 	case w.client.leaving.Err() != nil:
 		err = context.Cause(w.client.leaving)
 	case errors.Is(err, ErrInvalid) || errors.Is(err, ErrLost):
-		return opError("acquire", w.name, err)
+		return opError("acquire", w.Name, err)
 	case errors.Is(err, context.Canceled):
 		err = canceled(ctx)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, queue.ErrTimeout):
 		err = timeout(ctx)
 	}
-	return &WaitError{Name: w.name, Waited: time.Since(began), Position: position, Last: last, Err: err}
+	return &WaitError{Name: w.Name, Waited: time.Since(began), Position: position, Last: last, Err: err}
 }
 
 // within is ctx until MaxWait is over.

@@ -94,17 +94,6 @@ func Slot(ctx context.Context) int {
 	return 0
 }
 
-// take makes the Lock of a holder. nil without an error: its time was over before.
-func (w *want) take(t *holding.Holder) (l *Lock, err error) {
-	if err = begun(w.parent); err == nil {
-		l, _ = newLock(w.client, t, w.parent, false)
-	}
-	if l == nil {
-		w.client.queues.Decline(t)
-	}
-	return l, err
-}
-
 // newLock makes a Lock of a holder's. The first one is counted already; join counts another. It fails
 // if the holder's time is over.
 func newLock(c *Client, t *holding.Holder, parent context.Context, join bool) (*Lock, error) {

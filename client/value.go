@@ -60,8 +60,8 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 	}
 	wait, cancel := w.set.within(ctx)
 	defer cancel()
-	v, mine := c.values.join(w.key, w.set.fresh)
-	for ; !mine; v, mine = c.values.join(w.key, w.set.fresh) {
+	v, mine := c.values.join(w.Key, w.set.fresh)
+	for ; !mine; v, mine = c.values.join(w.Key, w.set.fresh) {
 		select {
 		case <-v.ready:
 			if v.err != nil {
@@ -77,7 +77,7 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 		}
 		return nil, w.stopped(wait, began, 0, nil, wait.Err())
 	}
-	defer c.values.finish(w.key, v)
+	defer c.values.finish(w.Key, v)
 	lock, err := c.Acquire(wait, name, opts...)
 	if errors.As(err, &v.done) {
 		v.done.Keep = min(v.done.Keep, max(leastKeep, every)) // the server's clock may have been set back
