@@ -3,6 +3,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,30 +47,21 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	defer cancel()
 	parent, s := w.parent, &Locks{}
 	for _, name := range sorted {
-		l, err := s.next(until, parent, c, name, opts)
+		l, err := c.Acquire(until, name, WithOptions(opts...), WithMaxWait(0), WithLockContext(parent))
+		for _, held := range slices.Backward(s.all) { // the first that was lost meanwhile is why
+			err = cmp.Or(opError("acquire all", name, held.holder.Cause()), err)
+		}
+		if l != nil {
+			s.all, parent = append(s.all, l), l.Context()
+		}
 		if err != nil {
 			for _, l := range s.all {
 				l.decline()
 			}
 			return nil, err
 		}
-		s.all, parent = append(s.all, l), l.Context()
 	}
 	return s, nil
-}
-
-// next waits for one more lock, until one of those that are held is lost.
-func (s *Locks) next(until, parent context.Context, c *Client, name string, opts []Option) (*Lock, error) {
-	l, err := c.Acquire(until, name, WithOptions(opts...), WithMaxWait(0), WithLockContext(parent))
-	for _, held := range s.all {
-		if cause := held.holder.Cause(); cause != nil {
-			if err == nil {
-				s.all = append(s.all, l)
-			}
-			return nil, opError("acquire all", name, cause)
-		}
-	}
-	return l, err
 }
 
 // Context ends when the first of the locks is lost or released, or when its parent does; see
