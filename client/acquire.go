@@ -70,8 +70,9 @@ func (c *Client) acquire(ctx context.Context, name string, wait bool, opts []Opt
 		return nil, nil, opError(op, name, err)
 	}
 	defer c.inflight.leave()
-	if outer := w.outer(ctx); outer != nil {
-		l, err = w.reenter(ctx, outer)
+	t, _ := ctx.Value(holderKey{c, w.Key}).(*holding.Holder)
+	if t != nil && !w.set.alone && (w.Owner == "" || w.Owner == t.Owner) {
+		l, err = w.reenter(ctx, t)
 		return l, nil, opError("re-enter", name, err)
 	}
 	if err = w.begun(ctx); err != nil {
@@ -162,15 +163,6 @@ func (w *want) begun(ctx context.Context) error {
 		return err
 	}
 	return begun(w.set.parent)
-}
-
-// outer is the lock of this name that ctx was taken under, if it is to be re-entered.
-func (w *want) outer(ctx context.Context) *holding.Holder {
-	t, _ := ctx.Value(holderKey{w.client, w.Key}).(*holding.Holder)
-	if t == nil || w.set.alone || w.Owner != "" && w.Owner != t.Owner {
-		return nil
-	}
-	return t
 }
 
 // try asks once.
