@@ -51,9 +51,6 @@ const (
 	renewPause = time.Second
 )
 
-// Invalidated is called as rueidis.ClientOption.OnInvalidations is.
-type Invalidated = func([]rueidis.RedisMessage)
-
 // Adapt returns the options with these changes, and whether the last one is among them:
 //
 //   - PipelineMultiplex -1 where it is 0
@@ -70,19 +67,15 @@ type Invalidated = func([]rueidis.RedisMessage)
 //     Sentinel.Dialer, which is a copy
 //   - client-side caching in mode OPTIN NOLOOP, unless DisableCache, AlwaysRESP2 or
 //     ClientTrackingOptions say otherwise; invalidated is then called beside OnInvalidations
-func Adapt(option rueidis.ClientOption, wires *Wires, invalidated Invalidated) (
+func Adapt(option rueidis.ClientOption, wires *Wires, invalidated func([]rueidis.RedisMessage)) (
 	_ rueidis.ClientOption, caching bool) {
-	if option.PipelineMultiplex == 0 {
-		// By default rueidis spreads commands over 4 connections to a node, so that an acquire could
-		// overtake the release before it. Unnecessary once rueidis chooses the connection by the key.
-		option.PipelineMultiplex = -1
-	}
+	// By default rueidis spreads commands over 4 connections to a node, so that an acquire could overtake the
+	// release before it. Unnecessary once rueidis chooses the connection by the key.
+	option.PipelineMultiplex = cmp.Or(option.PipelineMultiplex, -1)
 	// Otherwise a connection that ended while it was idle fails the next call. Unnecessary once rueidis
 	// reads while nobody waits.
 	option.AlwaysPipelining = true
-	if option.MaxFlushDelay == 0 {
-		option.MaxFlushDelay = flushDelay
-	}
+	option.MaxFlushDelay = cmp.Or(option.MaxFlushDelay, flushDelay)
 	option.ReadBufferEachConn = cmp.Or(option.ReadBufferEachConn, buffer)
 	option.WriteBufferEachConn = cmp.Or(option.WriteBufferEachConn, buffer)
 	// At the end of a lifetime rueidis repeats commands, even those that must not be. Unnecessary
@@ -129,7 +122,7 @@ func Adapt(option rueidis.ClientOption, wires *Wires, invalidated Invalidated) (
 
 // Open connects with adapted options, as rueidis.NewClient does, until ctx ends. If the server refuses
 // tracking, it connects without: then caching is false, and refused says why. err is one of rueidis.
-func Open(ctx context.Context, option rueidis.ClientOption, invalidated Invalidated) (
+func Open(ctx context.Context, option rueidis.ClientOption, invalidated func([]rueidis.RedisMessage)) (
 	redis rueidis.Client, wires *Wires, caching bool, refused, err error) {
 	wires = NewWires()
 	stop := context.AfterFunc(ctx, wires.Close)
