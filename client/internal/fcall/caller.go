@@ -72,10 +72,14 @@ func (c *Caller) Slot(key string) uint16 {
 
 // Do makes one call.
 func (c *Caller) Do(ctx context.Context, call Call) (Reply, error) {
+	health, now := c.health(call.Key)
 	// Counted before it is compared, or many at once would all find room.
 	endless := ctx.Done() == nil && (c.Ended != nil || c.Closing.Done() == nil)
-	if n := c.flying.Add(1); c.admit(ctx, call.Key) == nil && (endless || n <= maxStraight && c.straight(call.Key)) {
-		reply, err := c.do(withoutDate(ctx), &call)
+	if n := c.flying.Add(1); c.admit(ctx, call.Key) == nil && (endless || n <= maxStraight && straight(health, now)) {
+		if _, dated := ctx.Deadline(); dated {
+			ctx = undated{ctx}
+		}
+		reply, err := c.do(ctx, &call, health, now)
 		return reply, c.landed(call.Key, err)
 	}
 	c.flying.Add(-1)
@@ -83,7 +87,7 @@ func (c *Caller) Do(ctx context.Context, call Call) (Reply, error) {
 	reply, err := Guard(ctx, c.Closing, c, own.Key, func(ctx context.Context) (Reply, error) {
 		c.flying.Add(1)
 		defer c.flying.Add(-1)
-		return c.do(ctx, &own)
+		return c.do(ctx, &own, health, now)
 	})
 	if err != nil { // perhaps left behind
 		c.written(&call, reply, err)
@@ -92,8 +96,7 @@ func (c *Caller) Do(ctx context.Context, call Call) (Reply, error) {
 }
 
 // do is Do without a guard. It repeats a call that did nothing because the library was missing, once.
-func (c *Caller) do(ctx context.Context, call *Call) (Reply, error) {
-	health, before := c.health(call.Key)
+func (c *Caller) do(ctx context.Context, call *Call, health *atomic.Uint32, before uint32) (Reply, error) {
 	reply, err := c.once(ctx, call)
 	if health != nil && health.Load() != before && (err == nil || refused(err) != nil) {
 		health.Store(before)

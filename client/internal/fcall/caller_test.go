@@ -172,7 +172,7 @@ func TestLateChange(t *testing.T) {
 		changed := make(chan string, 4)
 		c := connect(t, proxy.Addr, func(cfg *Config) { cfg.Ended, cfg.Changed = ended, func(key string, _ bool) { changed <- key } })
 		require.NoError(t, second(c.Do(t.Context(), about(t, Inspect))))
-		require.Equal(t, ended != nil, c.straight("k"))
+		require.Equal(t, ended != nil, straight(c.health("k")))
 		proxy.StallReplies()
 		for range 2 {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -244,7 +244,7 @@ func TestNotSentLate(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, functions.WhyFree, state.Why)
 		require.Eventually(t, func() bool { return c.flying.Load() == 0 }, 5*time.Second, time.Millisecond)
-		require.Equal(t, ended != nil, c.straight("k"), "there is a connection again")
+		require.Equal(t, ended != nil, straight(c.health("k")), "there is a connection again")
 	})
 }
 

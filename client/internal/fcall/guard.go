@@ -23,13 +23,6 @@ type undated struct{ context.Context }
 
 func (undated) Deadline() (deadline time.Time, ok bool) { return deadline, false }
 
-func withoutDate(ctx context.Context) context.Context {
-	if _, dated := ctx.Deadline(); !dated {
-		return ctx
-	}
-	return undated{ctx}
-}
-
 // unending has no Done either, only an Err.
 //
 // rueidis checks Err before it writes a command: a call that nobody waits for any more is not sent.
@@ -57,10 +50,9 @@ func (c *Caller) abandon(key string, n int64) {
 	c.group(key).Add(n)
 }
 
-// straight reports whether rueidis need not connect for a call: the slot of its key has been answered since
+// straight reports whether rueidis need not connect for a call: a slot of that health has been answered since
 // a connection ended, so it has one.
-func (c *Caller) straight(key string) bool {
-	at, now := c.health(key)
+func straight(at *atomic.Uint32, now uint32) bool {
 	return at != nil && now <= Shared && at.Load() == now
 }
 
