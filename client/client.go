@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/client/internal/holding"
 	"github.com/holdfast-go/holdfast/client/internal/inbox"
 	"github.com/holdfast-go/holdfast/client/internal/keeper"
+	"github.com/holdfast-go/holdfast/client/internal/lease"
 	"github.com/holdfast-go/holdfast/client/internal/queue"
 	"github.com/holdfast-go/holdfast/client/internal/replicas"
 	"github.com/holdfast-go/holdfast/client/internal/tracking"
@@ -151,6 +152,18 @@ func (c *Client) Redis() rueidis.Client {
 func (c *Client) heard() {
 	c.cache.Heard()
 	c.events.answered()
+}
+
+// unclaimed undoes a grant to an owner of this client that nobody waits with any more: after a
+// failover the new primary can have it in its line still. It names the token, so that nothing newer
+// is undone. Where the key was too long for the message, the provisional lease ends it. A message that is
+// older than the lock's release changes nothing: that release keeps the minimum. The inbox calls it, so it
+// waits for nothing.
+func (c *Client) unclaimed(owner string, g inbox.Grant) {
+	locks := g.Key != "" && (c.settings.NoPrefix || strings.HasPrefix(g.Key, c.settings.Prefix))
+	if locks && strings.HasPrefix(owner, c.identity+":") && !c.keeper.Returns(g.Key, owner) {
+		c.keeper.Undo(&keeper.Undo{Key: g.Key, Owner: owner, Token: g.Fence, Until: time.Now().Add(2 * lease.Handover)})
+	}
 }
 
 // key is the Redis key of a lock.

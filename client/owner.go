@@ -5,8 +5,11 @@ package client
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
+	"github.com/holdfast-go/holdfast/client/internal/holding"
+	"github.com/holdfast-go/holdfast/client/internal/keeper"
 )
 
 // ReleaseOwner gives a lock back for the owner of that string, all of its holds, whichever process
@@ -52,4 +55,13 @@ func (c *Client) ReleaseOwner(ctx context.Context, name, owner string) error {
 		return opError("release", name, ErrNotHeld)
 	}
 	return nil
+}
+
+// confirm asks the server whether a lock is ours, by a renewal that prolongs nothing.
+func (c *Client) confirm(ctx context.Context, h *holding.Holding) error {
+	r, err := c.backend.Do(ctx, keeper.Renewal(h, time.Millisecond))
+	if err == nil && (!r.Yes || r.Fence != h.First) {
+		err = c.keeper.Lose(h, r)
+	}
+	return err
 }
