@@ -80,22 +80,18 @@ func (c *Caller) Do(ctx context.Context, call Call) (Reply, error) {
 			ctx = undated{ctx}
 		}
 		reply, err := c.do(ctx, &call, health, now)
+		c.written(&call, reply, err)
 		return reply, c.landed(call.Key, err)
 	}
 	c.flying.Add(-1)
-	own := call // only this way needs one that outlives the caller
-	reply, err := Guard(ctx, c.Closing, c, own.Key, func(ctx context.Context) (Reply, error) {
-		c.flying.Add(1)
-		defer c.flying.Add(-1)
-		return c.do(ctx, &own, health, now)
-	})
-	if err != nil { // perhaps left behind
-		c.written(&call, reply, err)
-	}
-	return reply, err
+	o := c.Pipe(ctx, c.Closing, []Call{call}, func(ctx context.Context, calls []Call, outcomes []Outcome) {
+		outcomes[0].Reply, outcomes[0].Err = c.do(ctx, &calls[0], health, now)
+	})[0]
+	return o.Reply, o.Err
 }
 
-// do is Do without a guard. It repeats a call that did nothing because the library was missing, once.
+// do is Do without a guard, and without a report of what was written. It repeats a call that did nothing
+// because the library was missing, once.
 func (c *Caller) do(ctx context.Context, call *Call, health *atomic.Uint32, before uint32) (Reply, error) {
 	reply, err := c.once(ctx, call)
 	if health != nil && health.Load() != before && (err == nil || refused(err) != nil) {
@@ -107,7 +103,6 @@ func (c *Caller) do(ctx context.Context, call *Call, health *atomic.Uint32, befo
 		}
 		err = c.Explain(err)
 	}
-	c.written(call, reply, err)
 	return reply, err
 }
 
@@ -133,31 +128,9 @@ func (c *Caller) Send(ctx context.Context, calls []Call) []Outcome {
 	return c.Pipe(ctx, context.Background(), calls, c.send)
 }
 
-// Pipe makes calls by a fn that uses Command and Decode. It returns as Guard does.
-func (c *Caller) Pipe(ctx, closing context.Context, calls []Call,
-	fn func(context.Context, []Call) []Outcome) []Outcome {
-	outcomes, err := Guard(ctx, closing, c, calls[0].Key, func(ctx context.Context) ([]Outcome, error) {
-		c.flying.Add(1)
-		defer c.flying.Add(-1)
-		outcomes := fn(ctx, calls)
-		for i, o := range outcomes {
-			c.written(&calls[i], o.Reply, o.Err)
-		}
-		return outcomes, nil
-	})
-	if err != nil { // not sent, or left behind
-		outcomes = make([]Outcome, len(calls))
-		for i := range outcomes {
-			outcomes[i].Err = err
-			c.written(&calls[i], Reply{}, err)
-		}
-	}
-	return outcomes
-}
-
 // send is Send without a guard. It repeats the calls that missed the library, once.
-func (c *Caller) send(ctx context.Context, calls []Call) []Outcome {
-	outcomes := c.pipeline(ctx, calls)
+func (c *Caller) send(ctx context.Context, calls []Call, outcomes []Outcome) {
+	copy(outcomes, c.pipeline(ctx, calls))
 	var missed []int
 	var again []Call
 	for i, o := range outcomes {
@@ -171,7 +144,6 @@ func (c *Caller) send(ctx context.Context, calls []Call) []Outcome {
 	for i, o := range outcomes {
 		outcomes[i].Err = c.Explain(o.Err)
 	}
-	return outcomes
 }
 
 func (c *Caller) pipeline(ctx context.Context, calls []Call) []Outcome {

@@ -85,37 +85,48 @@ func (c *Caller) admit(ctx context.Context, key string) error {
 	return ctx.Err()
 }
 
-// Guard runs fn as one call of c about a key. It returns when ctx or closing ends, whatever fn does, with the
-// error of ctx or the cause of closing. fn's context has no Done, only an Err, unless neither can end.
-func Guard[T any](ctx, closing context.Context, c *Caller, key string,
-	fn func(context.Context) (T, error)) (value T, err error) {
-	if err := c.admit(ctx, key); err != nil {
-		return value, err
+// Pipe makes calls by a fn that uses Command and Decode, and fills in their outcomes. It returns when ctx or
+// closing ends, whatever fn does, with the error of ctx or the cause of closing for each. fn's context has no
+// Done, only an Err, unless neither can end.
+func (c *Caller) Pipe(ctx, closing context.Context, calls []Call, fn func(context.Context, []Call, []Outcome)) []Outcome {
+	key, done, outcomes := calls[0].Key, make(chan struct{}), make([]Outcome, len(calls))
+	err := c.admit(ctx, key)
+	switch {
+	case err != nil:
+	case ctx.Done() == nil && closing.Done() == nil:
+		c.run(ctx, calls, outcomes, fn, done)
+		return outcomes
+	default:
+		go c.run(unending{undated{ctx}}, calls, outcomes, fn, done)
+		select {
+		case <-done:
+			return outcomes
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-closing.Done():
+			err = context.Cause(closing)
+		}
+		c.abandon(key, 1)
+		go func() {
+			<-done
+			c.abandon(key, -1)
+		}()
 	}
-	if ctx.Done() == nil && closing.Done() == nil {
-		return fn(ctx)
+	outcomes = make([]Outcome, len(calls)) // not sent; or left behind, where the others are written yet
+	for i := range outcomes {
+		outcomes[i].Err = err
+		c.written(&calls[i], Reply{}, err)
 	}
-	type result struct {
-		value T
-		err   error
+	return outcomes
+}
+
+// run runs fn, and closes done.
+func (c *Caller) run(ctx context.Context, calls []Call, outcomes []Outcome, fn func(context.Context, []Call, []Outcome), done chan<- struct{}) {
+	defer close(done)
+	c.flying.Add(1)
+	fn(ctx, calls, outcomes)
+	c.flying.Add(-1)
+	for i, o := range outcomes {
+		c.written(&calls[i], o.Reply, o.Err)
 	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := fn(unending{undated{ctx}})
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-closing.Done():
-		err = context.Cause(closing)
-	}
-	c.abandon(key, 1)
-	go func() {
-		<-done
-		c.abandon(key, -1)
-	}()
-	return value, err
 }

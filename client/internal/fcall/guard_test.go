@@ -14,6 +14,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// guard makes a call about a key that answers with a token.
+func guard(ctx context.Context, c *Caller, key string, call func() (int, error)) (int, error) {
+	o := c.Pipe(ctx, c.Closing, []Call{{Key: key}}, func(_ context.Context, _ []Call, outcomes []Outcome) {
+		n, err := call()
+		outcomes[0] = Outcome{Reply{Fence: int64(n)}, err}
+	})[0]
+	return int(o.Fence), o.Err
+}
+
 // rueidis can hang in a connect of another call: whatever it does, a call is back when its context
 // ends, or the client closes.
 func TestACallReturnsWhenNobodyWants(t *testing.T) {
@@ -32,7 +41,7 @@ func TestACallReturnsWhenNobodyWants(t *testing.T) {
 					time.AfterFunc(time.Second, func() { stop(own) })
 				}
 				hang, began := make(chan struct{}), time.Now()
-				value, err := Guard(ctx, c.Closing, c, "", func(context.Context) (int, error) { <-hang; return 7, nil })
+				value, err := guard(ctx, c, "", func() (int, error) { <-hang; return 7, nil })
 				require.Equal(t, time.Second, time.Since(began))
 				require.Equal(t, want, err)
 				require.Zero(t, value)
@@ -45,16 +54,16 @@ func TestACallReturnsWhenNobodyWants(t *testing.T) {
 	}
 }
 
-func TestGuardReturnsWhatTheCallDid(t *testing.T) {
+func TestPipeReturnsWhatTheCallDid(t *testing.T) {
 	over, cancel := context.WithCancel(context.Background())
 	c, own := New(quiet(nil)), errors.New("own")
 	for _, ctx := range []context.Context{context.Background(), over} {
-		value, err := Guard(ctx, c.Closing, c, "", func(context.Context) (int, error) { return 7, own })
+		value, err := guard(ctx, c, "", func() (int, error) { return 7, own })
 		require.Equal(t, 7, value)
 		require.Equal(t, own, err)
 	}
 	cancel()
-	_, err := Guard(over, c.Closing, c, "", func(context.Context) (int, error) { t.Error("nothing is to be sent any more"); return 0, nil })
+	_, err := guard(over, c, "", func() (int, error) { t.Error("nothing is to be sent any more"); return 0, nil })
 	require.Equal(t, context.Canceled, err)
 }
 
@@ -66,13 +75,13 @@ func TestAbandonedCallsAreBounded(t *testing.T) {
 		defer cancel()
 		for range maxAbandoned {
 			go func() {
-				_, _ = Guard(ctx, c.Closing, c, "", func(context.Context) (int, error) { <-hang; return 7, nil })
+				_, _ = guard(ctx, c, "", func() (int, error) { <-hang; return 7, nil })
 			}()
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
 		for _, err := range []error{
-			second(Guard(t.Context(), c.Closing, c, "", func(context.Context) (int, error) { t.Error("sent"); return 0, nil })),
+			second(guard(t.Context(), c, "", func() (int, error) { t.Error("sent"); return 0, nil })),
 			second(c.Do(t.Context(), plain(Acquire))),
 			second(c.Do(context.Background(), plain(Acquire))),
 			c.Send(t.Context(), []Call{plain(Acquire), plain(Renew)})[1].Err,
@@ -83,7 +92,7 @@ func TestAbandonedCallsAreBounded(t *testing.T) {
 		}
 		close(hang)
 		synctest.Wait()
-		require.NoError(t, second(Guard(t.Context(), c.Closing, c, "", func(context.Context) (int, error) { return 7, nil })))
+		require.NoError(t, second(guard(t.Context(), c, "", func() (int, error) { return 7, nil })))
 	})
 }
 
@@ -97,25 +106,25 @@ func TestAbandonedCallsOfOneNode(t *testing.T) {
 		silent, other := "{"+cluster.TagFor(100)+"}", "{"+cluster.TagFor(8000)+"}"
 		for range maxAbandoned {
 			go func() {
-				_, _ = Guard(ctx, c.Closing, c, silent, func(context.Context) (int, error) { <-hang; return 7, nil })
+				_, _ = guard(ctx, c, silent, func() (int, error) { <-hang; return 7, nil })
 			}()
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		call := func(context.Context) (int, error) { return 7, nil }
-		require.ErrorIs(t, second(Guard(t.Context(), c.Closing, c, silent, call)), ErrUnreachable)
-		require.NoError(t, second(Guard(t.Context(), c.Closing, c, other, call)))
+		call := func() (int, error) { return 7, nil }
+		require.ErrorIs(t, second(guard(t.Context(), c, silent, call)), ErrUnreachable)
+		require.NoError(t, second(guard(t.Context(), c, other, call)))
 		for slot := range uint16(1000) { // more of that node: there is an end to all of them
 			c.abandon("{"+cluster.TagFor(slot)+"}", 1)
 		}
-		require.ErrorIs(t, second(Guard(t.Context(), c.Closing, c, "{"+cluster.TagFor(900)+"}", call)), ErrUnreachable)
-		require.NoError(t, second(Guard(t.Context(), c.Closing, c, other, call)))
+		require.ErrorIs(t, second(guard(t.Context(), c, "{"+cluster.TagFor(900)+"}", call)), ErrUnreachable)
+		require.NoError(t, second(guard(t.Context(), c, other, call)))
 		for slot := range uint16(1000) {
 			c.abandon("{"+cluster.TagFor(slot)+"}", -1)
 		}
 		close(hang)
 		synctest.Wait()
-		require.NoError(t, second(Guard(t.Context(), c.Closing, c, silent, call)))
+		require.NoError(t, second(guard(t.Context(), c, silent, call)))
 	})
 }
 

@@ -47,9 +47,14 @@ func (b *Backend) home(ctx context.Context, nodes map[string]rueidis.Client, key
 func (b *Backend) learn(ctx context.Context, key string) *homes {
 	ctx, cancel := context.WithTimeout(ctx, nudge)
 	defer cancel()
-	nodes, _ := fcall.Guard(ctx, b.Closing, b.Caller, key, func(ctx context.Context) ([]cluster.Node, error) {
-		return cluster.Topology(ctx, b.Redis)
-	})
+	var found, nodes []cluster.Node // found is not looked at if the question is left behind
+	question := []fcall.Call{{Verb: fcall.Inspect, Key: key}}
+	o := b.Pipe(ctx, b.Closing, question, func(ctx context.Context, _ []fcall.Call, outcomes []fcall.Outcome) {
+		found, outcomes[0].Err = cluster.Topology(ctx, b.Redis)
+	})[0]
+	if o.Err == nil {
+		nodes = found
+	}
 	at := new(homes)
 	for _, n := range nodes {
 		for _, slots := range n.Slots {

@@ -137,10 +137,10 @@ func (b *Backend) pipeline(ctx context.Context, to place, calls []fcall.Call) []
 	}
 	command := b.Redis.B().Wait().Numreplicas(int64(replicas)).Timeout(max(1, wait.Milliseconds())).Build()
 	commands = append(commands, command.SetSlot(calls[0].Key))
-	outcomes := b.Pipe(ctx, b.Closing, calls, func(ctx context.Context, calls []fcall.Call) []fcall.Outcome {
+	outcomes := b.Pipe(ctx, b.Closing, calls, func(ctx context.Context, calls []fcall.Call, outcomes []fcall.Outcome) {
 		limited, cancel := context.WithTimeout(ctx, wait+grace)
 		defer cancel()
-		return b.decode(ctx, calls, to.node.DoMulti(limited, commands...))
+		b.decode(ctx, calls, to.node.DoMulti(limited, commands...), outcomes)
 	})
 	if b.Redis.Mode() == rueidis.ClientModeCluster && failed(outcomes[0].Err) {
 		b.homes.Store(nil)
@@ -149,8 +149,7 @@ func (b *Backend) pipeline(ctx context.Context, to place, calls []fcall.Call) []
 	return outcomes
 }
 
-func (b *Backend) decode(ctx context.Context, calls []fcall.Call, results []rueidis.RedisResult) []fcall.Outcome {
-	outcomes := make([]fcall.Outcome, len(calls))
+func (b *Backend) decode(ctx context.Context, calls []fcall.Call, results []rueidis.RedisResult, outcomes []fcall.Outcome) {
 	each := (len(results) - 1) / len(calls) // with ASKING two
 	for i := range calls {
 		outcomes[i].Reply, outcomes[i].Err = b.Decode(ctx, &calls[i], results[(i+1)*each-1])
@@ -162,7 +161,6 @@ func (b *Backend) decode(ctx context.Context, calls []fcall.Call, results []ruei
 			}
 		}
 	}
-	return outcomes
 }
 
 // acknowledged is the error of a yes that too few replicas have. It may be theirs later, and it was
