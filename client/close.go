@@ -50,7 +50,8 @@ func (c *Client) Close() {
 // still works then is not given back: its lease ends it. Shut servers and schedulers down first, so that
 // nothing new comes in.
 //
-// Errors: ErrTimeout or context.Canceled when ctx ended while locks were held, or calls of Release under way;
+// Errors: ErrTimeout or context.Canceled when ctx ended while locks were held, some of which the text names, or
+// calls of Release under way;
 // ErrClosed when Close was called meanwhile.
 func (c *Client) Shutdown(ctx context.Context) error {
 	c.leave(ErrShutdown)
@@ -63,10 +64,14 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	}
 	c.releases.close(ctx)
 	done, err := over.Err() != nil && c.releases.idle.Err() != nil, cmp.Or(begun(ctx), ErrClosed)
+	var left []string
+	for _, h := range c.keeper.Owned("", "") {
+		left = append(left, h.Name)
+	}
 	if c.Close(); done {
 		return nil
 	}
-	return fmt.Errorf("holdfast: shutdown: locks are held, and left to their leases: %w", err)
+	return fmt.Errorf("holdfast: shutdown: left to their leases: %q, %d in all: %w", left[:min(len(left), 10)], len(left), err)
 }
 
 // inflight counts calls under way: those that may take a lock, which Close and Shutdown shut, and releases.

@@ -221,10 +221,10 @@ func (l *Lock) renew(ctx context.Context, d time.Duration) error {
 // Release gives this hold back. The last one frees the lock, or hands it to the next in line. It
 // ends the lock's context at once, with ErrReleased, and before anybody else can have the lock. It
 // blocks for one round trip, and while the server cannot be reached until ctx ends or the lease has
-// ended. The release goes on in the background when ctx ends; a context that is over already still
-// releases, and waits for the answer for at most 250 ms. A lock that was lost is released too, in
-// the background: another server may have it still, and keeps others out until then, or until the
-// lease is over.
+// ended. The release goes on in the background then. If ctx is over already, or is cancelled meanwhile,
+// it waits for the answer for at most 250 ms more. A lock that was lost is released too, in the
+// background: another server may have it still, and keeps others out until then, or until the lease is
+// over.
 //
 // Errors: ErrNotHeld when it was released before; *LostError when the lock was lost before: what
 // was done since may have run beside another holder; ErrUnreachable when the server did not answer

@@ -86,6 +86,7 @@ func TestShutdown(t *testing.T) {
 		err = old.Shutdown(ctx)
 		require.ErrorIs(t, err, client.ErrTimeout)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, `left to their leases: ["works"], 1 in all`)
 		info, err := other.Inspect(t.Context(), "works")
 		require.NoError(t, err)
 		require.Equal(t, lock.Fence(), info.Fence, "not given back")

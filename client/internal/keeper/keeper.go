@@ -137,12 +137,12 @@ func (k *Keeper) sooner(due time.Time) {
 	}
 }
 
-// Owned returns the Holdings of an owner for a key.
+// Owned returns the Holdings of an owner for a key; "" is any.
 func (k *Keeper) Owned(key, owner string) (found []*holding.Holding) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, x := range k.queue {
-		if h, ok := x.timed.(*holding.Holding); ok && h.Key == key && (owner == "" || h.Owner == owner) {
+		if h, ok := x.timed.(*holding.Holding); ok && (key == "" || h.Key == key) && (owner == "" || h.Owner == owner) {
 			found = append(found, h)
 		}
 	}

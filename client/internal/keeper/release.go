@@ -59,7 +59,8 @@ func (k *Keeper) Release(ctx context.Context, h *holding.Holding, last int64, ri
 	k.mu.Lock()
 	k.update(h, time.Time{}) // it is over
 	k.mu.Unlock()
-	ctx, cancel := within(ctx, until)
+	caller, over := ctx, ctx.Err() != nil
+	ctx, cancel := within(caller, until)
 	defer cancel()
 	r, err := k.first(ctx, u.call(), ride)
 	u.finished(err)
@@ -81,6 +82,10 @@ func (k *Keeper) Release(ctx context.Context, h *holding.Holding, last int64, ri
 			return err
 		}
 		err = errLate
+	}
+	if !over && caller.Err() == context.Canceled { // meanwhile: as if before
+		ctx, cancel = within(caller, until)
+		defer cancel()
 	}
 	select {
 	case o := <-done:

@@ -250,6 +250,17 @@ func TestReleaseAtASilentServer(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Len(t, b.server.asked(fcall.Release), 2)
 	})
+	for slow, want := range map[time.Duration]error{-ms: nil, time.Minute: fcall.ErrUnreachable} { // its caller leaves after a second
+		in(t, func(t *testing.T, b *bed) {
+			h, _, ref := b.hold(b.Context(), terms)
+			b.server.set(func(s *server) { s.silent = true })
+			ctx, cancel := context.WithCancel(b.Context())
+			time.AfterFunc(time.Second, cancel)
+			time.AfterFunc(time.Second+slow, func() { b.server.set(func(s *server) { s.silent = false }) })
+			require.ErrorIs(t, b.release(ctx, h, ref), want)
+			require.LessOrEqual(t, time.Since(b.server.began), time.Second+overWait)
+		})
+	}
 	in(t, func(t *testing.T, b *bed) {
 		short := *terms
 		short.Length, short.RenewEvery = 10*time.Second, 0
