@@ -37,12 +37,10 @@ func decodeReply(call *Call, message *rueidis.RedisMessage) (r Reply, err error)
 	var d decoder
 	if n, problem := message.ToInt64(); problem == nil {
 		r = d.plain(call, n)
-	} else if d.values, err = message.ToArray(); err != nil {
-		return r, malformed(err)
-	} else {
+	} else if d.values, err = message.ToArray(); err == nil {
 		r = d.array(call)
 	}
-	if d.wrong {
+	if d.wrong || err != nil {
 		kept := *message // message itself stays on the stack
 		return Reply{}, malformed(&kept)
 	}
