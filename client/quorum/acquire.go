@@ -12,7 +12,7 @@ import (
 )
 
 // Who has the vote of the first server asks for the others so often: others can be giving them back this
-// moment. The pauses grow from a millisecond.
+// moment. The pauses grow from a millisecond. As many rounds more can raise tokens.
 const tries = 5
 
 // acquire takes the lock if a majority gives it. Of those who come at once only the one that has the vote of
@@ -33,7 +33,7 @@ func (s *servers) acquire(ctx context.Context, call fcall.Call) (fcall.Reply, er
 		}
 	}
 	token := int64(0) // any
-	for try, raised := 1, 0; ; try++ {
+	for try := 1; ; try++ {
 		p, err := s.round(ctx, b, votes, token)
 		token = p.token()
 		switch {
@@ -45,8 +45,7 @@ func (s *servers) acquire(ctx context.Context, call fcall.Call) (fcall.Reply, er
 			return granted(token), nil
 		case p.answered() < s.need:
 			return fcall.Reply{}, fcall.Uncertain(p.failure()) // some may have voted
-		case token != 0 && raised < tries: // it is not known to a majority yet
-			raised++
+		case token != 0 && try < 2*tries: // it is not known to a majority yet
 			continue
 		case token != 0 && len(p.no) == 0:
 			return fcall.Reply{}, errClocks

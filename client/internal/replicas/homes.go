@@ -48,10 +48,10 @@ func (b *Backend) learn(ctx context.Context, key string) *homes {
 	ctx, cancel := context.WithTimeout(ctx, nudge)
 	defer cancel()
 	var found, nodes []cluster.Node // found is not looked at if the question is left behind
-	question := []fcall.Call{{Verb: fcall.Inspect, Key: key}}
-	o := b.Pipe(ctx, b.Closing, question, func(ctx context.Context, _ []fcall.Call, outcomes []fcall.Outcome) {
+	look := func(ctx context.Context, _ []fcall.Call, outcomes []fcall.Outcome) {
 		found, outcomes[0].Err = cluster.Topology(ctx, b.Redis)
-	})[0]
+	}
+	o := b.Pipe(ctx, b.Closing, []fcall.Call{{Verb: fcall.Inspect, Key: key}}, look)[0]
 	if o.Err == nil {
 		nodes = found
 	}
