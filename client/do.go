@@ -86,15 +86,18 @@ func Wrap[A, T any](c *Client, name func(A) string, fn func(context.Context, A) 
 }
 
 // Name joins parts, as fmt.Sprint writes them, to a lock's name with ':'. A ':' or '%' within a part is
-// escaped (%3A, %25), so different texts never make the same name. The text of a pointer can be its address,
-// and each caller would have a lock of its own: with one that has no String, the name is empty, an
-// ErrArgument. One within a part, as in a []*int, is not noticed.
+// escaped (%3A, %25), so different texts never make the same name. The text of a pointer, a func or a channel
+// can be its address, and each caller would have a lock of its own: with one that has no String, the name is
+// empty, an ErrArgument. One within a part, as in a []*int, is not noticed.
 func Name(parts ...any) string {
 	escape := strings.NewReplacer("%", "%25", ":", "%3A")
 	texts := make([]string, len(parts))
 	for i, part := range parts {
-		if _, says := part.(fmt.Stringer); !says && reflect.ValueOf(part).Kind() == reflect.Pointer {
-			return ""
+		switch reflect.ValueOf(part).Kind() {
+		case reflect.Pointer, reflect.UnsafePointer, reflect.Func, reflect.Chan:
+			if _, says := part.(fmt.Stringer); !says {
+				return ""
+			}
 		}
 		texts[i] = escape.Replace(fmt.Sprint(part))
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -175,7 +176,9 @@ func TestAReleaseWaitsForNoReplica(t *testing.T) {
 
 func TestNameKeepsPartsApart(t *testing.T) {
 	require.Equal(t, "order:42", client.Name("order", 42))
-	require.Empty(t, client.Name("order", new(int64)), "its text is an address")
+	for _, part := range []any{new(int64), func() {}, make(chan int), unsafe.Pointer(new(int64))} {
+		require.Empty(t, client.Name("order", part), "its text is an address: %T", part)
+	}
 	require.NotEqual(t, client.Name("a:b", "c"), client.Name("a", "b:c"))
 	require.NotEqual(t, client.Name("a%3Ab"), client.Name("a:b"))
 }
