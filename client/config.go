@@ -41,7 +41,7 @@ type Config struct {
 	// NoRenewal leaves the lease as it was taken: the lock ends with it. Default false.
 	NoRenewal bool
 	// RenewEvery is how long after each renewal the next one is due. Default a third of the lease;
-	// at most four fifths of it, less 2 ms.
+	// at least 1 ms, at most four fifths of the lease, less 2 ms.
 	RenewEvery time.Duration
 	// MaxRenewals, if positive, ends the lock's context (ErrMaxRenewals) when one more would be
 	// due, and releases the lock after Grace. Default 0: no limit.
@@ -187,8 +187,8 @@ func (s *settings) check() error {
 		return fmt.Errorf("%w: WithPolling: tries must not be negative, but is %d", ErrArgument, s.tries)
 	case s.tries > 0 && s.interval <= 0:
 		return fmt.Errorf("%w: WithPolling: interval must be positive, not %v", ErrArgument, s.interval)
-	case s.RenewEvery < 0 || s.RenewEvery > slowest:
-		return fmt.Errorf("%w: RenewEvery must be from 0 to %v, four fifths of the lease less 2 ms, not %v", ErrArgument, slowest, s.RenewEvery)
+	case s.RenewEvery != 0 && (s.RenewEvery < time.Millisecond || s.RenewEvery > slowest):
+		return fmt.Errorf("%w: RenewEvery must be 0 or from 1 ms to %v, four fifths of the lease less 2 ms, not %v", ErrArgument, slowest, s.RenewEvery)
 	case s.MaxRenewals < 0:
 		return fmt.Errorf("%w: MaxRenewals must not be negative, but is %d", ErrArgument, s.MaxRenewals)
 	case s.MaxHold < 0:
