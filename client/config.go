@@ -147,6 +147,7 @@ type settings struct {
 	owner    string
 	owned    bool           // by WithOwner
 	crowd    int            // as in lease.Terms
+	limit    int            // of WithLimit, as it was given
 	several  bool           // by WithLimit or WithShared
 	every    *time.Duration // of Once and OnceValue; nil: by neither
 	valued   bool           // by OnceValue
@@ -230,7 +231,7 @@ func (s *settings) check() error {
 	case s.several && s.owned:
 		return fmt.Errorf("%w: WithLimit and WithShared cannot be combined with WithOwner: each holder has an owner string of its own", ErrArgument)
 	case s.several && s.crowd != lease.Shared && (s.crowd < 1 || s.crowd > functions.MaxHolders):
-		return fmt.Errorf("%w: WithLimit: the limit must be from 1 to %d, not %d", ErrArgument, functions.MaxHolders, s.crowd)
+		return fmt.Errorf("%w: WithLimit: the limit must be from 1 to %d, not %d", ErrArgument, functions.MaxHolders, s.limit)
 
 	case len(s.Label) > maxLabel:
 		return fmt.Errorf("%w: Label must have at most %d bytes, not %d", ErrArgument, maxLabel, len(s.Label))
