@@ -54,7 +54,8 @@ var ErrStale = fmt.Errorf("%w: a newer holder has claimed", client.ErrLost)
 // claim the same locks never wait for each other in a circle.
 //
 // Errors: ErrStale; client.ErrArgument if ctx is under no lock, or not under one that is named; the
-// cause of ctx, if it has ended; the database's own. After an error roll back.
+// cause of ctx, if it has ended (client.ErrNotHeld after the lock's Release); the database's own. After an
+// error roll back.
 func (d Dialect) Claim(ctx context.Context, tx *sql.Tx, names ...string) error {
 	return guard(ctx, tx, "claim", d.claim, names, func(token int64) int64 { return token })
 }
@@ -85,6 +86,8 @@ func guard(ctx context.Context, tx *sql.Tx, op string, s statement, names []stri
 			err = tx.QueryRowContext(ctx, s.read, args...).Scan(&newest)
 		}
 		switch cause := context.Cause(ctx); {
+		case err != nil && errors.Is(cause, client.ErrReleased): // which is of no kind
+			err = fmt.Errorf("%w: %v (%v)", client.ErrNotHeld, cause, err)
 		case err != nil && cause != nil:
 			err = fmt.Errorf("%w (%v)", cause, err)
 		case errors.Is(err, sql.ErrNoRows): // MySQL may cut a key that is too long, and says nothing
