@@ -91,7 +91,7 @@ func guard(ctx context.Context, tx *sql.Tx, op string, s statement, names []stri
 		case err != nil && cause != nil:
 			err = fmt.Errorf("%w (%v)", cause, err)
 		case errors.Is(err, sql.ErrNoRows): // MySQL may cut a key that is too long, and says nothing
-			err = fmt.Errorf("%w: the key is too long for lock_key, or its row was deleted meanwhile", client.ErrArgument)
+			err = fmt.Errorf("%w: the key is too long for lock_key, or its row was deleted meanwhile (then try again)", client.ErrArgument)
 		case err == nil && newest > lock.Fence:
 			err = fmt.Errorf("%w: token %d, after %d", ErrStale, lock.Fence, newest)
 		}
