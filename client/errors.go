@@ -26,7 +26,8 @@ var (
 	ErrTimeout = errors.New("waited too long")
 
 	// ErrUnreachable (503): the server is gone, silent, full, starting, or refuses. The outcome of
-	// the call may be unknown.
+	// the call may be unknown. A try whose deadline passed before its answer is this too, however short that
+	// was: give it longer than the server's worst answer takes, 100 ms or more.
 	ErrUnreachable = fcall.ErrUnreachable
 
 	// ErrClosed (503): Close or Shutdown was called.
