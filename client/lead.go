@@ -28,7 +28,8 @@ const (
 // else while it led: nil, or an error of its own, ends the campaign. The lock is given back then.
 //
 // Who leads is what Inspect says. With WithLabel its address is there too, for those who want to
-// reach it; Watch tells of changes. WithMaxHold bounds a term. Like every lock it can be lost: do the
+// reach it; Watch tells of changes. WithMaxHold bounds a term: each that ends so is a line in the log, and a
+// Lost for the Observer. Like every lock it can be lost: do the
 // work under fn's context, and give Fence to what must not receive orders of two leaders. MaxWait,
 // GiveUpEarly and WithPolling have no effect here. It never re-enters: under the context of a Lock of the
 // same name it waits for that one's end.
