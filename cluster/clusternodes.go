@@ -29,17 +29,21 @@ func parseClusterNodes(reply, asked string, connected map[string]rueidis.Client)
 			return nil, fmt.Errorf("CLUSTER NODES: unexpected line %q", line)
 		}
 		flags := strings.Split(fields[2], ",")
-		// A node in handshake is not a member yet, and one without an address cannot be reached by
-		// anybody.
-		if slices.Contains(flags, "handshake") || slices.Contains(flags, "noaddr") {
-			continue
-		}
 		node := Node{
 			ID:    fields[0],
 			Addr:  memberAddr(fields[1], asked, slices.Contains(flags, "myself"), connected),
 			Role:  Primary,
 			Slots: slotRanges(fields[8:]),
 			Down:  slices.Contains(flags, "fail"),
+		}
+		// A node in handshake is not a member yet. One without an address cannot be reached by anybody. But
+		// slots can still be its own: another node, an empty one, may have come to its address.
+		noaddr := slices.Contains(flags, "noaddr")
+		if slices.Contains(flags, "handshake") || noaddr && len(node.Slots) == 0 {
+			continue
+		}
+		if noaddr {
+			node.Addr, node.Down = node.ID, true
 		}
 		if slices.Contains(flags, "slave") || slices.Contains(flags, "replica") {
 			node.Role = Replica

@@ -15,7 +15,8 @@ func TestParseClusterNodes(t *testing.T) {
 		"c 2001:db8::3:7000@17000 slave,fail a 0 1 1 disconnected\n" +
 		"d :7000@17000 myself,slave a 0 1 1 connected\n" +
 		"e 10.0.0.5:7000@17000 handshake - 0 0 0 connected\n" +
-		"f :0@0 slave,noaddr b 0 0 0 disconnected\n"
+		"f :0@0 slave,noaddr b 0 0 0 disconnected\n" +
+		"g :0@0 master,fail,noaddr - 0 0 0 disconnected 300-301\n" // an empty node came to its address
 	connected := map[string]rueidis.Client{"one.example:7000": struct{ rueidis.Client }{}}
 	nodes, err := parseClusterNodes(reply, "10.0.0.4:7000", connected)
 	require.NoError(t, err)
@@ -24,6 +25,7 @@ func TestParseClusterNodes(t *testing.T) {
 		{ID: "b", Addr: "10.0.0.2:7000", Role: Primary},
 		{ID: "c", Addr: "[2001:db8::3]:7000", Role: Replica, Primary: "one.example:7000", Down: true},
 		{ID: "d", Addr: "10.0.0.4:7000", Role: Replica, Primary: "one.example:7000"},
+		{ID: "g", Addr: "g", Role: Primary, Slots: [][2]uint16{{300, 301}}, Down: true},
 	}, nodes)
 
 	_, err = parseClusterNodes("nonsense\n", "10.0.0.4:7000", nil)

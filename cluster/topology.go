@@ -29,9 +29,10 @@ const (
 
 // Node is one server of a deployment.
 type Node struct {
-	ID   string // the node's id in a cluster, "" elsewhere
-	Addr string // host:port, as the client knows it, or as the deployment announces it
-	Role Role   // Primary or Replica
+	ID string // the node's id in a cluster, "" elsewhere
+	// host:port, as the client knows it, or as the deployment announces it; of a node that has none, its ID
+	Addr string
+	Role Role // Primary or Replica
 	// of a replica: its primary's Addr, or "" if that is not known; "" of a primary
 	Primary string
 	// of a primary in a cluster: its ranges of hash slots, first and last included; may be none

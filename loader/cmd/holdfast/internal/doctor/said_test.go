@@ -43,4 +43,6 @@ func TestCoverage(t *testing.T) {
 	require.Equal(t, []string{"16382-16383"}, free)
 	free, _ = coverage(line + " 0-16383\n")
 	require.Empty(t, free)
+	free, _ = coverage(line + " 0-9\n" + "id2 :0@0 master,fail,noaddr - 0 0 1 disconnected 10-16383\n")
+	require.Equal(t, []string{"10-16383"}, free, "an empty node came to its address")
 }

@@ -53,11 +53,15 @@ func (n *node) door() string {
 	return n.addr
 }
 
-// coverage reads CLUSTER NODES: ranges of slots that no node has, and this node's slots on their way.
+// coverage reads CLUSTER NODES: ranges of slots that no node has, and this node's slots on their way. A node
+// without an address was replaced by an empty one, and what it had is gone.
 func coverage(reply string) (free, moving []string) {
 	var has [cluster.Slots]bool
 	for line := range strings.Lines(reply) {
 		words := strings.Fields(line)
+		if len(words) > 2 && strings.Contains(words[2], "noaddr") {
+			continue
+		}
 		for _, word := range words[min(8, len(words)):] {
 			if strings.HasPrefix(word, "[") {
 				moving = append(moving, word)
