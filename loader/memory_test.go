@@ -72,3 +72,18 @@ func TestAMemoryThatIsLostIsTold(t *testing.T) {
 	require.Contains(t, report.Nodes[0].Detail, "memory was not carried over")
 	require.Contains(t, report.Nodes[0].Detail, "NOPERM")
 }
+
+// A later library may say more of its memory. The one of before takes back what it knows.
+func TestAMemoryIsCarriedOverARollBack(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	client, opt := connect(t, d)
+	later := strings.Replace(source("2.99.0"), "{ process, history, digits(born) }", "{ process, history, digits(born), 'more' }", 1)
+	put(t, d.Nodes()[0], later)
+	before := since(t, d.Nodes()[0], "0")
+	opt.Force = true
+	report, err := loader.Load(ctx, client, opt)
+	require.NoError(t, err)
+	require.Equal(t, []loader.Action{loader.Downgraded}, actions(report))
+	require.Empty(t, report.Nodes[0].Detail)
+	require.Equal(t, before, since(t, d.Nodes()[0], "0"))
+}
