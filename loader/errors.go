@@ -96,7 +96,7 @@ func explain(err error) error {
 		return fmt.Errorf("%w (%s): %w", ErrPermission, permissions, err)
 	case strings.HasPrefix(text, "READONLY"):
 		return fmt.Errorf("%w: %w", ErrDemoted, err)
-	case strings.HasPrefix(strings.ToLower(text), "unknown command"):
+	case strings.HasPrefix(strings.ToLower(text), "unknown command") && strings.Contains(text, "FUNCTION"):
 		return fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
 	return err

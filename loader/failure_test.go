@@ -4,6 +4,7 @@ package loader_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"regexp"
 	"slices"
@@ -317,4 +318,14 @@ func TestAServerThatIsGone(t *testing.T) {
 	require.NoError(t, d.Nodes()[0].Kill())
 	_, err := loader.Load(ctx, client, opt)
 	require.ErrorContains(t, err, d.Nodes()[0].Addr)
+}
+
+// A command that was renamed is no sign of an old server, unless it is FUNCTION.
+func TestARenamedCommand(t *testing.T) {
+	for _, command := range []string{"FUNCTION", "ROLE"} {
+		d := server.Single(t, server.Owned(), server.WithConfig("rename-command", command+` ""`))
+		_, err := loader.Load(ctx, open(t, d.ClientOption()), loader.Options{})
+		require.ErrorContains(t, err, "unknown command '"+command+"'")
+		require.Equal(t, command == "FUNCTION", errors.Is(err, loader.ErrUnsupported), "%v", err)
+	}
 }
