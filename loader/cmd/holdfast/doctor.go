@@ -93,10 +93,7 @@ func (a *app) doctor(ctx context.Context, opt doctor.Options, verbose bool) erro
 	}
 	report := doctor.Examine(ctx, deployments, opt)
 	progress.End()
-	failed = append(failed, errorsOf(missed, func(addr string) bool {
-		found := slices.ContainsFunc(report.Findings, func(f doctor.Finding) bool { return f.Node == addr })
-		return found || slices.Contains(report.Nodes, addr)
-	}))
+	failed = append(failed, errorsOf(missed, func(addr string) bool { return slices.Contains(report.Nodes, addr) }))
 	report.Errors = append(failed, report.Errors...)
 	code := exitOK
 	if report.Ill() {

@@ -79,6 +79,23 @@ func TestDoctor(t *testing.T) {
 	require.Empty(t, r.out)
 }
 
+// A node that is named and cannot be reached is an error, also if its Cluster says that it is down.
+func TestDoctorOfANamedNodeThatIsDown(t *testing.T) {
+	t.Parallel()
+	d := server.Cluster(t)
+	whole(t, d)
+	d.Load(t)
+	one, other := d.Nodes()[0], d.Nodes()[len(d.Nodes())-1]
+	require.NoError(t, other.Kill())
+	var r result
+	require.Eventually(t, func() bool {
+		r = at(one.Addr, other.Addr).do(t, "doctor")
+		return strings.Contains(r.out, "node-down at "+other.Addr)
+	}, soon, pollEvery)
+	require.Equal(t, 1, r.code, r)
+	require.Contains(t, r.errors, other.Addr)
+}
+
 // Behind Sentinel, a primary that hangs is not the sentinels' fault, and the rest is looked at.
 func TestAPrimaryThatHangsBehindSentinel(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@
 package doctor_test
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/loader"
 	"github.com/holdfast-go/holdfast/loader/cmd/holdfast/internal/doctor"
 )
 
@@ -88,5 +90,13 @@ func TestFaultsOfAClusterAreFound(t *testing.T) {
 		for _, f := range report.Findings {
 			require.NotContains(t, f.Mend, "ACL SETUSER", "%+v", f)
 		}
+
+		// Nobody can take over from this primary. That it is marked as failed makes it no more reachable.
+		require.NoError(t, primary.Kill())
+		require.Eventually(t, func() bool {
+			report = doctor.Examine(ctx, []doctor.Deployment{p.Deployment}, p.opt)
+			return len(whats(report, "node-down")) == 2
+		}, soon, pollEvery)
+		require.ErrorIs(t, errors.Join(report.Errors...), loader.ErrDown)
 	})
 }

@@ -175,6 +175,9 @@ func (e *examination) reach(r loader.NodeReport) bool {
 				"primary answers, SENTINEL RESET at one sentinel after the other, 30 s apart"
 		}
 		e.find("node-down", r.Addr, mend, "the Cluster, or the sentinels, mark the %s as failed", r.Role)
+		if r.Err != nil { // a primary with slots
+			e.report.Errors = append(e.report.Errors, r.Err)
+		}
 		return false
 	case r.Action == loader.Failed && !answers && r.Role == cluster.Primary:
 		e.report.Errors = append(e.report.Errors, r.Err)
