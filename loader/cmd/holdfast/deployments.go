@@ -68,6 +68,7 @@ func settled(ctx context.Context, cfg *config) servers {
 type servers struct {
 	clusters            []oneCluster
 	primaries, replicas []string // of no Cluster
+	stranger            bool     // one of the replicas is another primary's
 	missed              []miss
 }
 
@@ -138,6 +139,7 @@ func look(ctx context.Context, cfg *config) (there servers) {
 		})
 	}
 	all.Wait()
+	history := "" // what a primary says: its replication id, and the one before
 	for i, addr := range addrs {
 		said, nodes, err := greetings[i].said, greetings[i].nodes, greetings[i].err
 		mode, alone := said["mode"], len(addrs) == 1
@@ -161,6 +163,15 @@ func look(ctx context.Context, cfg *config) (there servers) {
 			there.replicas = append(there.replicas, addr)
 		default:
 			there.primaries = append(there.primaries, addr)
+			history = said[replication]
+		}
+	}
+	for _, g := range greetings {
+		info := g.said[replication] // a replica that is not in step may have an id of its own
+		_, id, _ := strings.Cut(info, "\nmaster_replid:")
+		id, _, _ = strings.Cut(id, "\r")
+		if history != "" && strings.Contains(info, "\nmaster_link_status:up") && !strings.Contains(history, id) {
+			there.stranger = true
 		}
 	}
 	return there
@@ -215,9 +226,13 @@ func greet(ctx context.Context, cfg *config, addr string) (said map[string]strin
 	}
 	if said["mode"] == "cluster" {
 		nodes, err = cluster.Topology(ctx, member{client})
+	} else if len(cfg.addrs) > 1 {
+		said[replication], _ = client.Do(ctx, client.B().Info().Section(replication).Build()).ToString()
 	}
 	return said, nodes, err
 }
+
+const replication = "replication"
 
 // explainConnect adds to the error of a connection what can be done about it. A sentinel's reply
 // cannot be told from a server's here.

@@ -55,6 +55,29 @@ func TestTwoClusters(t *testing.T) {
 	require.Equal(t, 1, strings.Count(r.out, " unchanged "), r.out)
 }
 
+// A replica of another primary has other locks. A primary's own may be named beside it.
+func TestAReplicaOfAnotherPrimary(t *testing.T) {
+	t.Parallel()
+	one, other := server.Single(t, server.Owned()), server.Replicated(t, 1)
+	whole(t, other)
+	one.Load(t)
+	other.Load(t)
+	primary, replica := other.Nodes()[0], other.Nodes()[1]
+	for _, command := range [][]string{{"ls"}, {"run", "-n", "a", "--", "echo", "ran"}} {
+		r := at(one.Addrs()[0], replica.Addr).do(t, command[0], command[1:]...)
+		require.Equal(t, map[string]int{"ls": 2, "run": 64}[command[0]], r.code, r)
+		require.Contains(t, r.errors, "several deployments")
+		require.Equal(t, 0, at(primary.Addr, replica.Addr).do(t, command[0], command[1:]...).code)
+	}
+	_, err := replica.Do(t.Context(), "REPLICAOF", "NO", "ONE")
+	require.NoError(t, err)
+	host, port, err := net.SplitHostPort(replica.Addr)
+	require.NoError(t, err)
+	_, err = primary.Do(t.Context(), "REPLICAOF", host, port)
+	require.NoError(t, err)
+	require.Equal(t, ran, at(primary.Addr, replica.Addr).do(t, "run", "-n", "a", "--", "echo", "ran"))
+}
+
 // What is named beside a Cluster and is not seen through it is said.
 func TestAddressesBesideACluster(t *testing.T) {
 	t.Parallel()

@@ -89,7 +89,8 @@ func theDeployment(ctx context.Context, cfg *config) (rueidis.ClientOption, erro
 	switch refused := there.refused(); {
 	case refused != nil:
 		return rueidis.ClientOption{}, refused
-	case len(there.clusters)+len(there.primaries) > 1, len(there.clusters) > 0 && len(there.replicas) > 0:
+	case len(there.clusters)+len(there.primaries) > 1, len(there.clusters) > 0 && len(there.replicas) > 0,
+		there.stranger:
 		return rueidis.ClientOption{}, usageError{errors.New("the addresses belong to several deployments: " +
 			"name one, or add --quorum if they are the servers of a quorum")}
 	case len(there.clusters) == 1:
