@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -248,6 +250,9 @@ func (c *config) explainConnect(err error) error {
 			if c.tls != nil {
 				hint = "it takes connections and does not answer: it hangs, or has no TLS"
 			}
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) { // rueidis drops the text of -DENIED
+			hint = "it ends connections: it is in protected mode, or wants --tls"
 		}
 		return fmt.Errorf("connecting: %w (%s)", err, hint)
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -418,4 +419,17 @@ func TestNoServer(t *testing.T) {
 		}
 	}
 	require.NoError(t, hanging.Nodes()[0].Resume())
+
+	denies, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer denies.Close()
+	go func() { // a server in protected mode, which says why; rueidis drops it
+		for conn, err := denies.Accept(); err == nil; conn, err = denies.Accept() {
+			_, _ = conn.Write([]byte("-DENIED Redis is running in protected mode\r\n"))
+			conn.Close()
+		}
+	}()
+	r := at(denies.Addr().String()).do(t, "load")
+	require.Equal(t, 1, r.code, r)
+	require.Contains(t, r.errors, "protected mode")
 }
