@@ -18,9 +18,8 @@
 // that registers a function of ours, the loader refuses before it has written to any node. Options.Force
 // overrides both. FUNCTION FLUSH is never sent.
 //
-// The user needs +role +function|list +function|load, +fcall +time +info to carry the memory of guarded locks
-// over, in a cluster +cluster|nodes too, and
-// +function|delete for Unload and for Options.Force over another's library; no keys and no
-// channels. The rueidis client needs +ping too, in a cluster +cluster|slots or +cluster|shards, and
-// +client|tracking unless it was built with DisableCache.
+// The user needs +role +function|list +function|load, +multi +exec +fcall +time +info to carry the memory of
+// guarded locks over, in a cluster +cluster|nodes too, and +function|delete for Unload and for Options.Force
+// over another's library; no keys and no channels. The rueidis client needs +ping too, in a cluster
+// +cluster|slots or +cluster|shards, and +client|tracking unless it was built with DisableCache.
 package loader

@@ -78,8 +78,8 @@ func (e *ForeignError) Error() string {
 // Is makes errors.Is(err, ErrForeign) true.
 func (e *ForeignError) Is(target error) bool { return target == ErrForeign }
 
-const permissions = "the loader needs +ping +role +function|list +function|load, for guarded locks +fcall +time +info, " +
-	"in a cluster also +cluster|nodes +cluster|slots +cluster|shards, to unload also +function|delete"
+const permissions = "the loader needs +ping +role +function|list +function|load, " +
+	"for guarded locks +multi +exec +fcall +time +info, in a cluster also +cluster|nodes +cluster|slots +cluster|shards, to unload also +function|delete"
 
 // explain adds to a server's reply what it means here. Other errors, and nil, are returned as they
 // are.

@@ -39,6 +39,17 @@ func remembered(ctx context.Context, node rueidis.Client, at cluster.Node, befor
 	return nil, err
 }
 
+// together replaces the library and gives its memory to the new one in one transaction: a guarded lock that
+// is asked for between two commands would have to wait. It reports whether both were done. If not, they are
+// to be sent one after the other: the user may lack +multi +exec, or the service take no such transaction.
+func together(ctx context.Context, node rueidis.Client, code string, m memory) bool {
+	b := node.B()
+	replies := node.DoMulti(ctx, b.Multi().Build(), b.FunctionLoad().Replace().FunctionCode(code).Build(),
+		b.Fcall().Function(functions.Memory).Numkeys(0).Arg(m...).Build(), b.Exec().Build())
+	done, err := replies[3].ToArray()
+	return err == nil && len(done) == 2 && done[0].Error() == nil && done[1].Error() == nil
+}
+
 // hopeless reports whether a call with a key would fail as one without it did.
 func hopeless(err error) bool {
 	return strings.Contains(err.Error(), "NOPERM") || unknown(err)

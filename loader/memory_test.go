@@ -3,7 +3,10 @@
 package loader_test
 
 import (
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/redis/rueidis"
@@ -55,22 +58,23 @@ func TestAMemoryIsCarriedOverWhereCallsNeedAKey(t *testing.T) {
 	}
 }
 
-// A user who may load and no more loses the memory, and is told.
+// A user who may load and no more loses the memory, and is told. One without MULTI carries it over.
 func TestAMemoryThatIsLostIsTold(t *testing.T) {
-	const rights = "user loads on >pw +ping +role +function|list +function|load +function|delete"
-	d := server.Single(t, server.Owned(), server.WithACL(rights))
-	d.Load(t)
-	option := d.ClientOption()
-	option.Username, option.Password = "loads", "pw"
-	option.DisableCache, option.ForceSingleClient, option.PipelineMultiplex = true, true, -1
-	client, err := rueidis.NewClient(option)
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	report, err := loader.Load(ctx, client, loader.Options{Source: functions.Source + "-- another\n"})
-	require.NoError(t, err)
-	require.Equal(t, []loader.Action{loader.Replaced}, actions(report))
-	require.Contains(t, report.Nodes[0].Detail, "memory was not carried over")
-	require.Contains(t, report.Nodes[0].Detail, "NOPERM")
+	for more, told := range map[string]string{"": "NOPERM", " +fcall +time +info": "", " +multi +exec +fcall +time +info": ""} {
+		rights := "user loads on >pw +ping +role +function|list +function|load +function|delete" + more
+		d := server.Single(t, server.Owned(), server.WithACL(rights))
+		d.Load(t)
+		before := since(t, d.Nodes()[0], "0")
+		option := d.ClientOption()
+		option.Username, option.Password = "loads", "pw"
+		option.DisableCache, option.ForceSingleClient, option.PipelineMultiplex = true, true, -1
+		report, err := loader.Load(ctx, open(t, option), loader.Options{Source: functions.Source + "-- another\n"})
+		require.NoError(t, err)
+		require.Equal(t, []loader.Action{loader.Replaced}, actions(report))
+		require.Contains(t, report.Nodes[0].Detail, told)
+		require.Equal(t, told != "", strings.Contains(report.Nodes[0].Detail, "memory was not carried over"))
+		require.Equal(t, told == "", before == since(t, d.Nodes()[0], "0"))
+	}
 }
 
 // A later library may say more of its memory. The one of before takes back what it knows.
@@ -86,4 +90,44 @@ func TestAMemoryIsCarriedOverARollBack(t *testing.T) {
 	require.Equal(t, []loader.Action{loader.Downgraded}, actions(report))
 	require.Empty(t, report.Nodes[0].Detail)
 	require.Equal(t, before, since(t, d.Nodes()[0], "0"))
+}
+
+// Between the library and its memory no call finds a server that remembers nothing.
+func TestNoGuardedLockWaitsForAnUpgrade(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	client, opt := connect(t, d)
+	d.Load(t)
+	var names, refusals atomic.Int64
+	granted := func() bool {
+		key := "lock:" + strconv.FormatInt(names.Add(1), 10)
+		reply, err := d.Nodes()[0].Do(ctx, "FCALL", functions.Acquire, "1", key, "owner", "500", "GUARD", "500")
+		return err == nil && reply.IsInt64() // the token
+	}
+	require.Eventually(t, granted, soon, pollEvery)
+	done := make(chan struct{})
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if !granted() {
+					refusals.Add(1)
+				}
+			}
+		})
+	}
+	opt.Force = true
+	for i := range 20 {
+		opt.Source = source([]string{older, functions.Version}[i%2])
+		report, err := loader.Load(ctx, client, opt)
+		require.NoError(t, err)
+		require.True(t, report.Changed())
+	}
+	close(done)
+	all.Wait()
+	require.Zero(t, refusals.Load(), "of %d", names.Load())
 }

@@ -87,6 +87,9 @@ func (l loading) write(ctx context.Context, node rueidis.Client, at cluster.Node
 		if l.offered.id.remembers {
 			since, lost = remembered(ctx, node, at, nil)
 		}
+		if since != nil && together(ctx, node, l.offered.code, since) {
+			return "", nil
+		}
 		reply = adapter.FunctionLoadReplace(ctx, l.offered.code)
 	} else {
 		// Without REPLACE: if somebody was quicker, theirs stays, and the look afterwards finds it.

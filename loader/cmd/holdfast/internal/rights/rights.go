@@ -103,6 +103,8 @@ func (n Need) rights() []right {
 			need("function|delete", "FUNCTION", "DELETE", functions.Library)
 		}
 		// the memory of guarded locks, over an upgrade
+		need("multi", "MULTI")
+		need("exec", "EXEC")
 		need("fcall", "FCALL", functions.Memory, "0")
 		need("time", "TIME")
 		need("info", "INFO", "replication")
