@@ -24,9 +24,9 @@ var Kinds = []Kind{
 
 	{"eviction", Danger, "every lock has a TTL, so a full server evicts locks, and grants them again"},
 	{"memory-full", Danger, "a full server grants no locks and lets nobody join a line"},
-	{"no-persistence", Danger, "after a restart locks are granted twice, and calls fail until the library is loaded"},
-	{"rdb-only", Danger, "after a restart it grants locks that were taken since the last save"},
-	{"appendfsync-no", Danger, "after a crash of its machine it grants locks of the last half minute again"},
+	{"no-persistence", Danger, "after a restart locks are granted twice, but for guarded ones, and calls fail until the library is loaded"},
+	{"rdb-only", Danger, "after a restart it grants locks that were taken since the last save, but for guarded ones"},
+	{"appendfsync-no", Danger, "after a crash of its machine it grants locks of the last half minute again, but for guarded ones"},
 	{"appendfsync-everysec", Note, "after a crash of its machine it can grant locks of the last seconds again"},
 	{"persistence-failing", Danger, "a restart forgets what was not written, and writes may be refused (MISCONF)"},
 
@@ -55,7 +55,7 @@ var Kinds = []Kind{
 
 	{"rights-missing", Danger, "an error in the middle of a function undoes nothing: grant all of it"},
 	{"tracking-refused", Slow, "without client-side caching each try asks the server"},
-	{"messages-refused", Slow, "waiters hear of no hand-off, and must ask again and again"},
+	{"messages-refused", Slow, "waiters hear of no hand-off, and must ask again and again; if only SPUBLISH is missing, calls that must wait fail"},
 
 	{"round-trip", Slow, "each acquire and each release takes a round trip, a hand-off two"},
 	{"slow-scripts", Slow, "while a script runs, the server answers nobody"},
