@@ -28,7 +28,7 @@ import (
 
 // Client takes locks on one deployment: a single server, a primary with replicas, Sentinel or
 // Cluster; or on a majority of several servers, see package quorum. It is safe for concurrent use,
-// and one per process is enough: it renews all its locks from one goroutine and receives hand-offs on
+// and one per process is enough: it renews all its locks by one timer and receives hand-offs on
 // one channel per hash slot (on one channel in all without Cluster).
 type Client struct {
 	settings *settings      // of calls without options
