@@ -47,8 +47,9 @@ func (c *Client) Close() {
 // ever: so give calls no context that SIGTERM ends.
 //
 // It blocks until all locks are released or ctx ends, and then for Close, which it calls in any case. What
-// still works then is not given back: its lease ends it. Shut servers and schedulers down first, so that
-// nothing new comes in.
+// still works then is not given back: its lease ends it. So does it where a Release had failed with
+// ErrUnreachable, and the server is away still. Shut servers and schedulers down first, so that nothing new
+// comes in.
 //
 // Errors: ErrTimeout or context.Canceled when ctx ended while locks were held, some of which the text names, or
 // calls of Release under way;
@@ -64,14 +65,18 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	}
 	c.releases.close(ctx)
 	done, err := over.Err() != nil && c.releases.idle.Err() != nil, cmp.Or(begun(ctx), ErrClosed)
-	var left []string
+	var names []string
 	for _, h := range c.keeper.Owned("", "") {
-		left = append(left, h.Name)
+		names = append(names, h.Name)
 	}
 	if c.Close(); done {
 		return nil
 	}
-	return fmt.Errorf("holdfast: shutdown: left to their leases: %q, %d in all: %w", left[:min(len(left), 10)], len(left), err)
+	left := "locks were held, or about to be released"
+	if n := len(names); n > 0 {
+		left = fmt.Sprintf("left to their leases: %q, %d in all", names[:min(n, 10)], n)
+	}
+	return fmt.Errorf("holdfast: shutdown: %s: %w", left, err)
 }
 
 // inflight counts calls under way: those that may take a lock, which Close and Shutdown shut, and releases.

@@ -229,7 +229,7 @@ func (w *want) stopped(ctx context.Context, began time.Time, position int, last 
 	switch {
 	case w.client.leaving.Err() != nil:
 		err = context.Cause(w.client.leaving)
-	case errors.Is(err, ErrInvalid) || errors.Is(err, ErrLost):
+	case errors.Is(err, ErrInvalid):
 		return opError("acquire", w.Name, err)
 	case errors.Is(err, context.Canceled):
 		err = canceled(ctx)
