@@ -803,7 +803,7 @@ end
 -- and where one call cannot serve all. A message to nobody would go to the replicas all the same.
 local function tell_next(lock, most)
   local n, told = lock.head, 0
-  for _ = 1, 2 * (most or STEPS) do -- a waiter has one run of holes before it at most
+  for _ = 1, most and 2 * most or STEPS do -- a waiter has one run of holes before it at most
     if n >= lock.tail or told == (most or 1) then return end
     local waiter, behind = look(lock, n)
     if waiter and (most or subscribers(waiter.channel) > 0) and tell(waiter) then told = told + 1 end

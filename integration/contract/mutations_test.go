@@ -77,7 +77,7 @@ var mutations = []mutation{
 	{"the next hears of every turn", "LONG_TURN_US = 1000000", "LONG_TURN_US = 0", ""},
 	{"nobody goes on where one call ends", "if long or lock.steps >= STEPS then", "if long then", "who is behind a hundred hears of it"},
 	{"a dead one is to go on", "(most or subscribers(waiter.channel) > 0)", "true", "who is behind a hundred hears of it"},
-	{"places are counted", "2 * (most or STEPS)", "(most or STEPS)", "300 are told of a value"},
+	{"finish counts places", "most and 2 * most or", "most or", "300 are told of a value"},
 	// limits and shared locks
 	{"a limit counts one too many", "lock.taken < min(w.limit, MAX_HOLDERS)", "lock.taken <= min(w.limit, MAX_HOLDERS)", ""},
 	{"a kind beside another", "lock.taken == 0 or lock.kind == kind_of(w.limit) and lock", "lock.taken == 0 or kind_of(w.limit) > 0 and lock", ""},
