@@ -29,10 +29,9 @@ const (
 //
 // Who leads is what Inspect says. With WithLabel its address is there too, for those who want to
 // reach it; Watch tells of changes. WithMaxHold bounds a term: each that ends so is a line in the log, and a
-// Lost for the Observer. Like every lock it can be lost: do the
-// work under fn's context, and give Fence to what must not receive orders of two leaders. MaxWait,
-// GiveUpEarly and WithPolling have no effect here. It never re-enters: under the context of a Lock of the
-// same name it waits for that one's end.
+// Lost for the Observer. Like every lock it can be lost: do the work under fn's context, and give Fence to
+// what must not receive orders of two leaders. MaxWait, GiveUpEarly and WithPolling have no effect here. It
+// never re-enters: under the context of a Lock of the same name it waits for that one's end.
 //
 // Errors: what fn returned while it led, untouched; if ctx, or that of WithLockContext, ended, or the client
 // was closed, and the lead was lost before fn returned, and not by its limit, the *LostError beside that; the

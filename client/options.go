@@ -102,7 +102,7 @@ func WithOwner(owner string) Option {
 // for, else at its next renewal. It cannot be combined with WithOwner, and not be had on several servers. Of
 // WithLimit and WithShared the last one counts.
 func WithLimit(n int) Option {
-	return func(s *settings) { s.crowd, s.limit, s.several = max(n, lease.Shared+1), n, true } // no limit either
+	return func(s *settings) { s.crowd, s.limit, s.several = max(n, lease.Shared+1), n, true } // which is none either
 }
 
 // WithShared takes the lock beside all others that take it so, as readers do, while those who do not, the

@@ -157,8 +157,9 @@ func (c *count) outcome() fcall.Outcome {
 	case gives(c.call):
 		return c.givenBack()
 	case c.call.Verb == fcall.Renew && (len(c.no) > c.spare() || c.refusal().Why == functions.WhyBroken):
-		// Another can have a majority; or servers that were away have voted after a break. What is left is the caller's to give back, when nobody works
-		// under the lock any more: until then it may be what keeps that other one out.
+		// Another can have a majority; or servers that were away have voted after a break. What is left is the
+		// caller's to give back, when nobody works under the lock any more: until then it may be what keeps that
+		// other one out.
 		return fcall.Outcome{Reply: c.refusal()}
 	case c.call.Verb == fcall.Renew && len(c.yes) >= c.need:
 		return fcall.Outcome{Reply: granted(c.call.Fence)}

@@ -54,7 +54,7 @@ func (p *poll) failure() error {
 	if len(invalid) > p.spare() {
 		return invalid[0]
 	}
-	return fmt.Errorf("%w: fewer than %d of %d servers answer: %v", fcall.ErrUnreachable, p.need, p.servers,
+	return fmt.Errorf("%w: too few of %d servers answer: %v", fcall.ErrUnreachable, p.servers,
 		cmp.Or(append(p.failed, errors.New("the others are late"))...))
 }
 

@@ -67,10 +67,10 @@ func behindHundred(b *bed, k string) {
 	b.fill(k, "nobody", 3*steps/2)
 	b.wait(k, "deaf", b.key("another's"), 3*steps/2+1)
 	b.wait(k, "alive", k, 3*steps/2+2)
-	caller, wait := b.as([]string{"~*", "+@all", "resetchannels", "&" + k, "&nobody"}), []string{"FCALL", functions.Wait, "1", k, "alive", long}
+	caller := b.as([]string{"~*", "+@all", "resetchannels", "&" + k, "&nobody"})
 	want(b.tb, caller.do("FCALL", functions.Release, "1", k, "holder"), 1)
 	want(b.tb, sub.message(), "look alive")
-	want(b.tb, caller.do(wait...), token)
+	want(b.tb, caller.do("FCALL", functions.Wait, "1", k, "alive", long), token)
 }
 
 // One lease ends after the other. Its slot is free then, also if others renewed since.

@@ -116,19 +116,14 @@ func (a *app) checkACL(ctx context.Context, need rights.Need, as string) error {
 		some, err := a.checkDeployment(ctx, option, need, as, asked)
 		checks, failed = append(checks, some...), append(failed, err)
 	}
-	for _, m := range missed {
-		if !asked[m.addr] {
-			failed = append(failed, m.err)
-		}
-	}
-	err := errors.Join(failed...)
+	err := errors.Join(append(failed, errorsOf(missed, func(addr string) bool { return asked[addr] }))...)
 	code := exitOK
 	for _, c := range checks {
 		if len(c.Missing) > 0 {
 			code = exitDiffers
 		}
 	}
-	if slices.ContainsFunc(failed, func(err error) bool { return err != nil && !errors.Is(err, errPresumed) }) {
+	if slices.ContainsFunc(apart(err), func(err error) bool { return !errors.Is(err, errPresumed) }) {
 		code = exitFailed
 	}
 	a.printChecks(as, checks, code, err)

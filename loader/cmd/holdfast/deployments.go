@@ -156,9 +156,9 @@ func look(ctx context.Context, cfg *config) (there servers) {
 		switch {
 		case err != nil:
 			var refused *rueidis.RedisError
-			said := errors.As(err, &refused)
-			busy := said && (refused.IsLoading() || strings.HasPrefix(refused.Error(), "BUSY ")) // as one that is silent
-			there.missed = append(there.missed, miss{addr, fmt.Errorf("%s: %w", addr, err), (said || mode != "") && !busy})
+			refuses := errors.As(err, &refused)
+			busy := refuses && (refused.IsLoading() || strings.HasPrefix(refused.Error(), "BUSY ")) // as one that is silent
+			there.missed = append(there.missed, miss{addr, fmt.Errorf("%s: %w", addr, err), (refuses || mode != "") && !busy})
 		case mode == "cluster":
 			there.join(addr, nodes)
 		case said["role"] != "master":
