@@ -51,6 +51,9 @@ The user needs what "holdfast acl --for operator" prints.`,
 		ValidArgsFunction: a.completeName(&b.where),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b.name = args[0]
+			if cmd.Flags().Changed("owner") && b.owner == "" { // of a script, perhaps, whose variable is empty
+				return usageError{errors.New("--owner must not be empty: without it, whoever has the lock loses it")}
+			}
 			if err := b.validate(); err != nil {
 				return usageError{err}
 			}

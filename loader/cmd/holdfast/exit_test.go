@@ -73,6 +73,7 @@ func TestExitCodes(t *testing.T) {
 		{"NAME", 2, []string{"break"}},
 		{"--reason", 2, []string{"break", "held", "--yes", "--addr", at}},
 		{"--reason", 2, []string{"break", "held", "--reason", " ", "--yes", "--addr", at}},
+		{"--owner", 2, []string{"break", "held", "--owner", "", "--reason", "r", "--yes", "--addr", at}},
 		{"--forget", 2, []string{"break", "held", "--reason", "r", "--forget", "--yes", "--addr", at}},
 		{"--yes", 2, []string{"break", "held", "--reason", "r", "--addr", at}},
 		{"--limit", 2, []string{"ls", "--limit", "-1"}},
