@@ -252,7 +252,7 @@ func (c *config) explainConnect(err error) error {
 			}
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) { // rueidis drops the text of -DENIED
-			hint = "it ends connections: it is in protected mode, or wants --tls"
+			hint = "it ends connections: it is in protected mode, has as many clients as maxclients lets in, or wants --tls"
 		}
 		return fmt.Errorf("connecting: %w (%s)", err, hint)
 	}

@@ -432,4 +432,5 @@ func TestNoServer(t *testing.T) {
 	r := at(denies.Addr().String()).do(t, "load")
 	require.Equal(t, 1, r.code, r)
 	require.Contains(t, r.errors, "protected mode")
+	require.Contains(t, r.errors, "maxclients", "the server ends connections then too")
 }
