@@ -268,12 +268,20 @@ func (c *config) explainConnect(err error) error {
 		return fmt.Errorf("connecting: %w (check %s)", reply, who)
 	case strings.Contains(text, noMaster):
 		return fmt.Errorf("%w (check --sentinel-master)", reply)
+	case strings.Contains(text, noSentinel):
+		return fmt.Errorf("connecting: %w (%s)", reply, hintSentinel)
 	}
 	return fmt.Errorf("connecting: %w", reply)
 }
 
 // noMaster is what a sentinel says to a name that it does not know.
 const noMaster = "No such master with that name"
+
+// noSentinel is what a server says that is none.
+const (
+	noSentinel   = "unknown command 'SENTINEL'"
+	hintSentinel = "this is no Sentinel: beside --sentinel-master, --addr names the sentinels"
+)
 
 // credentials are where a user and a password come from.
 func (c *config) credentials() string {

@@ -359,14 +359,23 @@ func TestSentinelPassword(t *testing.T) {
 	require.Equal(t, 77, r.code, r)
 	require.Contains(t, r.errors, "check --user")
 	require.NotContains(t, r.errors, "holdfast acl", "it lacks no rights")
-	for command, code := range map[string]int{"load": 1, "run": 78} {
+	for command, code := range map[string]int{"load": 1, "ls": 1, "run": 78} {
 		args := append([]string{command}, strings.Fields(strings.Replace(strings.Join(where[1:], " "), d.SentinelMaster, "bogus", 1))...)
 		if command == "run" {
 			args = append(args, "a", "--", "true")
 		}
 		r = holdfast(t, []string{"HOLDFAST_SENTINEL_PASSWORD=w4tch"}, args...)
 		require.Equal(t, code, r.code, r)
-		require.Contains(t, r.errors, "(check --sentinel-master)")
+		require.Equal(t, 1, strings.Count(r.errors, "(check --sentinel-master)"), r)
+	}
+	for command, code := range map[string]int{"load": 1, "ls": 1, "run": 64} {
+		args := []string{command, "--addr", d.Nodes()[0].Addr, "--sentinel-master", d.SentinelMaster}
+		if command == "run" {
+			args = append(args, "a", "--", "true")
+		}
+		r = holdfast(t, nil, args...)
+		require.Equal(t, code, r.code, r)
+		require.Contains(t, r.errors, "no Sentinel")
 	}
 
 	r = holdfast(t, nil, "load", "--addr", d.Addrs()[0])

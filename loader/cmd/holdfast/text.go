@@ -92,8 +92,11 @@ func (a *app) advise(err error, role string) error {
 	}
 	said := func(words string) bool { return strings.Contains(err.Error(), words) }
 	switch {
+	case said("--sentinel-master"): // it stands there already
 	case said(noMaster):
 		return fmt.Errorf("%w (check --sentinel-master)", err)
+	case said(noSentinel):
+		return fmt.Errorf("%w (%s)", err, hintSentinel)
 	case errors.Is(err, client.ErrDenied) && (said("WRONGPASS") || said("NOAUTH")):
 		return fmt.Errorf("%w (check %s)", err, a.cfg.credentials())
 	case errors.Is(err, client.ErrLibrary):
