@@ -39,7 +39,8 @@ With --limit several commands have the lock at once, that many at most, and with
 that want it alone wait. HOLDFAST_SLOT is then a number from 1 on that no other of them has; otherwise it is 0.
 
 Signals are passed on. In the foreground of a terminal the command shares the process group of run, and Ctrl-C reaches
-both; elsewhere it has a group of its own, and the whole group gets them.
+both; elsewhere it has a group of its own, and the whole group gets them. Where one ended the command, as SIGTERM does
+the shell of -c, the lock is kept until all of the group has ended.
 
 When the lock is lost because it was broken or taken, the command gets SIGTERM, and after --grace SIGKILL. The next
 holder may run already in that time: --grace 0 makes it short. When the server is silent, SIGTERM comes before the end

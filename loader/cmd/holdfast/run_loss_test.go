@@ -58,6 +58,22 @@ func TestRunOfACommandThatASignalEnds(t *testing.T) {
 	}
 }
 
+// A shell ends by SIGTERM at once. What it ran still cleans up, and the next holder must not begin beside that.
+func TestRunOfAShellThatASignalEnds(t *testing.T) {
+	_, where := loaded(t)
+	clean := filepath.Join(t.TempDir(), "clean")
+	r := begin(t, where, "a", "--", "sh", "-c", `sh -c 'trap "echo stopping; until [ -e `+clean+
+		` ]; do sleep 1; done; exit" TERM; echo started; sleep 1000 & wait'; echo goes on`)
+	r.hear("started")
+	require.NoError(t, r.cmd.Process.Signal(syscall.SIGTERM))
+	r.hear("stopping")
+	time.Sleep(300 * time.Millisecond) // the shell has ended by now
+	require.Equal(t, 1, where.do(t, "run", "-n", "a", "true").code)
+	require.NoError(t, os.WriteFile(clean, nil, 0o600))
+	require.Equal(t, 143, r.code())
+	require.Equal(t, 0, where.do(t, "run", "-n", "a", "true").code)
+}
+
 func TestRunThatIsInterruptedWhileItWaits(t *testing.T) {
 	_, where := loaded(t)
 	h := holding(t, where, "a")

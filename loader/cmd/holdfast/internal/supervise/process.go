@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // StartCode is the exit code for a command that could not be started, as shells have it.
@@ -57,6 +58,23 @@ func (c *Command) start(group bool) (*process, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// The pauses between two looks at what is left of a group: a look goes through all processes.
+const firstPause, lastPause = 5 * time.Millisecond, 500 * time.Millisecond
+
+// linger waits for what a signal left of the group. A shell, as that of -c, ends by SIGTERM at once. What it
+// ran may still clean up, and that must not be beside the next holder.
+func (p *process) linger(hold Hold, signals <-chan os.Signal) {
+	for pause := firstPause; told(p.cmd.ProcessState) && p.left(); pause = min(2*pause, lastPause) {
+		select {
+		case s := <-signals:
+			p.pass(s, hold)
+		case <-hold.Context().Done():
+			return
+		case <-time.After(pause):
+		}
+	}
 }
 
 func (c *Command) cmd(group bool, args ...string) *exec.Cmd {

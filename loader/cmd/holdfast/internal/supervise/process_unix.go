@@ -5,10 +5,14 @@
 package supervise
 
 import (
+	"bytes"
 	"cmp"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -108,6 +112,31 @@ func (p *process) killRest() {
 	if p.group {
 		p.kill()
 	}
+}
+
+// left reports whether any of the group still runs. What has ended and is not waited for does not: the first
+// process of a container may wait for nobody.
+func (p *process) left() bool {
+	pid := p.cmd.Process.Pid
+	if !p.group || unix.Kill(-pid, 0) == unix.ESRCH {
+		return false
+	}
+	all, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range all {
+		text, _ := os.ReadFile(path)
+		// behind the name, which may have anything in it: state, parent, group
+		about := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		if len(about) > 2 && about[2] == strconv.Itoa(pid) && about[0] != "Z" && about[0] != "X" {
+			return true
+		}
+	}
+	return len(all) == 0 // no Linux: there each has a parent that waits
+}
+
+// told reports whether a signal that asks to end ended it.
+func told(state *os.ProcessState) bool {
+	how, ok := state.Sys().(syscall.WaitStatus)
+	return ok && how.Signaled() && slices.Contains(ends, os.Signal(how.Signal()))
 }
 
 func status(state *os.ProcessState) int {

@@ -45,6 +45,10 @@ func (p *process) kill() { _ = p.cmd.Process.Kill() }
 
 func (p *process) killRest() {}
 
+func (p *process) left() bool { return false }
+
+func told(*os.ProcessState) bool { return false }
+
 func status(state *os.ProcessState) int { return state.ExitCode() }
 
 func interrupted(*os.ProcessState) bool { return false }

@@ -46,8 +46,9 @@ type Result struct {
 // silent, SIGTERM comes Grace (at most a third of the lease) before the lease ends, and SIGKILL when
 // it does: so an outage makes no two commands run at the same time. Where this process stood still, the
 // lock may first be renewed: SIGTERM comes when a quarter of what is left is over. A command in a process
-// group of its own is signalled with all of the group, and what is left of the group when the command has
-// ended is killed. See Shared. An error is that it could not be started: see StartCode.
+// group of its own is signalled with all of the group. What is left of the group when the command has ended
+// is killed if the lock was lost, and waited for if a signal ended the command. See Shared. An error is that
+// it could not be started: see StartCode.
 func (c *Command) Run(hold Hold, signals chan os.Signal) (Result, error) {
 	// All is ready before the command is: it can do at once what makes others send signals.
 	group, lost := !Shared(), hold.Context().Done()
@@ -66,6 +67,9 @@ func (c *Command) Run(hold Hold, signals chan os.Signal) (Result, error) {
 	for {
 		select {
 		case <-p.ended:
+			if e.why == nil {
+				p.linger(hold, signals)
+			}
 			return e.result(), nil
 		case s := <-signals:
 			p.pass(s, hold)
