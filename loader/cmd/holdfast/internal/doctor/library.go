@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -29,7 +30,7 @@ func (n *node) library(name, version string, r loader.NodeReport) {
 	switch r.Action {
 	case loader.Missing:
 		n.without = true
-		n.find("library-missing", load, "the %s has no library %s", r.Role, name)
+		n.find("library-missing", load, "the %s has no library %s", cmp.Or(string(r.Role), "node"), name) // without ROLE
 	case loader.Outdated:
 		n.find("library-outdated", load, "library %s is %s, this command's is %s", name, r.After, version)
 	case loader.Differs:

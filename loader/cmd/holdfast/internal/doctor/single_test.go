@@ -220,7 +220,7 @@ func TestRightsAreExamined(t *testing.T) {
 	library("library-differs", functions.Source+"\n-- patched").plant(healthy(t, d))
 	require.Equal(t, "user roleless may not use ROLE", as("roleless", "not-checked", "library-differs")["not-checked"].What)
 	undo := library("library-missing", "").plant(patientOf(t, d, d.ClientOption()))
-	as("roleless", "not-checked", "library-missing")
+	require.Equal(t, "the node has no library holdfast", as("roleless", "not-checked", "library-missing")["library-missing"].What)
 	undo()
 
 	p := patientOf(t, d, d.ClientOption())
