@@ -44,8 +44,8 @@ const exitCodes = `Exit codes:
   2  wrong usage
   3  verify: not every node has this library or a newer one. acl --check: rights are missing.
      doctor: something is found. bench: calls failed
-  4  refused, and nothing was written. load, unload: there is a library of another contract, or one with our names
-     that is not ours. break: the answer was no, or the lock changed hands before it
+  4  refused, and nothing was written. load: there is a library of another contract, or one with our names that is
+     not ours. unload: one with our name that is not ours. break: the answer was no, or the lock changed hands before it
   5  nobody has the lock (inspect, break)
   130  interrupted
 `

@@ -13,8 +13,8 @@ func unloadCommand(a *app) *cobra.Command {
 		Use:     "unload",
 		GroupID: groupDeploy,
 		Short:   "Delete the library; locks that are held then end with their leases",
-		Long: `Unload deletes the library from every primary. Locks that are held end with their leases, because nobody can
-renew or release them any more: unload only what nobody uses.
+		Long: `Unload deletes the library, of whatever version, from every primary. Locks that are held end with their
+leases, because nobody can renew or release them any more: unload only what nobody uses.
 
 The user needs what "holdfast acl --for loader --unload" prints.`,
 		Example: `  holdfast unload --addr redis-1:6379 --dry-run
