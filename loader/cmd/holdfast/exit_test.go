@@ -66,6 +66,8 @@ func TestExitCodes(t *testing.T) {
 		{"--older-than", 2, []string{"ls", "--older-than", "-1s"}},
 		{"--listen", 2, []string{"ui", "--listen", "nowhere"}},
 		{"--every", 2, []string{"exporter", "--every", "1ms"}},
+		{"--listen", 2, []string{"exporter", "--listen", "9471"}},
+		{"--groups", 2, []string{"exporter", "--groups", "-1"}},
 		{"NAME", 2, []string{"inspect"}},
 		{"NAME", 2, []string{"inspect", ""}},
 		{"extra", 2, []string{"inspect", "x", "extra"}},

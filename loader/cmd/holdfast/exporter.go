@@ -4,8 +4,10 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -40,6 +42,12 @@ The user needs what "holdfast acl --for operator" prints.`,
   curl -s http://127.0.0.1:9471/metrics | grep oldest`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, _, err := net.SplitHostPort(e.listen); err != nil {
+				return usageError{fmt.Errorf("--listen: %w", err)}
+			}
+			if e.most < 0 {
+				return usageError{errors.New("--groups must not be negative")}
+			}
 			mux := http.NewServeMux()
 			mux.Handle("GET /metrics", &e.server)
 			return a.serve(cmd.Context(), &e.server, mux)
