@@ -52,8 +52,7 @@ func (c *Client) Close() {
 // comes in.
 //
 // Errors: ErrTimeout or context.Canceled when ctx ended while locks were held, some of which the text names, or
-// calls of Release under way;
-// ErrClosed when Close was called meanwhile.
+// calls of Release under way; ErrClosed when Close was called meanwhile.
 func (c *Client) Shutdown(ctx context.Context) error {
 	c.leave(ErrShutdown)
 	over := c.keeper.Halt(ErrShutdown)

@@ -77,10 +77,10 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 		}
 		return nil, w.stopped(wait, began, 0, nil, wait.Err())
 	}
+	v.most = max(leastKeep, every)
 	defer c.values.finish(w.Key, v)
 	lock, err := c.Acquire(wait, name, opts...)
 	if errors.As(err, &v.done) {
-		v.done.Keep = min(v.done.Keep, max(leastKeep, every)) // the server's clock may have been set back
 		return []byte(v.done.Value), nil
 	} else if err != nil {
 		if errors.Is(err, ErrUnreachable) && !errors.Is(err, ErrNotReplicated) && wait.Err() == nil {
@@ -107,8 +107,8 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 
 // KeepFor says, in fn of OnceValue with fn's context, how long its value is good for, where that shows only
 // then: the expires_in of a token. The interval is d in place of every; it begins when fn's process got the
-// lock, and is two seconds at least and a year at most. Other clients remember the value for their own every
-// at most, and then ask again. It is for fn itself, before it returns, and not for goroutines that fn leaves
+// lock, and is two seconds at least and a year at most. Each client remembers the value for its own every at
+// most, and then asks again. It is for fn itself, before it returns, and not for goroutines that fn leaves
 // behind.
 func KeepFor(ctx context.Context, d time.Duration) {
 	if t, ok := ctx.Value(holderKey{}).(*holding.Holder); ok {
@@ -127,8 +127,9 @@ type values struct {
 // value is written until ready is closed, and not after.
 type value struct {
 	ready chan struct{}
-	done  *fcall.Done // the zero value: there is none
-	err   error       // of all who wait for it
+	done  *fcall.Done   // the zero value: there is none
+	most  time.Duration // it is remembered for: it may be broken, or the server's clock have been set back
+	err   error         // of all who wait for it
 }
 
 // join returns the value of a key, or with fresh only one that is being asked for. mine: the caller is to ask
@@ -166,7 +167,7 @@ func (s *values) finish(key string, v *value) {
 }
 
 // over reports whether there is no value, or one that is not to be counted on any more.
-func (v *value) over() bool { return lease.Past(time.Now(), v.done.Since.Add(v.done.Keep)) }
+func (v *value) over() bool { return lease.Since(time.Now(), v.done.Since) >= min(v.done.Keep, v.most) }
 
 func (v *value) size(key string) int { return len(key) + len(v.done.Value) + 128 }
 

@@ -283,6 +283,29 @@ func TestAValueThatIsGoodForNoTime(t *testing.T) {
 	require.LessOrEqual(t, info.Remaining, 2*time.Second, "%+v", info)
 }
 
+// Whose function said that its value is good for long asks again after every, as the others do: it can be broken.
+func TestWhoMadeAValueAsksAgain(t *testing.T) {
+	c, other, made := opened(t), opened(t), 0
+	get := func() string {
+		value, err := c.OnceValue(t.Context(), t.Name(), time.Second, func(ctx context.Context) ([]byte, error) {
+			client.KeepFor(ctx, time.Hour)
+			made++
+			return fmt.Append(nil, made), nil
+		})
+		require.NoError(t, err)
+		return string(value)
+	}
+	require.Equal(t, "1", get())
+	info, err := other.Inspect(t.Context(), t.Name())
+	require.NoError(t, err)
+	require.Greater(t, info.Remaining, 59*time.Minute, "%+v", info)
+	_, err = other.Break(t.Context(), t.Name(), "revoked")
+	require.NoError(t, err)
+	eventually(t, "another one", func() bool { return get() == "2" })
+	_, err = other.Break(t.Context(), t.Name(), "the end")
+	require.NoError(t, err)
+}
+
 // Who asks afresh takes the value from nobody, neither meanwhile nor when it gets none.
 func TestWhoAsksAfreshTakesNoValueAway(t *testing.T) {
 	c, name, own := opened(t), t.Name(), errors.New("own")
