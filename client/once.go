@@ -29,10 +29,10 @@ type Run struct {
 // returns from memory. On a schedule, every is a little shorter than its period: a ticker as slow as every
 // would miss every second interval when it is a moment early. Else call it much more often.
 //
-// The interval is from 10 ms to a year (8760 h). The lease is Config.Lease, but no longer than every;
-// MinHold has no effect. What ends the interval early lets fn run again: see docs/guarantees.md for
-// what a failover can lose. fn's context is that of the lock. Each name is for Once alone, with one
-// every. With WithLimit fn runs so many times in an interval; WithShared and WithOwner are ErrArgument.
+// The interval is from 10 ms to a year (8760 h). The lease is Config.Lease, but no longer than every; MinHold
+// and RenewEvery have no effect. What ends the interval early lets fn run again: see docs/guarantees.md for
+// what a failover can lose. fn's context is that of the lock. Each name is for Once alone, with one every.
+// With WithLimit fn runs so many times in an interval; WithShared and WithOwner are ErrArgument.
 //
 // Errors: fn's, and *LostError if the lock was lost meanwhile, as Do: fn may have run twice; else as
 // TryAcquire, but for ErrBusy: that another one has the interval is no error.
