@@ -13,7 +13,8 @@ type Run struct {
 	Ran bool   // fn was called, here
 	By  Holder // who has this interval; the zero value: nobody, and nobody gets it yet (Guard), or several
 	// from now, before which asking again cannot help: what is left of the lease while fn runs elsewhere, and
-	// then of the interval; with WithLimit it can be longer. Negative: the key has no end, see BusyError.Remaining
+	// then of the interval. With WithLimit it can be longer, and after a run here asking again helps while fewer
+	// than n have run. Negative: the key has no end, see BusyError.Remaining
 	End time.Duration
 }
 

@@ -108,8 +108,7 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 // KeepFor says, in fn of OnceValue with fn's context, how long its value is good for, where that shows only
 // then: the expires_in of a token. The interval is d in place of every; it begins when fn's process got the
 // lock, and is two seconds at least and a year at most. Each client remembers the value for its own every at
-// most, and then asks again. It is for fn itself, before it returns, and not for goroutines that fn leaves
-// behind.
+// most, and then asks again. It is for fn itself, before it returns, and for no goroutine that fn leaves.
 func KeepFor(ctx context.Context, d time.Duration) {
 	if t, ok := ctx.Value(holderKey{}).(*holding.Holder); ok {
 		t.Keep = max(1, min(d, maxLease)) // 0 says nothing
