@@ -76,9 +76,8 @@ func beside(err, lost error) error {
 	return fmt.Errorf("%w: %w", err, lost)
 }
 
-// Wrap makes a function that holds a lock while it runs, the lock named by its argument: what
-// annotations do elsewhere, with the value and the error of fn kept. An empty name is an
-// ErrArgument, not a shared default.
+// Wrap makes a function that holds a lock while it runs, the lock named by its argument: what annotations do
+// elsewhere, with the value and the error of fn kept. An empty name is an ErrArgument, not a shared default.
 func Wrap[A, T any](c *Client, name func(A) string, fn func(context.Context, A) (T, error), opts ...Option) func(context.Context, A) (T, error) {
 	return func(ctx context.Context, arg A) (T, error) {
 		return Value(ctx, c, name(arg), func(ctx context.Context) (T, error) { return fn(ctx, arg) }, opts...)

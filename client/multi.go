@@ -16,9 +16,8 @@ type Locks struct {
 	all []*Lock // sorted by name, each taken under those before
 }
 
-// AcquireAll takes all of the locks or none, and waits for them as Acquire does. Names that are given
-// twice count once. MaxWait is for all of them together. Each lock has a token, and a lease, of its
-// own.
+// AcquireAll takes all of the locks or none, and waits for them as Acquire does. Names that are given twice
+// count once. MaxWait is for all of them together. Each lock has a token, and a lease, of its own.
 //
 // They are taken one after the other in the order of their names, a round trip each, so callers that
 // give the same names in any order never wait for each other in a circle; those that it has are kept
@@ -30,10 +29,9 @@ type Locks struct {
 // To hold one lock and wait for others, by AcquireAll too, can still end in a circle, also if it is one of
 // these names: then MaxWait or the context ends it.
 //
-// Errors: as Acquire, for the lock that could not be acquired; the *LostError of one that was lost
-// while it waited for the next, also by MaxHold; ErrArgument for no names. After an error none of
-// them is held or waited for; those that were acquired are given back, without MinHold, in the
-// background.
+// Errors: as Acquire, for the lock that could not be acquired; the *LostError of one that was lost while it
+// waited for the next, also by MaxHold; ErrArgument for no names. After an error none of them is held or
+// waited for; those that were acquired are given back, without MinHold, in the background.
 func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Locks, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("holdfast: acquire all: %w: the list of names must not be empty", ErrArgument)
@@ -64,12 +62,10 @@ func (c *Client) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	return s, nil
 }
 
-// Context ends when the first of the locks is lost or released, or when its parent does; see
-// Lock.Context.
+// Context ends when the first of the locks is lost or released, or when its parent does; see Lock.Context.
 func (s *Locks) Context() context.Context { return s.all[len(s.all)-1].Context() }
 
-// Lock returns the lock of that name; nil if it is none of them. To release it ends the context of
-// all.
+// Lock returns the lock of that name; nil if it is none of them. To release it ends the context of all.
 func (s *Locks) Lock(name string) *Lock {
 	for _, l := range s.all {
 		if l.Name() == name {

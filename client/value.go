@@ -43,8 +43,8 @@ const (
 // Use such a name for nothing but OnceValue, with one every: the interval is that of the process that makes
 // the value. It is not possible on a quorum, nor with WithOwner, WithLimit, WithShared or WithPolling;
 // MinHold and GiveUpEarly have no effect. Of several calls in one process one asks, with its own options
-// and its own fn, and the others wait for it: so fn must not ask for its own name. If that one finds no
-// server, they fail with it.
+// and its own fn, and the others wait for it, or until fn's context ends: so fn must not ask for its own name.
+// If that one finds no server, they fail with it.
 //
 // Errors: fn's; ErrArgument if its value is too long; *LostError, together with the value or fn's error, if the
 // lock was lost while fn ran, and another fn may have run too; else as Acquire. The caller may change the bytes
@@ -77,11 +77,11 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 		}
 		return nil, w.stopped(wait, began, 0, nil, wait.Err())
 	}
-	v.most = max(leastKeep, every)
-	defer c.values.finish(w.Key, v)
+	done := &fcall.Done{}
+	defer func() { c.values.finish(w.Key, v, done, every) }()
 	lock, err := c.Acquire(wait, name, opts...)
-	if errors.As(err, &v.done) {
-		return []byte(v.done.Value), nil
+	if errors.As(err, &done) {
+		return []byte(done.Value), nil
 	} else if err != nil {
 		if errors.Is(err, ErrUnreachable) && !errors.Is(err, ErrNotReplicated) && wait.Err() == nil {
 			v.err = err // or all who wait would find that out, one after the other
@@ -89,18 +89,19 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 		return nil, err
 	}
 	value, err := run(ctx, lock, func(ctx context.Context) ([]byte, error) {
+		// fn may go on for long without its lock, while others have a value.
+		defer context.AfterFunc(ctx, func() { c.values.finish(w.Key, v, &fcall.Done{}, every) })()
 		value, err := fn(ctx)
 		if err == nil && len(value) > functions.MaxValue {
 			err = opError("once value", name, fmt.Errorf("%w: the value must have at most %d bytes, not %d", ErrArgument, functions.MaxValue, len(value)))
 		} else if err == nil {
 			good := cmp.Or(lock.holder.Keep, every) - time.Since(lock.holder.Began)
-			v.done = &fcall.Done{Value: string(value), Since: time.Now(), Keep: max(leastKeep, good)}
-			lock.holder.Final = v.done
+			lock.holder.Final = &fcall.Done{Value: string(value), Since: time.Now(), Keep: max(leastKeep, good)}
 		}
 		return value, err
 	})
-	if err != nil {
-		v.done = &fcall.Done{}
+	if err == nil {
+		done = lock.holder.Final
 	}
 	return value, err
 }
@@ -140,17 +141,21 @@ func (s *values) join(key string, fresh bool) (v *value, mine bool) {
 		return v, false
 	}
 	if v = s.asked[key]; v == nil {
-		v, mine = &value{ready: make(chan struct{}), done: &fcall.Done{}}, true
+		v, mine = &value{ready: make(chan struct{})}, true
 		s.asked[key] = v
 	}
 	return v, mine
 }
 
-// finish tells those who wait. Without a value the next of them asks, and what was known stays. If there is too
-// much to remember, some of it is forgotten.
-func (s *values) finish(key string, v *value) {
+// finish tells those who wait, once. Without a value the next of them asks, and what was known stays. If there is
+// too much to remember, some of it is forgotten.
+func (s *values) finish(key string, v *value, done *fcall.Done, every time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.asked[key] != v {
+		return
+	}
+	v.done, v.most = done, max(leastKeep, every)
 	close(v.ready)
 	if delete(s.asked, key); v.over() {
 		return

@@ -306,6 +306,38 @@ func TestWhoMadeAValueAsksAgain(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A function that goes on without its lock keeps no other call of its process from a value, nor does what it returns
+// count then.
+func TestAFunctionGoesOnWithoutItsLock(t *testing.T) {
+	c, began, end, late := opened(t), make(chan struct{}), make(chan struct{}), make(chan error)
+	get := func(fn func() string) (string, error) {
+		value, err := c.OnceValue(t.Context(), t.Name(), time.Hour, func(context.Context) ([]byte, error) { return []byte(fn()), nil },
+			client.WithMaxWait(time.Minute))
+		return string(value), err
+	}
+	go func() {
+		_, err := get(func() string {
+			close(began)
+			<-end
+			return "late"
+		})
+		late <- err
+	}()
+	<-began
+	_, err := c.Break(t.Context(), t.Name(), "it hangs")
+	require.NoError(t, err)
+	value, err := get(func() string { return "another" })
+	require.NoError(t, err)
+	require.Equal(t, "another", value)
+	close(end)
+	require.ErrorIs(t, <-late, client.ErrBroken)
+	value, err = get(nil)
+	require.NoError(t, err)
+	require.Equal(t, "another", value)
+	_, err = c.Break(t.Context(), t.Name(), "the end")
+	require.NoError(t, err)
+}
+
 // Who asks afresh takes the value from nobody, neither meanwhile nor when it gets none.
 func TestWhoAsksAfreshTakesNoValueAway(t *testing.T) {
 	c, name, own := opened(t), t.Name(), errors.New("own")
