@@ -112,10 +112,9 @@ func (e *BusyError) who() string {
 // Unwrap makes it ErrBusy.
 func (e *BusyError) Unwrap() error { return ErrBusy }
 
-// WaitError says that Acquire stopped waiting, and what it knew last. It is what Err says:
-// ErrTimeout (and context.DeadlineExceeded, if a deadline was why), ErrBusy when the tries of
-// WithPolling were used up or the turn would come too late, ErrUnreachable when the server did not
-// answer, ErrClosed, or context.Canceled.
+// WaitError says that Acquire stopped waiting, and what it knew last. It is what Err says: ErrTimeout (and
+// context.DeadlineExceeded, if a deadline was why), ErrBusy when the tries of WithPolling were used up or the
+// turn would come too late, ErrUnreachable when the server did not answer, ErrClosed, or context.Canceled.
 type WaitError struct {
 	Name   string
 	Waited time.Duration
@@ -138,10 +137,9 @@ func (e *WaitError) Error() string {
 // Unwrap returns Err.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// LostError is why a lock ended before its Release: the cause of its context, and what Renew and
-// Release return then. It is ErrLost, and one of ErrExpired, ErrTaken, ErrBroken, ErrMaxHold,
-// ErrMaxRenewals, ErrAbandoned; or ErrClosed alone, when the client was closed; or ErrShutdown, when
-// it shuts down.
+// LostError is why a lock ended before its Release: the cause of its context, and what Renew and Release
+// return then. It is ErrLost, and one of ErrExpired, ErrTaken, ErrBroken, ErrMaxHold, ErrMaxRenewals,
+// ErrAbandoned; or ErrClosed alone, when the client was closed; or ErrShutdown, when it shuts down.
 type LostError struct {
 	Name  string
 	Owner string
@@ -173,9 +171,8 @@ func opError(op, name string, err error) error {
 	return fmt.Errorf("holdfast: %s %q: %w", op, name, err)
 }
 
-// ended is the error of a call whose context ended without an answer of the server. A deadline that
-// passes while the server is silent is an outage; one that had passed before the call is the
-// caller's.
+// ended is the error of a call whose context ended without an answer of the server. A deadline that passes
+// while the server is silent is an outage; one that had passed before the call is the caller's.
 func (c *Client) ended(ctx context.Context, err error) error {
 	switch {
 	case err != nil && c.closing.Err() != nil:

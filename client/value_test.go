@@ -338,6 +338,44 @@ func TestAFunctionGoesOnWithoutItsLock(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Who waits for another goroutine first, and asks then, has waited from its beginning on.
+func TestHowLongAValueWasWaitedFor(t *testing.T) {
+	c, other, began, end := opened(t), opened(t), make(chan struct{}), make(chan struct{})
+	ends := func(ctx context.Context, c *client.Client, fn func(context.Context) ([]byte, error), opts ...client.Option) <-chan error {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := c.OnceValue(ctx, t.Name(), time.Second, fn, opts...)
+			ended <- err
+		}()
+		return ended
+	}
+	made := ends(t.Context(), other, func(context.Context) ([]byte, error) {
+		close(began)
+		<-end
+		return nil, nil
+	})
+	<-began
+	ctx, cancel := context.WithCancel(t.Context())
+	asks := ends(ctx, c, nil)
+	eventually(t, "it is in line", func() bool {
+		info, err := other.Inspect(t.Context(), t.Name())
+		return err == nil && info.Waiters == 1
+	})
+	waits := ends(t.Context(), c, nil, client.WithMaxWait(time.Second))
+	time.Sleep(500 * time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-asks, context.Canceled)
+	err := <-waits
+	var stopped *client.WaitError
+	require.ErrorAs(t, err, &stopped)
+	require.ErrorIs(t, err, client.ErrTimeout)
+	require.GreaterOrEqual(t, stopped.Waited, time.Second)
+	close(end)
+	require.NoError(t, <-made)
+	_, err = other.Break(t.Context(), t.Name(), "the end")
+	require.NoError(t, err)
+}
+
 // Who asks afresh takes the value from nobody, neither meanwhile nor when it gets none.
 func TestWhoAsksAfreshTakesNoValueAway(t *testing.T) {
 	c, name, own := opened(t), t.Name(), errors.New("own")
