@@ -86,8 +86,8 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 		if errors.Is(err, ErrUnreachable) && !errors.Is(err, ErrNotReplicated) && wait.Err() == nil {
 			v.err = err // or all who wait would find that out, one after the other
 		}
-		if last, ok := err.(*WaitError); ok { // it may have waited for another goroutine before
-			err = w.stopped(wait, began, last.Position, last.Last, last.Err)
+		if stopped, ok := err.(*WaitError); ok { // it may have waited for another goroutine before
+			stopped.Waited = time.Since(began)
 		}
 		return nil, err
 	}
