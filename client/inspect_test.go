@@ -45,3 +45,22 @@ func TestTheRecordOfABreakHasTheTimeOfItsLease(t *testing.T) {
 	require.NoError(t, err)
 	require.LessOrEqual(t, left, int64(10_000))
 }
+
+// A break of what MinHold alone keeps broke nobody's lock: it leaves no record, and no key, also if nobody
+// has looked since the lease of its holder ended.
+func TestABreakOfAKeptSlotLeavesNoKey(t *testing.T) {
+	c, name := opened(t), t.Name()
+	dead := c.Redis().B().Fcall().Function("holdfast_acquire").Numkeys(1).Key("lock:"+name).
+		Arg("dead", "50", "LIMIT", "2", "MINHOLD", "60000").Build() // its process gives nothing back
+	require.NoError(t, c.Redis().Do(t.Context(), dead).Error())
+	require.Eventually(t, func() bool {
+		all, err := c.Holders(t.Context(), name) // reads only
+		return err == nil && len(all) == 1 && all[0].Holder.Owner == ""
+	}, 10*time.Second, 10*time.Millisecond)
+	info, err := c.Break(t.Context(), name, "hung")
+	require.NoError(t, err)
+	require.True(t, info.Held)
+	left, err := c.Redis().Do(t.Context(), c.Redis().B().Pttl().Key("lock:"+name).Build()).ToInt64()
+	require.NoError(t, err)
+	require.EqualValues(t, -2, left)
+}

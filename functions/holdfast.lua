@@ -1474,7 +1474,7 @@ local function holdfast_break(key, args)
     or lock.ends <= now and now < lock.kept and (ask.OWNER or owner) == owner
   if broken then
     for _, h in ipairs(victims) do
-      ends, worked, h.kept = max(ends, h.ends), worked or h.owner ~= '', 0
+      ends, worked, h.kept = max(ends, h.ends), worked or h.ends > now, 0
       if h.slot then end_slot(lock, h, us) end
     end
     if worked and not ask.FORGET then

@@ -106,7 +106,7 @@ var mutations = []mutation{
 	{"the kinds mix", "  if lock.kind ~= kind_of(w.limit) then join_error('has', KINDS[lock.kind]) end\n", "", ""},
 	{"a place keeps its first limit", "  local n = waits and stay(lock, w)\n  settle(lock, us)\n", "  settle(lock, us)\n  local n = waits and stay(lock, w)\n", ""},
 	{"the kinds mix in line", "  if kind ~= kind_of(w.limit) then join_error('waits for', KINDS[kind]) end\n", "", ""},
-	{"a broken slot is kept", "worked or h.owner ~= '', 0\n", "worked or h.owner ~= '', h.kept\n", ""},
+	{"a broken slot is kept", "worked or h.ends > now, 0\n", "worked or h.ends > now, h.kept\n", ""},
 	{"a break of all is told to one token", "lock.victim == ALL and (fence or 0) < lock.broken", "false", ""},
 	{"a break of all is told to tokens alone", "lock.victim == ALL and (fence or 0)", "lock.victim == ALL and fence and fence", ""},
 	{"a slot is granted for whole", "min(waiter.ttl, PROVISIONAL_MS), holds)", "waiter.limit and waiter.ttl or min(waiter.ttl, PROVISIONAL_MS), holds)", ""},
