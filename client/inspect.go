@@ -134,9 +134,9 @@ func (c *Client) Holders(ctx context.Context, name string) ([]HolderInfo, error)
 // Break takes the lock from its holder, from all if there are several, and gives it to the next in line, if
 // there is a line. The holder's context ends with ErrBroken and the reason: at once if it can be
 // notified (it waited for the lock, has held it alone for a second with client-side caching, or is of this
-// client), else at its next renewal. A lock that is kept by MinHold is free then. reason gets this
-// process's name in front, and is cut to fit. It returns how the lock stood, Held false if there was
-// nothing to break.
+// client), else at its next renewal, or with ErrTaken if another break came before that. A lock that is kept
+// by MinHold is free then. reason gets this process's name in front, and is cut to fit. It returns how the
+// lock stood, Held false if there was nothing to break.
 //
 // It is for operators: the holder's work may still be running when the next holder starts. Fencing
 // tokens are the protection against that. Errors: as Inspect. After ErrUnreachable it may have been
