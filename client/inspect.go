@@ -17,7 +17,7 @@ import (
 // Info is how a lock stood when the server was asked.
 type Info struct {
 	Name   string
-	Held   bool
+	Held   bool   // also a limited or shared lock that MinHold alone keeps: Holders says so
 	Holder Holder // zero when free, and when several have it: see Holders; who had it, while it is kept
 	// on the server: several of an owner that several processes share, and how many slots of a limited or
 	// shared lock are taken, those that MinHold keeps among them; re-entry is not counted there

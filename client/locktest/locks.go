@@ -122,7 +122,7 @@ func (s *Server) HeldBy(l *client.Lock) {
 	}
 }
 
-// Free fails the test, and lets it go on, unless nobody holds the lock or waits for it.
+// Free fails the test, and lets it go on, unless nobody holds the lock or waits for it. A kept slot is held.
 func (s *Server) Free(name string) {
 	s.tb.Helper()
 	if i := s.Inspect(name); i.Held || i.Waiters > 0 {
