@@ -125,13 +125,16 @@ class Lock:
 
     def _send(self, function, *args):
         words = ("FCALL", "holdfast_" + function, 1, self.key, self.owner, *args)
-        return self._redis.execute_command(*words, NEVER_DECODE=True)  # an owner may be any bytes
+        try:
+            return self._redis.execute_command(*words, NEVER_DECODE=True)  # an owner may be any bytes
+        except TypeError:  # of redis-py 4's RedisCluster while the slot moves: its ASKING knows no such option
+            return self._redis.execute_command(*words)
 
     def _heard(self, reply, sent, args):
         if type(reply[0] if isinstance(reply, list) and reply else reply) is not int:
             raise ConnectionError(f"not a reply of the library, but perhaps another call's: {reply!r}")
-        if isinstance(reply, list) and reply[0] == 0 and reply[4] == b"done":
-            raise _Done(reply[5])
+        if isinstance(reply, list) and reply[0] == 0 and reply[4] in (b"done", "done"):
+            raise _Done(reply[5].encode() if isinstance(reply[5], str) else reply[5])
         if isinstance(reply, list) and reply[0] == 0:  # a refusal: 0, pttl_ms, owner, waiters or position, why ...
             return [r.decode(errors="backslashreplace") if isinstance(r, bytes) else r for r in reply]
         if isinstance(reply, list):  # beside others: 1, token, slot
@@ -158,7 +161,7 @@ class Lock:
         pause = self._ttl / 3000
         while not self._over.wait(pause) and not self.lost:
             pause = self._ttl / 20000
-            with suppress(RedisError, OSError):
+            with suppress(Exception):  # whatever it is: another try may go through
                 reply = self._call("renew", self._ttl, "FENCE", self.token)
                 if reply[0] == 0 and not self._over.is_set():
                     self._gone = reply[4]

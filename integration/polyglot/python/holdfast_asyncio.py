@@ -94,7 +94,7 @@ class Lock(holdfast.Lock):
         while not limit.expired():
             await asyncio.sleep(pause)
             pause = self._ttl / 20000
-            with suppress(RedisError, OSError):
+            with suppress(Exception):  # whatever it is: another try may go through
                 reply = await self._call("renew", self._ttl, "FENCE", self.token)
                 pause = self._ttl / 3000
                 if reply[0] == 0:
