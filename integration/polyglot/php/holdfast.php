@@ -146,7 +146,8 @@ final class Lock {
         $tag = preg_match('/^[^{]*{([^}]+)}/', $this->key, $match) ? $match[1] : $this->key; // in the key's slot
         $name = "lock:{{$tag}}:$this->owner";
         if ($this->line || $this->redis instanceof \Redis || strlen($name) > 512) return; // the most of a channel
-        $this->line = new \Predis\Client($this->redis->getConnection()->getParameters());
+        $server = $this->redis->getConnection();
+        $this->line = new \Predis\Client(['persistent' => false] + $server->getParameters()->toArray()); // else it is ours
         $told = is_array($this->line->executeRaw(['SSUBSCRIBE', $name]));
         $stream = $this->line->getConnection()->getResource();
         $this->stream = is_resource($stream) ? $stream : $stream->detach(); // of Predis 3
