@@ -147,6 +147,7 @@ final class Lock {
         $name = "lock:{{$tag}}:$this->owner";
         if ($this->line || $this->redis instanceof \Redis || strlen($name) > 512) return; // the most of a channel
         $server = $this->redis->getConnection();
+        if (method_exists($server, 'getMaster')) $server = $server->getMaster(); // of Sentinel, or with replicas
         $this->line = new \Predis\Client(['persistent' => false] + $server->getParameters()->toArray()); // else it is ours
         $told = is_array($this->line->executeRaw(['SSUBSCRIBE', $name]));
         $stream = $this->line->getConnection()->getResource();

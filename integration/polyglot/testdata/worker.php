@@ -8,8 +8,8 @@ $timeout = $lease / 4000; // below a third of the lease, for a busy machine
 if ($library === 'predis') {
     require 'Predis/Autoloader.php';
     Predis\Autoloader::register();
-    $redis = new Predis\Client(['host' => $host, 'port' => (int) $port, 'timeout' => $timeout, 'read_write_timeout' => $timeout,
-        'persistent' => true]); // a waiter's own connection is not
+    $redis = new Predis\Client([['host' => $host, 'port' => (int) $port, 'timeout' => $timeout, 'read_write_timeout' => $timeout,
+        'alias' => 'master', 'persistent' => true]], ['replication' => true]); // a waiter's own connection is neither
 } else {
     $redis = new Redis();
     $redis->connect($host, (int) $port, $timeout, null, 0, $timeout);
