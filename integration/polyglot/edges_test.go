@@ -218,6 +218,8 @@ func TestACommandOfTheShellEndsAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
+	said, err := shell(ctx, "600000", t.Name(), "sh", "-c", "exec sh shell/holdfast.sh closed true <&-").CombinedOutput()
+	require.NoError(t, err, "without an input: %s", said)
 }
 
 // A time that is no number of ms is refused: nobody waits for ever who wanted not to.

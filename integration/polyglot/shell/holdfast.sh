@@ -15,6 +15,7 @@
 # REDIS_CLI is how to reach the server, for example 'redis-cli -h db.example -p 6380'; its password goes into REDISCLI_AUTH
 # only, because redis-cli warns of one in its arguments.
 set -u
+true 2>/dev/null 3<&0 || exec </dev/null # it may be closed, and is handed on below
 
 lease=30000 wait='' limit='' shared=''
 while getopts l:w:n:s option; do
