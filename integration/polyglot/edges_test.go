@@ -184,7 +184,9 @@ const { signal } = new AbortController();
 (async () => {
   const client = require("redis").createClient({ socket: { host, port: Number(port) } });
   await client.connect();
-  await require("./node/holdfast.js").withLock(client, name, { signal }, async () => {});
+  const { withLock } = require("./node/holdfast.js");
+  await withLock(client, name, { signal: AbortSignal.abort() }, () => console.log("it ran")).catch(() => {});
+  await withLock(client, name, { signal }, async () => {});
   console.log(require("node:events").getEventListeners(signal, "abort").length);
   process.exit();
 })();

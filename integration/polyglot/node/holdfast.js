@@ -119,6 +119,7 @@ class Lock {
     setTimeout(() => this.#renew(), Math.min(this.lease / (answer ? 3 : 20), 2 ** 31 - 1)).unref();
   }
   async _acquire(until, signal) {
+    signal?.throwIfAborted();
     let reply = await this._repeat("acquire", ...this.asked), answered = performance.now();
     while (reply[0] === 0) {
       signal?.throwIfAborted();
