@@ -161,7 +161,7 @@ final class Lock {
         $told = $position > 0 && $subscribers > 0;
         $pause = $told ? mt_rand(1000, 1500) : min(mt_rand(100, 300), $this->lease * 500);
         $until = min($until, now() + min($pause, $left < 0 ? $pause : $left + 1) / 1000);
-        $told || $this->close();
+        $told || !$this->channel || $this->close(); // who may not subscribe does not try again
         for ($text = ''; $told && ($pause = $until - now()) > 0; $told = !feof($this->stream)) {
             [$read, $none] = [[$this->stream], null];
             $text .= stream_select($read, $none, $none, 0, (int) ($pause * 1e6)) ? fread($this->stream, 8192) : '';
