@@ -130,9 +130,8 @@ type values struct {
 // value is written until ready is closed, and not after.
 type value struct {
 	ready chan struct{}
-	done  *fcall.Done   // the zero value: there is none
-	most  time.Duration // it is remembered for: it may be broken, or the server's clock have been set back
-	err   error         // of all who wait for it
+	done  fcall.Done // the zero value: there is none
+	err   error      // of all who wait for it
 }
 
 // join returns the value of a key, or with fresh only one that is being asked for. mine: the caller is to ask
@@ -158,7 +157,8 @@ func (s *values) finish(key string, v *value, done *fcall.Done, every time.Durat
 	if s.asked[key] != v {
 		return
 	}
-	v.done, v.most = done, max(leastKeep, every)
+	v.done = *done
+	v.done.Keep = min(done.Keep, max(leastKeep, every)) // it may be broken, or the server's clock have been set back
 	close(v.ready)
 	if delete(s.asked, key); v.over() {
 		return
@@ -174,7 +174,7 @@ func (s *values) finish(key string, v *value, done *fcall.Done, every time.Durat
 }
 
 // over reports whether there is no value, or one that is not to be counted on any more.
-func (v *value) over() bool { return lease.Since(time.Now(), v.done.Since) >= min(v.done.Keep, v.most) }
+func (v *value) over() bool { return lease.Past(time.Now(), v.done.Since.Add(v.done.Keep)) }
 
 func (v *value) size(key string) int { return len(key) + len(v.done.Value) + 128 }
 
