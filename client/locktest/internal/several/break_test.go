@@ -69,21 +69,6 @@ func TestALockIsBrokenBetweenTheRounds(t *testing.T) {
 	}
 }
 
-// No lock of a quorum is taken WithOwner, so ReleaseOwner ends none: the holder goes on, and keeps what it has.
-func TestNoReleaseByAnother(t *testing.T) {
-	on(t, 3, func(b *several) {
-		c, other := b.two()
-		l := b.hold(c, "x")
-		for _, c := range []*client.Client{c, other} {
-			assert.ErrorIs(b, c.ReleaseOwner(b.Context(), "x", l.Owner()), client.ErrArgument)
-		}
-		time.Sleep(2 * lease)
-		require.NoError(b, l.Context().Err())
-		assert.Equal(b, 3, b.votes("x", l.Owner()))
-		b.release(l)
-	})
-}
-
 // Who took a lock while it could not reach one of three servers has it at two. When one of those is
 // lost, what is left of it is at one server: an operator must be told that it is held, and by whom,
 // and may break it.

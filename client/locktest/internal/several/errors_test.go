@@ -94,7 +94,7 @@ func TestServersThatAreTooYoungAreNoOutage(t *testing.T) {
 // A bad option of a call is ErrArgument.
 func TestOptionsOfACallAreChecked(t *testing.T) {
 	on(t, 3, func(b *several) {
-		c := b.client(client.Config{})
+		c, other := b.two()
 		for what, o := range map[string]client.Option{
 			"owner": client.WithOwner("me"), "replicas": client.WithReplicas(1, 0), "no guard": client.WithGuard(0),
 			"limit": client.WithLimit(2), "shared": client.WithShared(),
@@ -113,8 +113,12 @@ func TestOptionsOfACallAreChecked(t *testing.T) {
 		assert.ErrorContains(b, err, "OnceValue is not possible on several servers")
 		l := b.hold(c, "x")
 		assert.ErrorIs(b, l.RenewFor(b.Context(), 20*time.Second), client.ErrArgument, "longer than Guard")
+		for _, c := range []*client.Client{c, other} {
+			assert.ErrorIs(b, c.ReleaseOwner(b.Context(), "x", l.Owner()), client.ErrArgument, "not taken WithOwner")
+		}
 		time.Sleep(20 * time.Second)
 		assert.NoError(b, l.Context().Err())
+		assert.Equal(b, 3, b.votes("x", l.Owner()))
 		b.release(l)
 	})
 }
