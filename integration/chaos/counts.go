@@ -4,13 +4,8 @@ package main
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 )
-
-// counts are what is counted in a round, and in all: by what it is, and its kind.
-type counts map[string]map[string]int
 
 // What is counted by kinds. All else is in numbers.
 const (
@@ -30,48 +25,12 @@ const (
 	entries = "holds in the storm"
 )
 
-func (c counts) count(what, kind string, n int) {
-	if c[what] == nil {
-		c[what] = map[string]int{}
-	}
-	c[what][kind] += n
-}
-
-func (c counts) sum(what string) (n int) {
-	for _, x := range c[what] {
-		n += x
-	}
-	return n
-}
-
-// add adds what was counted in a round.
-func (c counts) add(r *result) {
-	for what, kinds := range r.counts {
-		for kind, n := range kinds {
-			c.count(what, kind, n)
-		}
-	}
-	c.count(numbers, rounds, 1)
-	c.count(numbers, bad, min(1, len(r.violations)))
-}
-
-func (c counts) String() string {
-	var b strings.Builder
-	for _, what := range slices.Sorted(maps.Keys(c)) {
-		fmt.Fprintf(&b, "\n%s\n", what)
-		for _, k := range slices.Sorted(maps.Keys(c[what])) {
-			fmt.Fprintf(&b, "  %7d %s\n", c[what][k], k)
-		}
-	}
-	return b.String()
-}
-
 // String is a line for the round, and one for each violation, and for the file.
 func (r *result) String() string {
 	var b strings.Builder
-	n := r.counts[numbers]
+	n := r.Counts[numbers]
 	fmt.Fprintf(&b, "%-22s %5d faults, %6d calls, %6d holds, %d meetings admitted",
-		r.round.name(), r.sum(faults), r.sum(outcomes), n[holds], r.sum(admitted))
+		r.round.name(), r.Sum(faults), r.Sum(outcomes), n[holds], r.Sum(admitted))
 	if n[guarded] > 0 {
 		fmt.Fprintf(&b, ", %d entries in the storm", n[entries])
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-go/holdfast/integration/oracle"
 	"github.com/holdfast-go/holdfast/integration/reexec"
 )
 
@@ -65,7 +66,7 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	all := counts{}
+	all := oracle.Counts{}
 	for began, i := time.Now(), uint64(0); time.Since(began) < s.time && ctx.Err() == nil; i++ {
 		d, profile := turn(i)
 		r := &round{Shape: d.name, Profile: profile, Seed: s.seed + i, Storm: storm,
@@ -77,7 +78,9 @@ func run(ctx context.Context, s settings) error {
 		}
 		res, err := r.run(ctx)
 		if res != nil && ctx.Err() == nil {
-			all.add(res)
+			all.Add(res.Counts)
+			all.Count(numbers, rounds, 1)
+			all.Count(numbers, bad, min(1, len(res.violations)))
 			fmt.Println(res)
 		}
 		if err != nil && ctx.Err() == nil {

@@ -38,7 +38,7 @@ func (r *round) name() string { return fmt.Sprintf("%s-%s-%d", r.Shape, r.Profil
 
 // result is what became of a round.
 type result struct {
-	counts
+	oracle.Counts
 	round      *round
 	violations []violation
 	kept       string // the file with the history
@@ -63,7 +63,7 @@ func (r *round) run(ctx context.Context) (*result, error) {
 	h := &history{record: record, cycled: map[string]bool{}}
 	err = r.play(ctx, s, h)
 	res := r.judge(h)
-	if err == nil && ctx.Err() == nil && r.terms.Guard > 0 && res.counts[numbers][entries] == 0 {
+	if err == nil && ctx.Err() == nil && r.terms.Guard > 0 && res.Counts[numbers][entries] == 0 {
 		err = errors.New("nobody got a lock in the storm, so nothing was checked")
 	}
 	for _, v := range res.violations {
@@ -173,13 +173,13 @@ func (r *round) judge(h *history) *result {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found := judge(append(slices.Clone(h.faults), breaks(h.calls)...)).Exclusion(h.holds)
-	res := &result{round: r, counts: counts{admitted: found.Admitted}, violations: slices.Clone(h.troubles)}
-	res.count(numbers, holds, len(h.holds))
+	res := &result{round: r, Counts: oracle.Counts{admitted: found.Admitted}, violations: slices.Clone(h.troubles)}
+	res.Count(numbers, holds, len(h.holds))
 	if r.terms.Guard > 0 {
-		res.count(numbers, guarded, 1)
+		res.Count(numbers, guarded, 1)
 		for _, in := range h.holds {
 			if h.calm == 0 || in.Enter < h.calm {
-				res.count(numbers, entries, 1)
+				res.Count(numbers, entries, 1)
 			}
 		}
 	}
@@ -188,13 +188,13 @@ func (r *round) judge(h *history) *result {
 		if f.Error != "" {
 			what = failed
 		}
-		res.count(what, string(f.Kind), 1)
+		res.Count(what, string(f.Kind), 1)
 	}
 	for _, c := range h.calls {
 		if c.End == 0 {
 			c.Outcome = "unknown"
 		}
-		res.count(outcomes, c.Call+": "+short(c.Outcome), 1)
+		res.Count(outcomes, c.Call+": "+short(c.Outcome), 1)
 	}
 	for _, list := range [][]violation{found.Violations, oracle.Tokens(h.holds), checkHangs(h.calls, h.faults, h.killed),
 		checkStuck(h.calls, h.holds, h.calm, idle+r.terms.Guard)} {

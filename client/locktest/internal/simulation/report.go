@@ -4,20 +4,19 @@ package simulation
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/oracle"
 )
 
 // Report is what one or several schedules did.
 type Report struct {
 	Schedules int
 	Virtual   time.Duration
-	Calls     int                       // of functions
-	Entries   int                       // Locks that were got
-	Counts    map[string]map[string]int // by what is counted, and its kind
-	Broken    []Violation
+	Calls     int // of functions
+	Entries   int // Locks that were got
+	oracle.Counts
+	Broken []Violation
 }
 
 // What is counted.
@@ -39,23 +38,7 @@ type Violation struct {
 }
 
 // NewReport returns an empty report.
-func NewReport() *Report { return &Report{Counts: map[string]map[string]int{}} }
-
-// Count adds n to what is counted.
-func (r *Report) Count(what, kind string, n int) {
-	if r.Counts[what] == nil {
-		r.Counts[what] = map[string]int{}
-	}
-	r.Counts[what][kind] += n
-}
-
-// Sum is all of what is counted.
-func (r *Report) Sum(what string) (n int) {
-	for _, x := range r.Counts[what] {
-		n += x
-	}
-	return n
-}
+func NewReport() *Report { return &Report{Counts: oracle.Counts{}} }
 
 // Add adds another report.
 func (r *Report) Add(o *Report) {
@@ -63,26 +46,13 @@ func (r *Report) Add(o *Report) {
 	r.Virtual += o.Virtual
 	r.Calls += o.Calls
 	r.Entries += o.Entries
-	for what, kinds := range o.Counts {
-		for kind, n := range kinds {
-			r.Count(what, kind, n)
-		}
-	}
+	r.Counts.Add(o.Counts)
 	r.Broken = append(r.Broken, o.Broken...)
 }
 
 func (r *Report) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d schedules, %.1f virtual hours, %d faults, %d calls of functions, %d entries, %d violations\n", r.Schedules,
-		r.Virtual.Hours(), r.Sum(Faults), r.Calls, r.Entries, r.Sum(Violations))
-	for _, what := range slices.Sorted(maps.Keys(r.Counts)) {
-		fmt.Fprintf(&b, "%s:", what)
-		for _, kind := range slices.Sorted(maps.Keys(r.Counts[what])) {
-			fmt.Fprintf(&b, " %s %d,", kind, r.Counts[what][kind])
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
+	return fmt.Sprintf("%d schedules, %.1f virtual hours, %d faults, %d calls of functions, %d entries, %d violations\n%v", r.Schedules,
+		r.Virtual.Hours(), r.Sum(Faults), r.Calls, r.Entries, r.Sum(Violations), r.Counts)
 }
 
 func (v Violation) String() string {
