@@ -42,7 +42,6 @@ func (p profile) level() string {
 var profiles = map[string]profile{
 	"": {},
 
-	"busy": {busy: true},
 	"replicated": {kind: onCluster, replicated: true, deeds: map[string]int{"outrun": 0},
 		faults: map[string]int{"graceful failover": 5, "forced failover": 20, "restart": 0}},
 	// No slot moves: that takes no memory along, as the guarantees say.
@@ -55,10 +54,6 @@ var profiles = map[string]profile{
 		deeds: map[string]int{"stranger": 0, "plain": 0, "share": 0, "end": 2}, onlyFaults: true,
 		faults: map[string]int{"restarts": 30, "pauses": 10, "refusal": 8, "flush functions": 4, "del at one": 4, "step": 4,
 			"stall": 20, "silence": 8, "delay": 8, "reset": 8, "refuse": 8, "lost replies": 10, "close": 4, "stop": 4}},
-	"failovers": {kind: onCluster, oneLock: true, busy: true, onlyFaults: true, faults: map[string]int{"graceful failover": 1}},
-	"strangers": {busy: true, oneLock: true, deeds: map[string]int{"stranger": 40}},
-	"breaks": {kind: onSingle, oneLock: true, busy: true, onlyFaults: true, lease: 30 * time.Second,
-		faults: map[string]int{"delay": 3, "break at a grant": 1}},
 	"slow functions": {kind: onSingle, oneLock: true, busy: true, step: 3 * time.Millisecond, lease: 10 * time.Millisecond, onlyFaults: true},
 	"early expiry":   {busy: true, early: true},
 	"values":         {busy: true, values: true},
