@@ -4,14 +4,10 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 )
 
-// A display shows the sales.
-type display struct{ out io.Writer }
-
-func (d display) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
+func say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
 // bar is full when all is sold, with what is sold too much behind its end.
 func bar(sold int) string {

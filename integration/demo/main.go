@@ -48,7 +48,7 @@ func main() {
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *lease, display{os.Stdout})
+	err := run(ctx, *lease)
 	interrupted := ctx.Err() != nil
 	stop()
 	switch {
@@ -56,7 +56,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "demo: interrupted")
 		os.Exit(130)
 	case errors.Is(err, errClaim):
-		os.Exit(1) // the display has said which
+		os.Exit(1) // it has been said which
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
@@ -72,7 +72,7 @@ var sales = []plan{
 }
 
 // run holds the sales and checks what came of them. It cleans up in any case.
-func run(ctx context.Context, lease time.Duration, out display) (err error) {
+func run(ctx context.Context, lease time.Duration) (err error) {
 	started := time.Now()
 	deployment, err := server.Start(ctx, server.Spec{})
 	if err != nil {
@@ -91,7 +91,7 @@ func run(ctx context.Context, lease time.Duration, out display) (err error) {
 		return fmt.Errorf("load the functions library: %w", err)
 	}
 	for _, node := range report.Nodes {
-		out.say("library %s %s at %s", node.After, node.Action, node.Addr)
+		say("library %s %s at %s", node.After, node.Action, node.Addr)
 	}
 
 	// One prefix for all keys of this run; the hash tag keeps a sale in one slot.
@@ -105,7 +105,7 @@ func run(ctx context.Context, lease time.Duration, out display) (err error) {
 	var results []result
 	for i, plan := range sales {
 		name := fmt.Sprintf("sale%d", i+1)
-		one := &sale{result: result{plan: plan}, shop: newShop(redis, prefix, name), locks: locks, out: out,
+		one := &sale{result: result{plan: plan}, shop: newShop(redis, prefix, name), locks: locks,
 			job: job{URL: urlOf(option), Prefix: prefix, Sale: name, Locked: plan.locked, Lease: lease}}
 		err := one.hold(ctx)
 		if err = errors.Join(err, one.shop.close()); err != nil {
@@ -113,9 +113,9 @@ func run(ctx context.Context, lease time.Duration, out display) (err error) {
 		}
 		results = append(results, one.result)
 	}
-	out.table(results)
-	ok := out.claims(results)
-	out.say("%.1f s in all", time.Since(started).Seconds())
+	table(results)
+	ok := claims(results)
+	say("%.1f s in all", time.Since(started).Seconds())
 	if !ok {
 		return errClaim
 	}

@@ -45,10 +45,10 @@ func (r result) oversold() int { return max(0, r.sold-stock) }
 func (r result) wait() time.Duration { return r.next.At.Sub(r.leaseEnd) }
 
 // table prints one line for each sale.
-func (d display) table(results []result) {
+func table(results []result) {
 	const row = "%-24s  %6v  %6v  %6v  %8v  %19s  %12s  %6s"
-	d.say("")
-	d.say(row, "sale", "stock", "buyers", "sold", "oversold", "next holder", "stale writes", "time")
+	say("")
+	say(row, "sale", "stock", "buyers", "sold", "oversold", "next holder", "stale writes", "time")
 	for _, r := range results {
 		next, stale := "-", "-"
 		if r.next.Fence != 0 {
@@ -59,17 +59,17 @@ func (d display) table(results []result) {
 		} else if r.plan.incident == syscall.SIGSTOP {
 			stale = "NOT REFUSED"
 		}
-		d.say(row, r.plan.name, stock, buyers, r.sold, r.oversold(), next, stale,
+		say(row, r.plan.name, stock, buyers, r.sold, r.oversold(), next, stale,
 			fmt.Sprintf("%.1f s", r.took.Seconds()))
 	}
-	d.say("")
+	say("")
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // claims prints what the demo claims, with whether it is so, and returns
 // whether all of it is.
-func (d display) claims(results []result) bool {
+func claims(results []result) bool {
 	all := true
 	for _, r := range results {
 		for _, c := range r.claims() {
@@ -77,7 +77,7 @@ func (d display) claims(results []result) bool {
 			if !c.holds {
 				word, all = "FALSE", false
 			}
-			d.say("%s  %s: %s", word, r.plan.name, c.text)
+			say("%s  %s: %s", word, r.plan.name, c.text)
 		}
 	}
 	return all

@@ -29,7 +29,6 @@ type sale struct {
 	job   job
 	shop  *shop
 	locks *client.Client
-	out   display
 
 	events  chan event
 	all     []*reexec.Process
@@ -54,8 +53,8 @@ func (s *sale) hold(ctx context.Context) error {
 		return err
 	}
 	s.events = make(chan event, 64)
-	s.out.say("")
-	s.out.say("%s: %d in stock, %d buyers, %d processes", s.plan.name, stock, buyers, processes)
+	say("")
+	say("%s: %d in stock, %d buyers, %d processes", s.plan.name, stock, buyers, processes)
 	if err := s.start(ctx); err != nil {
 		return err
 	}
@@ -65,7 +64,7 @@ func (s *sale) hold(ctx context.Context) error {
 	s.took = time.Since(s.started)
 	var err error
 	s.sold, s.ordered, err = s.shop.books(ctx)
-	s.out.say("%s, %d turned away, %.1f s", bar(s.sold), s.turnedAway, s.took.Seconds())
+	say("%s, %d turned away, %.1f s", bar(s.sold), s.turnedAway, s.took.Seconds())
 	return err
 }
 
@@ -176,7 +175,7 @@ func (s *sale) count(e event) {
 	case soldOut:
 		s.turnedAway++
 	case refused:
-		s.out.say("  a buyer came too late and was refused: %s", e.Text)
+		say("  a buyer came too late and was refused: %s", e.Text)
 	}
 	if s.struck && e.Fence > s.fence {
 		s.since++
@@ -206,7 +205,7 @@ func (s *sale) strike(ctx context.Context, e event) error {
 	s.leaseEnd = asked.Add(info.Remaining)
 	s.struck, s.fence = true, e.Fence
 	s.held = info.Held && info.Fence == e.Fence
-	s.out.say("  %s process %d while it holds the lock (token %d); its lease lasts %d ms more, %d wait",
+	say("  %s process %d while it holds the lock (token %d); its lease lasts %d ms more, %d wait",
 		verb, s.victim.Pid(), e.Fence, info.Remaining.Milliseconds(), info.Waiters)
 	return nil
 }
@@ -216,9 +215,9 @@ func (s *sale) lastWords(e event) {
 	switch e.Kind {
 	case refused:
 		s.stale = true
-		s.out.say("  resumed it: its write with token %d was refused, token %d was here; it says %q",
+		say("  resumed it: its write with token %d was refused, token %d was here; it says %q",
 			e.Fence, s.next.Fence, e.Text)
 	case sold:
-		s.out.say("  resumed it: its write with token %d went through", e.Fence)
+		say("  resumed it: its write with token %d went through", e.Fence)
 	}
 }
