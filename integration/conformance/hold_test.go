@@ -130,26 +130,6 @@ func TestRenewForOfAJoinedLock(t *testing.T) {
 	})
 }
 
-// A Try that asks the server is never refused for a lock that another has released before.
-func TestAFreshAnswerIsTheServers(t *testing.T) {
-	each(t, func(t *testing.T, e *env) {
-		holder, c := e.open(client.Config{Lease: testbed.Long}), e.open(client.Config{Lease: testbed.Long})
-		for range 25 {
-			l := e.Take(holder, "a")
-			for range 3 { // from memory, by now
-				_, err := c.TryAcquire(e.Ctx, "a")
-				only(t, client.ErrBusy, err)
-			}
-			before := e.calls()
-			_, err := c.TryAcquire(e.Ctx, "a", client.WithFreshAnswer())
-			only(t, client.ErrBusy, err)
-			require.Positive(t, e.calls()-before) // on a busy machine the holder looks meanwhile
-			e.Release(l)
-			e.Release(e.Take(c, "a", client.WithFreshAnswer()))
-		}
-	})
-}
-
 // Client-side caching goes on after a restart of the server, through refused connections.
 func TestCachingSurvivesARestart(t *testing.T) {
 	e := own(t)
