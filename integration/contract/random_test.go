@@ -6,11 +6,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/seeded"
 )
 
 func randomBytes(seed uint64, n int) []byte {
@@ -26,14 +26,7 @@ func join(lines []string) string { return "  " + strings.Join(lines, "\n  ") }
 // Thousands of random calls do to the server what they do to the model, and reply the same over both versions
 // of the protocol. HOLDFAST_SEED repeats a run.
 func TestRandomCalls(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("HOLDFAST_SEED"); text != "" {
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			t.Fatalf("HOLDFAST_SEED: %v", err)
-		}
-		seed = n
-	}
+	seed := seeded.Setting(t, "HOLDFAST_SEED", uint64(time.Now().UnixNano()), seeded.Number)
 	t.Logf("HOLDFAST_SEED=%d", seed)
 	each(t, func(t *testing.T, b *bed) {
 		for _, resp := range []int{2, 3} {

@@ -8,13 +8,13 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 	"github.com/holdfast-go/holdfast/integration/leaks"
+	"github.com/holdfast-go/holdfast/integration/seeded"
 	"github.com/holdfast-go/holdfast/integration/server"
 )
 
@@ -33,18 +33,12 @@ func TestMain(m *testing.M) { os.Exit(leaks.Check(m.Run())) }
 
 // The embedded Redis does to random commands what a real one does. HOLDFAST_SEED repeats one sequence.
 func TestDifferential(t *testing.T) {
-	first, only := uint64(time.Now().UnixNano()), false
-	if text := os.Getenv("HOLDFAST_SEED"); text != "" {
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			t.Fatalf("HOLDFAST_SEED: %v", err)
-		}
-		first, only = n, true
-	}
+	now := uint64(time.Now().UnixNano())
+	first := seeded.Setting(t, "HOLDFAST_SEED", now, seeded.Number)
 	server.Each(t, func(t *testing.T, f server.Flavour) {
 		m := newMatch(t, f)
 		began := time.Now()
-		for seed := first; seed == first || !only && !m.done(time.Since(began)); seed++ {
+		for seed := first; seed == first || first == now && !m.done(time.Since(began)); seed++ {
 			m.sequence(t, seed)
 		}
 		t.Logf("%d sequences, %d steps; compared were %v", m.sequences, m.steps, m.tally)

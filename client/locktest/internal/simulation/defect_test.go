@@ -198,7 +198,7 @@ func TestDefectsAreFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles the client several times")
 	}
-	limit := setting(t, "HOLDFAST_DEFECTS", 8*time.Minute, time.ParseDuration)
+	limit := seeded.Setting(t, "HOLDFAST_DEFECTS", 8*time.Minute, time.ParseDuration)
 	for _, d := range defects {
 		t.Run(strings.ReplaceAll(d.name, " ", "-"), func(t *testing.T) {
 			binary, source := patched(t, t.TempDir(), d)

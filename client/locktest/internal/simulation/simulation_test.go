@@ -7,6 +7,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/seeded"
 )
 
 const always = 1000 * time.Hour
@@ -20,9 +22,9 @@ const always = 1000 * time.Hour
 // chooses: -count=10 -failfast tries it again.
 func TestSimulation(t *testing.T) {
 	began, profile := time.Now(), os.Getenv("HOLDFAST_PROFILE")
-	first, count := setting(t, "HOLDFAST_SEED", uint64(began.UnixMilli()), seedOf), setting(t, "HOLDFAST_SCHEDULES", 0, seedOf)
+	first, count := seeded.Setting(t, "HOLDFAST_SEED", uint64(began.UnixMilli()), seeded.Number), seeded.Setting(t, "HOLDFAST_SCHEDULES", 0, seeded.Number)
 	s := &series{job: job{Seed: first, End: math.MaxUint64, Profile: profile}}
-	limit := setting(t, "HOLDFAST_SIMULATE", 10*time.Second, time.ParseDuration)
+	limit := seeded.Setting(t, "HOLDFAST_SIMULATE", 10*time.Second, time.ParseDuration)
 	if count > 0 {
 		s.End, limit = first+count, always
 	}

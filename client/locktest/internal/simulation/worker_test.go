@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/locktest/internal/simulation"
+	"github.com/holdfast-go/holdfast/integration/seeded"
 )
 
 // Schedules run in processes of their own, one for each CPU: the source of randomness is the
@@ -241,24 +242,8 @@ func (s *series) simulate(t *testing.T, length time.Duration) {
 	}
 }
 
-// setting is what the environment says, or what is usual.
-func setting[T any](t *testing.T, variable string, usual T, parse func(string) (T, error)) T {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return usual
-	}
-	value, err := parse(text)
-	if err != nil {
-		t.Fatalf("%s: %v", variable, err)
-	}
-	return value
-}
-
-func seedOf(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) }
-
 // processes is how many play at once.
 func processes(t *testing.T) int {
 	t.Helper()
-	return setting(t, "HOLDFAST_PROCESSES", runtime.NumCPU(), strconv.Atoi)
+	return seeded.Setting(t, "HOLDFAST_PROCESSES", runtime.NumCPU(), strconv.Atoi)
 }
