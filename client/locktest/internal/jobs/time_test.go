@@ -22,12 +22,14 @@ import (
 	"github.com/holdfast-go/holdfast/functions"
 )
 
+// Also where the server does not tell of the lease's end, because nobody has looked at the key.
 func TestABusyAnswerIsNotBelievedBeyondTheLease(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T, s *locktest.Server) {
+	counted(t, func(t *testing.T, w *redis.World, n *redis.Node, _ func(string) int) {
+		n.Do("DEBUG", "SET-ACTIVE-EXPIRE", "0")
 		const lease = 400 * time.Millisecond
-		c := s.Client(client.Config{})
-		holding(t, s.Client(client.Config{}), "x", client.WithLease(lease), client.WithoutRenewal())
+		c := bed.Open(t, bed.Single(w, "a", n.Addr()), client.Config{})
+		n.Do("FCALL", functions.Acquire, "1", "lock:x", "another", "400")
 		for range 3 { // until the answer comes from memory
 			_, err := c.TryAcquire(ctx, "x")
 			require.ErrorIs(t, err, client.ErrBusy)
