@@ -144,8 +144,6 @@ func (c *concrete) expires() int64 {
 		return c.ms + lineMS - c.tick
 	case c.lock.waiters() > 0:
 		return c.until + lineMS
-	case c.until == 0:
-		return c.fence/1000 + 1
 	}
 	return c.until
 }

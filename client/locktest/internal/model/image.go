@@ -33,9 +33,6 @@ func (c *concrete) lockOf(fields map[string]string, expires int64) (l Lock) {
 	if len(state) >= 6 {
 		c.readLine(&l, fields, state[0], state[1])
 	}
-	if l.remembers() {
-		l.Age = 0
-	}
 	l.Exp = c.endOf(&l, until, expires)
 	return l
 }
@@ -68,8 +65,6 @@ func (c *concrete) endOf(l *Lock, until, expires int64) int8 {
 		if end, slack, ticks = end+lineMS, slackMS, l.Rem+line; until == 0 {
 			end += c.ms
 		}
-	case l.Rem <= 0: // for its token: a tick is longer than that can be ahead
-		end, ticks = c.micros(l.Fence)/1000+1, 1
 	}
 	switch {
 	case expires < end-slack:
@@ -96,7 +91,7 @@ func (c *concrete) ticks(until int64, same bool) int8 {
 	return int8(left / c.tick)
 }
 
-// token is what the model calls a token, and micros the other way round.
+// token is what the model calls a token.
 func (c *concrete) token(fence int64) Token {
 	switch {
 	case fence == 0:
@@ -107,13 +102,6 @@ func (c *concrete) token(fence int64) Token {
 		c.fail("gave the token %d", fence)
 	}
 	return nowToken + 1 + Token(fence-c.us)
-}
-
-func (c *concrete) micros(t Token) int64 {
-	if t == c.lock.Fence {
-		return c.fence
-	}
-	return c.us + int64(t) - int64(c.env.Now)
 }
 
 // answer is a reply.

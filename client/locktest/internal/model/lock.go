@@ -55,18 +55,8 @@ func (l *Lock) find(o Owner) int {
 	return -1
 }
 
-// remembers reports whether the key is there for its token only.
-func (l *Lock) remembers() bool { return l.Owner != 0 && l.Rem <= 0 && l.waiters() == 0 }
-
-// anonymize forgets whose a lock was that is there for its token only: nobody is told of it.
-func (l *Lock) anonymize() {
-	if l.remembers() {
-		l.Owner = ownerOf(0, 0)
-	}
-}
-
 func (l *Lock) rename(to *[2*maxClients + 1]Owner) {
-	if l.Owner == 0 || l.remembers() {
+	if l.Owner == 0 {
 		return
 	}
 	if had := l.Holds; had != 0 {
@@ -88,7 +78,7 @@ func (l *Lock) rename(to *[2*maxClients + 1]Owner) {
 // place is where an owner is at a lock: 0 nowhere, 1 the holder, 2 the first in line, and so on.
 func (l *Lock) place(o Owner) uint64 {
 	switch {
-	case l.Owner == 0 || l.remembers():
+	case l.Owner == 0:
 		return 0
 	case l.Owner == o:
 		return 1 + uint64(l.find(o)+1)<<4
@@ -101,5 +91,5 @@ func (l *Lock) knows(o Owner) bool {
 	if l.Holds != 0 {
 		return l.Holds&o.hold() != 0
 	}
-	return !l.remembers() && (l.Owner == o || l.find(o) >= 0)
+	return l.Owner == o || l.find(o) >= 0
 }

@@ -14,9 +14,6 @@ import (
 
 // normalize brings a state into its normal form. It returns where each client went.
 func (cfg *Config) normalize(s *State) (moved [maxClients]uint8) {
-	for _, l := range s.locks() {
-		l.anonymize()
-	}
 	cfg.forget(s)
 	cfg.renumber(s)
 	return cfg.sort(s)
