@@ -77,20 +77,6 @@ func TestAMajorityIsGone(t *testing.T) {
 	}
 }
 
-// Servers that grant nothing yet do answer: who stops waiting for them did not meet an outage.
-func TestServersThatAreTooYoungAreNoOutage(t *testing.T) {
-	on(t, 3, func(b *several) {
-		for _, n := range b.nodes {
-			n.Kill()
-			n.Restart(redis.Everything)
-		}
-		ctx, cancel := context.WithTimeout(b.Context(), 450*time.Millisecond)
-		defer cancel()
-		_, err := b.client(client.Config{}).Acquire(ctx, "x")
-		assert.Equal(b, []string{"timeout"}, bed.Kinds(err), "%v", err)
-	})
-}
-
 // A bad option of a call is ErrArgument.
 func TestOptionsOfACallAreChecked(t *testing.T) {
 	on(t, 3, func(b *several) {
