@@ -173,10 +173,10 @@ func TestAVoteThatIsNobodysIsInNobodysWay(t *testing.T) {
 }
 
 // Two servers vote late, so their tokens are higher than the holder's, and are among the first to answer
-// when the holder looks at its lock, a second later: it is the holder's all the same.
+// when others ask, and when the holder looks at its lock, a second later: it is the holder's all the same.
 func TestLateVotersAreLookedAtFirst(t *testing.T) {
 	on(t, 5, func(b *several) {
-		c := b.client(client.Config{})
+		c, other := b.two()
 		delay := func(d time.Duration, servers ...int) {
 			for _, i := range servers {
 				b.world.Delay(redis.Path{Node: b.nodes[i]}, d)
@@ -188,7 +188,7 @@ func TestLateVotersAreLookedAtFirst(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
 		delay(0, 0, 1)
 		delay(5*time.Millisecond, 2, 3)
-		info, err := c.Inspect(b.Context(), "x")
+		info, err := other.Inspect(b.Context(), "x")
 		require.NoError(b, err)
 		assert.Equal(b, l.Fence(), info.Fence)
 		time.Sleep(time.Second)
