@@ -183,6 +183,17 @@ func TestALockOfAMajority(t *testing.T) {
 	require.Greater(t, second.Fence, first.Fence)
 }
 
+// A server whose clock is too far behind a token keeps its own one: that is nobody's bad argument.
+func TestAVoteThatCannotBeRaisedStays(t *testing.T) {
+	b := several(t, 3)
+	owner, r := b.takeAll()
+	of := b.ballots.find(owner, false)
+	raise := raising(of.wanted(), r.Fence+time.Hour.Microseconds())
+	kept, err := of.vote(0, &raise, &r)(t.Context(), b.members[0].caller.Load())
+	require.NoError(t, err)
+	require.Equal(t, r, kept)
+}
+
 func TestABrokenLockSaysWhy(t *testing.T) {
 	b := several(t, 3)
 	owner, r := b.takeAll()

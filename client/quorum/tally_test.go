@@ -139,6 +139,7 @@ func TestAnOwnerThatMayHaveAMajority(t *testing.T) {
 		want fcall.Reply
 	}{
 		"all have it":                   {[]fcall.Outcome{held("a", 7, 3), held("b", 9, 9), held("a", 5, 4), held("a", 7, 9), held("a", 7, 8)}, a(7, 4)},
+		"one voted late":                {[]fcall.Outcome{held("a", 9, 9), held("a", 7, 3), held("a", 7, 3), held("a", 7, 3), held("a", 7, 3)}, a(7, 3)},
 		"all have answered":             {[]fcall.Outcome{held("a", 7, 3), held("a", 7, 3), none, none, none}, none.Reply},
 		"one is silent":                 {[]fcall.Outcome{held("a", 7, 4), held("a", 5, 3), none, none}, a(7, 3)},
 		"one is silent, and one has it": {[]fcall.Outcome{held("a", 7, 4), none, none, none}, none.Reply},
