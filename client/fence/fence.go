@@ -60,13 +60,13 @@ func (d Dialect) Claim(ctx context.Context, tx *sql.Tx, names ...string) error {
 	return guard(ctx, tx, "claim", d.claim, names, func(token int64) int64 { return token })
 }
 
-// Check is Claim for those who may be inside together: workers of one leader, or readers. It returns
-// ErrStale if a fence is above the token, and does not raise it. Until the transaction ends nobody
-// claims the locks, and others may check them. In SQLite that takes BEGIN IMMEDIATE: in WAL mode a
-// transaction that only reads keeps no writer out, and its first write fails if one was there. Check
-// guards only if every new holder has claimed before it relies on the data, in a transaction that is
-// committed: a leader does so when its term begins. In PostgreSQL and MySQL it writes and locks a row: not
-// in a read-only transaction, and on the primary.
+// Check is Claim for those who may be inside together: workers of one leader, or readers. It returns ErrStale
+// if a fence is above the token, and does not raise it. Until the transaction ends nobody claims the locks,
+// and others may check them. In SQLite that takes BEGIN IMMEDIATE: in WAL mode a transaction that only reads
+// keeps no writer out, and its first write fails if one was there. Check guards only if every new holder has
+// claimed before it relies on the data, in a transaction that is committed, as a leader does when its term
+// begins. In PostgreSQL and MySQL it needs the primary, and no read-only transaction: it locks a row. Others
+// wait for the one that makes the row: commit that one.
 func (d Dialect) Check(ctx context.Context, tx *sql.Tx, names ...string) error {
 	return guard(ctx, tx, "check", d.check, names, func(int64) int64 { return 0 })
 }
