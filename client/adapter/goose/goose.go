@@ -43,8 +43,8 @@
 // # When the process dies
 //
 // The lock ends with its lease, and another process migrates. What the dead one had begun is rolled back if
-// it is in a transaction. A statement without one goes on in the database, beside the same one of the other
-// process. In PostgreSQL client_connection_check_interval ends it.
+// it is in a transaction (in MySQL and MariaDB not its DDL). A statement without one goes on in the database,
+// beside the same one of the other process. In PostgreSQL client_connection_check_interval ends it.
 package holdfastgoose
 
 import (
