@@ -176,7 +176,7 @@ func (s *values) finish(key string, v *value, done *fcall.Done, every time.Durat
 // over reports whether there is no value, or one that is not to be counted on any more.
 func (v *value) over() bool { return lease.Past(time.Now(), v.done.Since.Add(v.done.Keep)) }
 
-func (v *value) size(key string) int { return len(key) + len(v.done.Value) + 128 }
+func (v *value) size(key string) int { return len(key) + len(v.done.Value) + 256 }
 
 func (s *values) forget(key string) {
 	if v := s.known[key]; v != nil {
