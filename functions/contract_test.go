@@ -20,7 +20,7 @@ var constants = map[string]string{
 	"POLL_MS":        fmt.Sprint(functions.PollTTL),
 	"RECORD_MIN_MS":  fmt.Sprint(functions.MinRecord),
 	"RECORD_MAX_MS":  fmt.Sprint(functions.MaxRecord),
-	"MAX_TTL_MS":     fmt.Sprint(functions.MaxTTL),
+	"MAX_TTL_MS":     fmt.Sprint(int64(functions.MaxTTL)),
 	"MAX_BYTES":      fmt.Sprint(functions.MaxBytes),
 	"MAX_HOLD_BYTES": fmt.Sprint(functions.MaxHoldBytes),
 	"MAX_HOLDS":      fmt.Sprint(functions.MaxHolds),
@@ -53,7 +53,7 @@ type contract struct {
 var (
 	locks  = contract{functions.Library, functions.Names(), constants, codes, words, whys}
 	fenced = contract{functions.FencedLibrary, functions.FencedNames(),
-		map[string]string{"VERSION": "'" + functions.FencedVersion + "'", "MAX_TTL_MS": fmt.Sprint(functions.MaxTTL)},
+		map[string]string{"VERSION": "'" + functions.FencedVersion + "'", "MAX_TTL_MS": fmt.Sprint(int64(functions.MaxTTL))},
 		[]string{functions.CodeArg, functions.CodeServer, functions.CodeType}, nil, nil}
 )
 

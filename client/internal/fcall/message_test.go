@@ -19,20 +19,22 @@ func message(value any) (m rueidis.RedisMessage) {
 
 // encode appends a value as rueidis keeps it in its cache.
 func encode(b []byte, value any) []byte {
-	add := func(kind byte, n int, text string) {
+	add := func(kind byte, n int64, text string) {
 		b = append(binary.BigEndian.AppendUint64(append(b, kind), uint64(n)), text...)
 	}
 	switch v := value.(type) {
 	case nil:
 		add('_', 0, "")
 	case int:
+		add(':', int64(v), "")
+	case int64:
 		add(':', v, "")
 	case string:
-		add('$', len(v), v)
+		add('$', int64(len(v)), v)
 	case error:
-		add('-', len(v.Error()), v.Error())
+		add('-', int64(len(v.Error())), v.Error())
 	case []any:
-		add('*', len(v), "")
+		add('*', int64(len(v)), "")
 		for _, part := range v {
 			b = encode(b, part)
 		}

@@ -55,7 +55,7 @@ func TestReplies(t *testing.T) {
 		{plain(Break), []any{1, "", 77}, Reply{Yes: true, Fence: 77}},
 		{plain(Wait), 77, Reply{Yes: true, Fence: 77, Top: 77}},
 		{with(plain(Wait), joinable), []any{1, 77, 1}, Reply{Yes: true, Fence: 77, Top: 77}},
-		{plain(Wait), []any{0, 9, "x", -4, "held", 1700000000000, 76, 1, "news"}, Reply{Remaining: 9 * time.Millisecond, Holder: "x",
+		{plain(Wait), []any{0, 9, "x", -4, "held", int64(1700000000000), 76, 1, "news"}, Reply{Remaining: 9 * time.Millisecond, Holder: "x",
 			Waiters: -4, Why: "held", ServerMS: 1700000000000, Fence: 76, Subscribers: 1}},
 		{plain(Renew), 77, Reply{Yes: true, Fence: 77}},
 		{plain(Renew), []any{0, 0, "", 0, "broken by hand, twice"}, Reply{Why: "broken", Reason: "by hand, twice"}},
@@ -100,7 +100,7 @@ func TestAPageOfHolders(t *testing.T) {
 // A lease that no Duration can hold must not become one that is over: that would be asked about
 // without a pause.
 func TestALeaseOfCenturies(t *testing.T) {
-	for _, ms := range []int{300 * 366 * 24 * 3600 * 1000, math.MaxInt64} {
+	for _, ms := range []int64{300 * 366 * 24 * 3600 * 1000, math.MaxInt64} {
 		r, err := decoded(plain(Acquire), []any{0, ms, "x", 0, "foreign"})
 		require.NoError(t, err)
 		require.Greater(t, r.Remaining, 50*365*24*time.Hour)
@@ -141,7 +141,7 @@ func TestRepliesOfAnotherContract(t *testing.T) {
 		{with(plain(Acquire), joinable), []any{1, 0, 1}},
 		{with(plain(Acquire), joinable), []any{1, 77, 0}},
 		{with(plain(Acquire), ofRun), 77},
-		{with(plain(Acquire), ofRun), []any{1, math.MaxInt64, 2}},
+		{with(plain(Acquire), ofRun), []any{1, int64(math.MaxInt64), 2}},
 		{with(plain(Acquire), limited), 77},
 		{with(plain(Wait), shared), []any{1, 77}},
 		{with(plain(Wait), shared), []any{1, 77, 0}},
