@@ -122,15 +122,20 @@ func (p *process) left() bool {
 		return false
 	}
 	all, _ := filepath.Glob("/proc/[0-9]*/stat")
+	ended := false
 	for _, path := range all {
 		text, _ := os.ReadFile(path)
-		// behind the name, which may have anything in it: state, parent, group
+		// behind the name, which may have anything in it: state, parent, group, and, later, how many threads
 		about := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-		if len(about) > 2 && about[2] == strconv.Itoa(pid) && about[0] != "Z" && about[0] != "X" {
+		if len(about) <= 17 || about[2] != strconv.Itoa(pid) {
+			continue
+		}
+		// A program whose first thread has ended, and others have not, is no zombie, though it looks like one.
+		if ended = about[0] == "Z" && about[17] == "1"; !ended {
 			return true
 		}
 	}
-	return len(all) == 0 // no Linux: there each has a parent that waits
+	return !ended // who runs is hidden, as by hidepid; or no Linux, where each has a parent that waits
 }
 
 // told reports whether a signal that asks to end ended it.
