@@ -67,6 +67,7 @@ func TestExitCodes(t *testing.T) {
 		{"--listen", 2, []string{"ui", "--listen", "nowhere"}},
 		{"--every", 2, []string{"exporter", "--every", "1ms"}},
 		{"--listen", 2, []string{"exporter", "--listen", "9471"}},
+		{"--listen", 2, []string{"ui", "--listen", ":99999"}},
 		{"--groups", 2, []string{"exporter", "--groups", "-1"}},
 		{"NAME", 2, []string{"inspect"}},
 		{"NAME", 2, []string{"inspect", ""}},

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -42,8 +41,8 @@ The user needs what "holdfast acl --for operator" prints.`,
   curl -s http://127.0.0.1:9471/metrics | grep oldest`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, _, err := net.SplitHostPort(e.listen); err != nil {
-				return usageError{fmt.Errorf("--listen: %w", err)}
+			if _, err := listens(e.listen); err != nil {
+				return err
 			}
 			if e.most < 0 {
 				return usageError{errors.New("--groups must not be negative")}

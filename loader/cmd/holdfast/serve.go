@@ -41,6 +41,18 @@ func (a *app) serve(ctx context.Context, s *server, handler http.Handler) error 
 	return a.see(ctx, s.where, func(_ context.Context, view *locks.View) error { return a.answers(ctx, view, s, handler) })
 }
 
+// listens is the host of an address to serve at.
+func listens(address string) (host string, err error) {
+	host, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return "", usageError{fmt.Errorf("--listen: %w", err)}
+	}
+	return host, nil
+}
+
 func (a *app) answers(ctx context.Context, view *locks.View, s *server, handler http.Handler) error {
 	listener, err := net.Listen("tcp", s.listen)
 	if err != nil {

@@ -58,7 +58,7 @@ The user needs what "holdfast acl --for operator" prints.`,
 			s.filter.Order = cmp.Or(s.filter.Order, locks.ByWaiters)
 			handler, err := a.page(s)
 			if err != nil {
-				return usageError{fmt.Errorf("--listen: %w", err)}
+				return err
 			}
 			return a.serve(cmd.Context(), s, handler)
 		},
@@ -73,7 +73,7 @@ The user needs what "holdfast acl --for operator" prints.`,
 
 // page has the files for everybody, and the look for who may see it.
 func (a *app) page(s *server) (http.Handler, error) {
-	host, _, err := net.SplitHostPort(s.listen)
+	host, err := listens(s.listen)
 	if err != nil {
 		return nil, err
 	}
