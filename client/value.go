@@ -73,7 +73,6 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 		case <-wait.Done():
 		case <-w.parent.Done():
 			wait = w.parent
-		case <-c.leaving.Done():
 		}
 		return nil, w.stopped(wait, began, 0, nil, wait.Err())
 	}

@@ -169,14 +169,8 @@ var defects = []defect{
 	{
 		name:    "a value whose lock was lost is given to others",
 		profile: "brief values",
-		client:  []string{"value.go", "		v.done = &fcall.Done{}\n", "		_ = err\n"},
+		client:  []string{"value.go", "	if err == nil {\n		done =", "	if lock.holder.Final != nil {\n		done ="},
 		finds:   `invariant 11: .* whose call failed`,
-	},
-	{
-		name:    "who waits for a value of its process does not hear of Close",
-		profile: "values",
-		client:  []string{"value.go", "		case <-c.leaving.Done():\n", ""},
-		finds:   `invariant 6: .*value of .* after its context`,
 	},
 	{
 		name:    "MaxWait begins anew behind another goroutine",
@@ -187,7 +181,7 @@ var defects = []defect{
 	{
 		name:    "a value is released, and not kept",
 		profile: "brief values",
-		client:  []string{"value.go", "			lock.holder.Final = v.done\n", ""},
+		client:  []string{"internal/keeper/release.go", "	u.Final = h.Final\n", ""},
 		finds:   `invariant 11: .* does not have the value`,
 	},
 }
