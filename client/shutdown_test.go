@@ -111,3 +111,40 @@ func TestShutdown(t *testing.T) {
 		}
 	})
 }
+
+// Who waits for a value of its own process hears of Shutdown at once, also while the server is silent to the
+// release of who made it.
+func TestWhoWaitsForAValueHearsOfShutdown(t *testing.T) {
+	d := server.Single(t, server.Owned())
+	c, err := client.Open(d.ClientOption(), client.Config{AutoLoad: true})
+	require.NoError(t, err)
+	defer c.Close()
+	defer func() { require.NoError(t, d.Nodes()[0].Resume()) }()
+	made, waited, down := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+	joined, silent := make(chan struct{}), make(chan struct{})
+	go func() {
+		_, err := c.OnceValue(t.Context(), "a", time.Hour, func(context.Context) ([]byte, error) {
+			go func() {
+				close(joined)
+				_, err := c.OnceValue(t.Context(), "a", time.Hour, nil)
+				waited <- err
+			}()
+			<-joined
+			defer close(silent)
+			return []byte("made"), d.Nodes()[0].Pause()
+		})
+		made <- err
+	}()
+	<-silent
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	go func() { down <- c.Shutdown(ctx) }()
+	select {
+	case err := <-waited:
+		require.ErrorIs(t, err, client.ErrShutdown)
+	case <-down:
+		require.Fail(t, "it waits for the release")
+	}
+	require.Error(t, <-down)
+	<-made
+}

@@ -73,6 +73,7 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 		case <-wait.Done():
 		case <-w.parent.Done():
 			wait = w.parent
+		case <-c.leaving.Done(): // who asks may be giving the lock back, to a server that is silent
 		}
 		return nil, w.stopped(wait, began, 0, nil, wait.Err())
 	}
