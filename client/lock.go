@@ -79,19 +79,17 @@ func (c *lockContext) Err() error {
 
 // Fence returns the fencing token of the lock that ctx was given by, in Do, Value, Wrap or
 // Lock.Context: the innermost if there are several. It is 0 if ctx is under no lock.
-func Fence(ctx context.Context) int64 {
-	if t, ok := ctx.Value(holderKey{}).(*holding.Holder); ok {
-		return t.Fence
-	}
-	return 0
-}
+func Fence(ctx context.Context) int64 { return innermost(ctx).Fence }
 
 // Slot returns the slot of the lock that ctx was given by, as Fence does the token.
-func Slot(ctx context.Context) int {
+func Slot(ctx context.Context) int { return innermost(ctx).Slot }
+
+// innermost is the holder of the innermost lock that ctx is under; one of nothing if there is none.
+func innermost(ctx context.Context) *holding.Holder {
 	if t, ok := ctx.Value(holderKey{}).(*holding.Holder); ok {
-		return t.Slot
+		return t
 	}
-	return 0
+	return &holding.Holder{Holding: &holding.Holding{}}
 }
 
 // newLock makes a Lock of a holder's. The first one is counted already; join counts another. It fails

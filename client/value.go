@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/client/internal/fcall"
-	"github.com/holdfast-go/holdfast/client/internal/holding"
 	"github.com/holdfast-go/holdfast/client/internal/lease"
 	"github.com/holdfast-go/holdfast/functions"
 )
@@ -114,9 +113,7 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 // lock, and is two seconds at least and a year at most. Each client remembers the value for its own every at
 // most, and then asks again. It is for fn itself, before it returns, and for no goroutine that fn leaves.
 func KeepFor(ctx context.Context, d time.Duration) {
-	if t, ok := ctx.Value(holderKey{}).(*holding.Holder); ok {
-		t.Keep = max(1, min(d, maxLease)) // 0 says nothing
-	}
+	innermost(ctx).Keep = max(1, min(d, maxLease)) // 0 says nothing
 }
 
 // values are those that this client knows, and those that it is asking for.
