@@ -146,8 +146,8 @@ func (s *values) join(key string, fresh bool) (v *value, mine bool) {
 	return v, mine
 }
 
-// finish tells those who wait, once. Without a value the next of them asks, and what was known stays. If there is
-// too much to remember, some of it is forgotten.
+// finish tells those who wait, once. Without a value the next of them asks, and what was known stays. If
+// there is too much to remember, some of it is forgotten.
 func (s *values) finish(key string, v *value, done *fcall.Done, every time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threads, in the environment, ends the first thread of this program. Another one goes on until there is a file of
-// that name.
+// threads, in the environment, ends the first thread of this program. Another one goes on until there is a
+// file of that name.
 const threads = "SUPERVISE_TEST_THREADS"
 
 func init() {
