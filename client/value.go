@@ -41,9 +41,9 @@ const (
 //
 // Use such a name for nothing but OnceValue, with one every: the interval is that of the process that makes
 // the value. It is not possible on a quorum, nor with WithOwner, WithLimit, WithShared or WithPolling;
-// MinHold and GiveUpEarly have no effect. Of several calls in one process one asks, with its own options
-// and its own fn, and the others wait for it, or until fn's context ends: so fn must not ask for its own name.
-// If that one finds no server, they fail with it.
+// MinHold and GiveUpEarly have no effect. Of several calls in one process one asks, with its own options and
+// its own fn, and the others wait for it, or until fn's context ends: so fn must not ask for its own name. If
+// that one finds no server, they fail with it.
 //
 // Errors: fn's; ErrArgument if its value is too long; *LostError, together with the value or fn's error, if the
 // lock was lost while fn ran, and another fn may have run too; else as Acquire. The caller may change the bytes
@@ -85,8 +85,8 @@ func (c *Client) OnceValue(ctx context.Context, name string, every time.Duration
 		if errors.Is(err, ErrUnreachable) && !errors.Is(err, ErrNotReplicated) && wait.Err() == nil {
 			v.err = err // or all who wait would find that out, one after the other
 		}
-		if stopped, ok := err.(*WaitError); ok { // it may have waited for another goroutine before
-			stopped.Waited = time.Since(began)
+		if e, ok := err.(*WaitError); ok { // it may have waited for another goroutine before; e is the Observer's
+			err = &WaitError{name, time.Since(began), e.Position, e.Last, e.Err}
 		}
 		return nil, err
 	}

@@ -283,7 +283,8 @@ func TestAValueThatIsGoodForNoTime(t *testing.T) {
 	require.LessOrEqual(t, info.Remaining, 2*time.Second, "%+v", info)
 }
 
-// Whose function said that its value is good for long asks again after every, as the others do: it can be broken.
+// Whose function said that its value is good for long asks again after every, as the others do: it can be
+// broken.
 func TestWhoMadeAValueAsksAgain(t *testing.T) {
 	c, other, made := opened(t), opened(t), 0
 	get := func() string {
@@ -306,8 +307,8 @@ func TestWhoMadeAValueAsksAgain(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A function that goes on without its lock keeps no other call of its process from a value, nor does what it returns
-// count then.
+// A function that goes on without its lock keeps no other call of its process from a value, nor does what it
+// returns count then.
 func TestAFunctionGoesOnWithoutItsLock(t *testing.T) {
 	c, began, end, late := opened(t), make(chan struct{}), make(chan struct{}), make(chan error)
 	get := func(fn func() string) (string, error) {
@@ -338,9 +339,15 @@ func TestAFunctionGoesOnWithoutItsLock(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Who waits for another goroutine first, and asks then, has waited from its beginning on.
+// Who waits for another goroutine first, and asks then, has waited from its beginning on. What the Observer was
+// told of the second wait stays as it was told.
 func TestHowLongAValueWasWaitedFor(t *testing.T) {
-	c, other, began, end := opened(t), opened(t), make(chan struct{}), make(chan struct{})
+	told := make(chan error, 2)
+	c, err := client.Open(rueidis.ClientOption{InitAddress: []string{address}}, client.Config{
+		Observer: &client.Observer{Refused: func(_ context.Context, r client.Refusal) { told <- r.Err }}})
+	require.NoError(t, err)
+	defer c.Close()
+	other, began, end := opened(t), make(chan struct{}), make(chan struct{})
 	ends := func(ctx context.Context, c *client.Client, fn func(context.Context) ([]byte, error), opts ...client.Option) <-chan error {
 		ended := make(chan error, 1)
 		go func() {
@@ -365,9 +372,12 @@ func TestHowLongAValueWasWaitedFor(t *testing.T) {
 	time.Sleep(500 * time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-asks, context.Canceled)
-	err := <-waits
-	var stopped *client.WaitError
+	err = <-waits
+	var stopped, second *client.WaitError
 	require.ErrorAs(t, err, &stopped)
+	<-told
+	require.ErrorAs(t, <-told, &second)
+	require.Less(t, second.Waited, stopped.Waited)
 	require.ErrorIs(t, err, client.ErrTimeout)
 	require.GreaterOrEqual(t, stopped.Waited, time.Second)
 	close(end)
