@@ -49,8 +49,8 @@ import (
 // Sentinel, but not a Cluster. The library must be on each of them; with AutoLoad the client sees to
 // that.
 //
-// Errors: ErrArgument for a bad Config, another number of servers, an address that is none, or two servers that
-// are one; ErrUnreachable when no majority answers, ErrDenied when it refuses the credentials.
+// Errors: ErrArgument for a bad Config, another number of servers, an address that is none, or two servers
+// that are one; ErrUnreachable when no majority answers, ErrDenied when it refuses the credentials.
 func Open(options []rueidis.ClientOption, cfg client.Config) (c *client.Client, err error) {
 	defer named("open", &err)
 	if err = countable(len(options)); err != nil {

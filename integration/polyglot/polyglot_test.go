@@ -326,8 +326,8 @@ func TestNoiseOnTheChannel(t *testing.T) {
 	})
 }
 
-// The modules that do so on a Cluster, as README.md says, wait for a lock there and hold it. The slots of these
-// locks are on their way to the server that they are given: others know of that, and send them there by ASK.
+// The modules that do so on a Cluster, as README.md says, wait for a lock there and hold it. The slots of
+// these locks are on their way to the server that they are given: others send them there by ASK.
 func TestLocksOfACluster(t *testing.T) {
 	t.Parallel()
 	able := map[string]string{"python": "a", "asyncio": "b", "sh": "c"}

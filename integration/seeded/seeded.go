@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package seeded puts defects into sources, for tests that must find them, and reads what the environment says
-// of a random test: its seed, how long it takes.
+// Package seeded puts defects into sources, for tests that must find them, and reads what the environment
+// says of a random test: its seed, how long it takes.
 package seeded
 
 import (

@@ -16,8 +16,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// NoAddress reports whether there is no address, or one that is neither host and port nor a path, as a URL is. Who
-// dials by himself may give other ones.
+// NoAddress reports whether there is no address, or one that is neither host and port nor a path, as a URL is.
+// Who dials by himself may give other ones.
 func NoAddress(option rueidis.ClientOption) bool {
 	return len(option.InitAddress) == 0 || option.DialCtxFn == nil && slices.ContainsFunc(option.InitAddress, func(addr string) bool {
 		_, port, err := net.SplitHostPort(addr)

@@ -58,7 +58,7 @@ func TestRunOfACommandThatASignalEnds(t *testing.T) {
 	}
 }
 
-// A shell ends by SIGTERM at once. What it ran still cleans up, and the next holder must not begin beside that.
+// A shell ends by SIGTERM at once. What it ran still cleans up: the next holder must not begin beside that.
 func TestRunOfAShellThatASignalEnds(t *testing.T) {
 	_, where := loaded(t)
 	clean := filepath.Join(t.TempDir(), "clean")

@@ -146,9 +146,9 @@ func TestTheFirstServersClockIsSetBack(t *testing.T) {
 	})
 }
 
-// A server whose clock is wrong by minutes has no vote that counts, and refuses the token of the others: tokens
-// grow. Where that leaves no majority, the lock is busy, or the servers are unreachable: it is no error of the
-// caller, who may ask again.
+// A server whose clock is wrong by minutes has no vote that counts, and refuses the token of the others:
+// tokens grow. Where that leaves no majority, the lock is busy, or the servers are unreachable: it is no error
+// of the caller, who may ask again.
 func TestAWrongClockIsNoErrorOfTheCaller(t *testing.T) {
 	for _, off := range []time.Duration{70 * time.Second, -70 * time.Second, time.Hour, -time.Hour} {
 		on(t, 3, func(b *several) {

@@ -20,8 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/client/locktest/internal/redis"
 )
 
-// A key that is deleted at a minority is written again, a lease later, with the token: also where the clock is
-// behind.
+// A key that is deleted at a minority is written again, a lease later, with the token: also where the clock
+// is behind.
 func TestAKeyIsDeletedAtAMinority(t *testing.T) {
 	on(t, 5, func(b *several) {
 		b.nodes[0].SetClock(-3*lease, 0)
